@@ -1,0 +1,1 @@
+//! Harness: real components on loopback.

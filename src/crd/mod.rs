@@ -1,0 +1,146 @@
+//! A CustomResourceDefinition, read once: what every other room needs of it, and nothing judged.
+//!
+//! Reading is lenient: fields of a wrong JSON type are reported as [`Malformed`] with their path, unknown fields are
+//! ignored, and no rule of selectable fields is applied here: see `extract::judge`. Schemas stay raw JSON, because a
+//! typed form would drop keywords that must be republished (`openapi`).
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::model::{GroupVersion, Gvr, Scope};
+
+/// One CustomResourceDefinition (apiextensions.k8s.io/v1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crd {
+    /// metadata.name, `PLURAL.GROUP`.
+    pub name: String,
+    /// metadata.uid; empty in a file.
+    pub uid: String,
+    /// metadata.generation; 0 in a file.
+    pub generation: i64,
+    /// spec.group.
+    pub group: String,
+    /// spec.names with upstream's defaults filled in: singular = lower-case kind, listKind = kind + "List".
+    pub names: Names,
+    /// spec.scope.
+    pub scope: Scope,
+    /// spec.versions, in order.
+    pub versions: Vec<CrdVersion>,
+    /// True when spec.conversion.strategy is `None` or absent: the API server converts by rewriting apiVersion.
+    pub converts_by_renaming: bool,
+    /// spec.preserveUnknownFields, a v1beta1 relic that a v1 object may still carry.
+    pub preserve_unknown_fields: bool,
+    /// Whether status.conditions has Established=True. A file has no status; folder mode treats it as established.
+    pub established: bool,
+}
+
+/// spec.names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// Plural, lower case: the resource name.
+    pub plural: String,
+    /// Singular.
+    pub singular: String,
+    /// Kind.
+    pub kind: String,
+    /// Kind of a list.
+    pub list_kind: String,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+}
+
+/// One entry of spec.versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrdVersion {
+    /// Version name.
+    pub name: String,
+    /// Whether it is served.
+    pub served: bool,
+    /// Whether it is the storage version.
+    pub storage: bool,
+    /// The warning that requests of a deprecated version answer with; upstream's text unless the CRD has its own.
+    pub deprecation_warning: Option<String>,
+    /// schema.openAPIV3Schema, raw. `None` when `schema` is absent, or is present without openAPIV3Schema.
+    pub schema: Option<Value>,
+    /// Whether `schema` itself is present (`schema: {}` crashes upstream's validation; see `extract::judge`).
+    pub has_schema_field: bool,
+    /// Whether the status subresource is enabled.
+    pub has_status: bool,
+    /// subresources.scale, raw, when enabled.
+    pub scale: Option<Value>,
+    /// additionalPrinterColumns, in order.
+    pub printer_columns: Vec<PrinterColumn>,
+    /// selectableFields[].jsonPath, in order; an entry without one, or with null, is the empty text.
+    pub selectable_fields: Vec<String>,
+}
+
+/// One entry of additionalPrinterColumns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrinterColumn {
+    /// Column header.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub kind: String,
+    /// Format hint, may be empty.
+    pub format: String,
+    /// Description, may be empty.
+    pub description: String,
+    /// 0 is shown always, others with `-o wide`.
+    pub priority: i64,
+    /// Path as written, such as `.spec.color`.
+    pub json_path: String,
+}
+
+/// Why a document is no readable CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct Malformed {
+    /// Where, such as `spec.versions[0].selectableFields[1].jsonPath`.
+    pub path: String,
+    /// What, such as `expected a string, found a number`.
+    pub problem: String,
+}
+
+impl Crd {
+    /// Reads a document whose kind is CustomResourceDefinition.
+    ///
+    /// # Errors
+    /// [`Malformed`] names the first field of a wrong type or a missing name.
+    pub fn read(document: &Value) -> Result<Crd, Malformed> {
+        read::crd(document)
+    }
+
+    /// The version of that name.
+    pub fn version(&self, name: &str) -> Option<&CrdVersion> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// Served versions, the preferred one first: by Kubernetes' version priority (GA before beta before alpha, then by
+    /// number, newest first; apimachinery `version/helpers.go`).
+    pub fn served_versions(&self) -> Vec<&CrdVersion> {
+        let mut served: Vec<&CrdVersion> = self.versions.iter().filter(|version| version.served).collect();
+        served.sort_by_key(|version| std::cmp::Reverse(version_priority(&version.name)));
+        served
+    }
+
+    /// The resource of one version.
+    pub fn gvr(&self, version: &str) -> Gvr {
+        Gvr::new(&*self.group, version, &*self.names.plural)
+    }
+
+    /// The group and version of one version.
+    pub fn group_version(&self, version: &str) -> GroupVersion {
+        GroupVersion::new(&*self.group, version)
+    }
+}
+
+/// Sort key of a version name: larger is preferred. Names that do not follow `vN[alphaN|betaN]` come last, in
+/// alphabetical order (apimachinery `CompareKubeAwareVersionStrings`).
+pub fn version_priority(name: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+    read::version_priority(name)
+}

@@ -1,0 +1,212 @@
+//! JSON -> [`Crd`]. Only shapes are checked here.
+
+use std::cmp::Reverse;
+
+use serde_json::{Map, Value};
+
+use super::{Crd, CrdVersion, Malformed, Names, PrinterColumn};
+use crate::model::Scope;
+
+pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
+    let root = Node { value: document, path: String::new() };
+    let metadata = root.child("metadata");
+    let spec = root.child("spec");
+    if !spec.value.is_object() {
+        return Err(spec.malformed("an object"));
+    }
+    let group = spec.child("group").required_string()?;
+    let names_node = spec.child("names");
+    let plural = names_node.child("plural").required_string()?;
+    let kind = names_node.child("kind").required_string()?;
+    let names = Names {
+        singular: names_node.child("singular").string()?.unwrap_or_else(|| kind.to_lowercase()),
+        list_kind: names_node.child("listKind").string()?.unwrap_or_else(|| format!("{kind}List")),
+        short_names: names_node.child("shortNames").strings()?,
+        categories: names_node.child("categories").strings()?,
+        plural,
+        kind,
+    };
+    let scope_node = spec.child("scope");
+    let scope = match scope_node.required_string()?.as_str() {
+        "Namespaced" => Scope::Namespaced,
+        "Cluster" => Scope::Cluster,
+        _ => return Err(scope_node.malformed("\"Namespaced\" or \"Cluster\"")),
+    };
+    let versions = spec
+        .child("versions")
+        .items()?
+        .into_iter()
+        .map(|node| version(&node, &group, &names.kind))
+        .collect::<Result<Vec<_>, _>>()?;
+    let strategy = spec.child("conversion").child("strategy").string()?;
+    let established = root.child("status").child("conditions").items()?.iter().any(|condition| {
+        condition.value["type"] == Value::from("Established") && condition.value["status"] == Value::from("True")
+    });
+    Ok(Crd {
+        name: match metadata.child("name").string()? {
+            Some(name) => name,
+            None => format!("{}.{}", names.plural, group),
+        },
+        uid: metadata.child("uid").string()?.unwrap_or_default(),
+        generation: metadata.child("generation").value.as_i64().unwrap_or(0),
+        group,
+        names,
+        scope,
+        versions,
+        converts_by_renaming: strategy.is_none_or(|strategy| strategy == "None"),
+        preserve_unknown_fields: spec.child("preserveUnknownFields").boolean()?,
+        established,
+    })
+}
+
+fn version(node: &Node<'_>, group: &str, kind: &str) -> Result<CrdVersion, Malformed> {
+    let name = node.child("name").required_string()?;
+    let deprecation_warning = node.child("deprecated").boolean()?.then(|| {
+        node.child("deprecationWarning")
+            .string()
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))
+    });
+    let schema = node.child("schema");
+    let subresources = node.child("subresources");
+    Ok(CrdVersion {
+        served: node.child("served").boolean()?,
+        storage: node.child("storage").boolean()?,
+        deprecation_warning,
+        has_schema_field: !schema.value.is_null(),
+        schema: schema.child("openAPIV3Schema").optional_object()?.map(|object| Value::Object(object.clone())),
+        has_status: subresources.child("status").value.is_object(),
+        scale: subresources.child("scale").optional_object()?.map(|object| Value::Object(object.clone())),
+        printer_columns: node
+            .child("additionalPrinterColumns")
+            .items()?
+            .iter()
+            .map(column)
+            .collect::<Result<_, _>>()?,
+        selectable_fields: node
+            .child("selectableFields")
+            .items()?
+            .iter()
+            .map(|entry| match entry.value {
+                Value::Object(_) | Value::Null => Ok(entry.child("jsonPath").string()?.unwrap_or_default()),
+                _ => Err(entry.malformed("an object")),
+            })
+            .collect::<Result<_, _>>()?,
+        name,
+    })
+}
+
+fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {
+    Ok(PrinterColumn {
+        name: node.child("name").required_string()?,
+        kind: node.child("type").required_string()?,
+        format: node.child("format").string()?.unwrap_or_default(),
+        description: node.child("description").string()?.unwrap_or_default(),
+        priority: node.child("priority").value.as_i64().unwrap_or(0),
+        json_path: node.child("jsonPath").required_string()?,
+    })
+}
+
+pub(super) fn version_priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
+    let parsed = (|| {
+        let rest = name.strip_prefix('v')?;
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let major = number(&rest[..digits])?;
+        let tail = &rest[digits..];
+        if tail.is_empty() {
+            return Some((3, major, 0));
+        }
+        let (rank, minor) = match (tail.strip_prefix("beta"), tail.strip_prefix("alpha")) {
+            (Some(minor), _) => (2, minor),
+            (_, Some(minor)) => (1, minor),
+            _ => return None,
+        };
+        Some((rank, major, number(minor)?))
+    })();
+    match parsed {
+        Some((rank, major, minor)) => (rank, major, minor, Reverse(String::new())),
+        None => (0, 0, 0, Reverse(name.to_owned())),
+    }
+}
+
+/// A version number as apimachinery's expression takes it: no leading zero.
+fn number(text: &str) -> Option<u64> {
+    if text.starts_with('0') || text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A place in a document, with its path for messages.
+struct Node<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+impl<'a> Node<'a> {
+    fn child(&self, name: &str) -> Node<'a> {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Node { value: self.value.get(name).unwrap_or(&Value::Null), path }
+    }
+
+    fn items(&self) -> Result<Vec<Node<'a>>, Malformed> {
+        match self.value {
+            Value::Null => Ok(Vec::new()),
+            Value::Array(items) => Ok(items
+                .iter()
+                .enumerate()
+                .map(|(index, value)| Node { value, path: format!("{}[{index}]", self.path) })
+                .collect()),
+            _ => Err(self.malformed("a list")),
+        }
+    }
+
+    fn strings(&self) -> Result<Vec<String>, Malformed> {
+        self.items()?.iter().map(Node::required_string).collect()
+    }
+
+    fn string(&self) -> Result<Option<String>, Malformed> {
+        match self.value {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text.clone())),
+            _ => Err(self.malformed("a string")),
+        }
+    }
+
+    fn required_string(&self) -> Result<String, Malformed> {
+        match self.string()? {
+            Some(text) if !text.is_empty() => Ok(text),
+            _ => Err(self.malformed("a non-empty string")),
+        }
+    }
+
+    fn boolean(&self) -> Result<bool, Malformed> {
+        match self.value {
+            Value::Null => Ok(false),
+            Value::Bool(value) => Ok(*value),
+            _ => Err(self.malformed("a boolean")),
+        }
+    }
+
+    fn optional_object(&self) -> Result<Option<&'a Map<String, Value>>, Malformed> {
+        match self.value {
+            Value::Null => Ok(None),
+            Value::Object(object) => Ok(Some(object)),
+            _ => Err(self.malformed("an object")),
+        }
+    }
+
+    fn malformed(&self, expected: &str) -> Malformed {
+        let found = match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(text) if text.is_empty() => "an empty string",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        Malformed { path: self.path.clone(), problem: format!("expected {expected}, found {found}") }
+    }
+}

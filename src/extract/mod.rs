@@ -1,0 +1,19 @@
+//! Selectable fields: which paths are right, and what an object's bytes hold at them.
+//!
+//! Map: [`path`] is the grammar and the schema walk of `selectableFields[].jsonPath`; [`judge`] applies every rule of
+//! kube-apiserver to a CustomResourceDefinition and says which causes it would answer with; [`builtin`] is the table of
+//! built-in types as data; [`plan`] holds the checked fields of one resource and merges their paths into one trie;
+//! [`scan`] runs that trie over an object's bytes in one pass; [`value`] is the one canonical text of a JSON value.
+//! This room knows no store and no selector.
+
+pub mod builtin;
+pub mod judge;
+pub mod path;
+pub mod plan;
+pub mod scan;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use plan::{Field, FieldRef, Origin, Plan, Unreadable, UnsupportedLabel};

@@ -1,0 +1,65 @@
+//! fieldcache: one indexed copy of a cluster's resources, served on the ordinary Kubernetes wire.
+//!
+//! This page is the map. A CustomResourceDefinition says which of its fields are selectable; [`extract`] turns that
+//! into a checked extractor; [`store`] keeps every object's bytes once, with a posting list for every field value and
+//! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. Around that pure core
+//! stands the edge: where objects come from (`source`), who serves them (`server`) and how a person starts it (`cli`).
+//!
+//! # The core: no IO, no clock, no environment, no logging; decisions are returned as data
+//!
+//! | room | what it is |
+//! |---|---|
+//! | [`model`] | names, keys, versions, and [`model::Record`], the one form in which an object enters a store |
+//! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
+//! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
+//! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
+//! | [`extract`] | selectable paths: judged, merged, and run over an object's bytes in one pass; the built-in table |
+//! | [`store`] | the indexed copy: one writer, snapshots for readers, history |
+//! | [`query`] | selectors planned over the indexes, pages |
+//! | [`subscribe`] | what a change means to one selection |
+//! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
+//!
+//! # The edge, behind the feature `net`
+//!
+//! | room | what it is |
+//! |---|---|
+//! | `source` | a folder or a cluster, read into stores |
+//! | `registry` | what is served right now; filled by `source`, read by `server` |
+//! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
+//! | `telemetry` | logs |
+//! | `cli` | commands |
+//!
+//! # Invariants
+//!
+//! - One task mutates a [`store::Store`]; readers hold a [`store::Snapshot`] and never a lock across an await.
+//! - A change is visible to lists before its event reaches a watcher: both read the same published snapshot.
+//! - A relist is invisible until it is complete.
+//! - An object that cannot be read is reported and its old version goes; it is never silently kept.
+//! - Every queue has a bound and a stated policy when full.
+//! - Only [`model::Version`] compares resourceVersions; only `server::failure` chooses status codes; only
+//!   `source::feed` writes to a store.
+//! - The core cannot fail on a valid object.
+
+pub mod crd;
+pub mod extract;
+pub mod model;
+pub mod openapi;
+pub mod query;
+pub mod schema;
+pub mod selector;
+pub mod store;
+pub mod subscribe;
+
+#[cfg(feature = "net")]
+pub mod cli;
+#[cfg(feature = "net")]
+pub mod registry;
+#[cfg(feature = "net")]
+pub mod server;
+#[cfg(feature = "net")]
+pub mod source;
+#[cfg(feature = "net")]
+pub mod telemetry;
+
+#[cfg(test)]
+mod tidy;

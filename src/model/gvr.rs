@@ -1,0 +1,99 @@
+//! Names of a resource type. Parsing of command-line forms (`shirts.v1.stable.example.com`) is here too, since it is
+//! the same grammar everywhere; discovery data (kind, verbs, short names) is not: see `registry`.
+
+use std::fmt;
+
+/// Whether objects of a resource live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Objects have a namespace.
+    Namespaced,
+    /// Objects have none.
+    Cluster,
+}
+
+/// A group and a version: `v1` for the core group, else `GROUP/VERSION`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersion {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, such as `v1beta1`.
+    pub version: String,
+}
+
+impl GroupVersion {
+    /// From its two parts.
+    pub fn new(group: impl Into<String>, version: impl Into<String>) -> GroupVersion {
+        GroupVersion { group: group.into(), version: version.into() }
+    }
+
+    /// From an `apiVersion`: `v1` or `apps/v1`. `None` when it has more than one slash or an empty part.
+    pub fn parse(api_version: &str) -> Option<GroupVersion> {
+        match api_version.split_once('/') {
+            None if !api_version.is_empty() => Some(GroupVersion::new("", api_version)),
+            Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
+                Some(GroupVersion::new(group, version))
+            }
+            _ => None,
+        }
+    }
+
+    /// The path below the server root: `api/v1` or `apis/GROUP/VERSION`; also the key of OpenAPI v3 discovery.
+    pub fn path(&self) -> String {
+        if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{self}") }
+    }
+}
+
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            formatter.write_str(&self.version)
+        } else {
+            write!(formatter, "{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// A resource: group, version and plural name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvr {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural name, such as `shirts`.
+    pub resource: String,
+}
+
+impl Gvr {
+    /// From its three parts.
+    pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Gvr {
+        Gvr { group: group.into(), version: version.into(), resource: resource.into() }
+    }
+
+    /// Its group and version.
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&*self.group, &*self.version)
+    }
+
+    /// `PLURAL.GROUP`, or `PLURAL` for the core group: how Kubernetes names a resource in messages.
+    pub fn group_resource(&self) -> String {
+        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+    }
+
+    /// From `PLURAL.VERSION.GROUP` (core: `PLURAL.VERSION`), the form of `--resource` and of kubectl.
+    pub fn parse(text: &str) -> Option<Gvr> {
+        let (resource, rest) = text.split_once('.')?;
+        let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
+        let core_or_named = !rest.contains('.') || !group.is_empty();
+        (!resource.is_empty() && !version.is_empty() && core_or_named).then(|| Gvr::new(group, version, resource))
+    }
+}
+
+/// `PLURAL.VERSION.GROUP`, readable by [`Gvr::parse`].
+impl fmt::Display for Gvr {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.resource, self.version)?;
+        if self.group.is_empty() { Ok(()) } else { write!(formatter, ".{}", self.group) }
+    }
+}

@@ -1,0 +1,18 @@
+//! Names, keys, versions, records: plain types that every other room speaks.
+//!
+//! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
+//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store.
+//! This room knows no JSON and no selector.
+
+pub mod gvr;
+pub mod key;
+pub mod record;
+pub mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use gvr::{GroupVersion, Gvr, Scope};
+pub use key::Key;
+pub use record::{FieldIndex, Record};
+pub use version::Version;

@@ -1,0 +1,44 @@
+//! resourceVersion: the only code that knows it is a number.
+
+use std::fmt;
+
+/// A resourceVersion: a decimal integer of the source cluster, comparable within one resource since KEP-5504.
+///
+/// [`Version::ZERO`] stands for "none yet" and never belongs to an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(u64);
+
+impl Version {
+    /// Before every real version.
+    pub const ZERO: Version = Version(0);
+
+    /// From its number.
+    pub const fn new(number: u64) -> Version {
+        Version(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// From a decimal text without sign; `None` for anything else or past 64 bits.
+    pub fn parse(text: &str) -> Option<Version> {
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        text.parse().ok().map(Version)
+    }
+
+    /// The next version; used by folder mode, which counts on its own.
+    #[must_use]
+    pub const fn next(self) -> Version {
+        Version(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}

@@ -1,0 +1,24 @@
+//! Label and field selectors: text and wire forms in, requirements out; matching and printing back.
+//!
+//! Map: [`label`] is Kubernetes' label selector, whole; [`field`] is its field selector; [`wire`] is the
+//! matchLabels / matchExpressions form. A selector does not know that an index exists: `query` plans it.
+
+pub mod field;
+pub mod label;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use field::{FieldOperator, FieldRequirement, FieldSelector};
+pub use label::{LabelOperator, LabelRequirement, LabelSelector};
+
+/// A selector text that cannot be read; Display is kube-apiserver's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SelectorError {
+    /// kube-apiserver's words.
+    pub message: String,
+    /// Byte offset in the text where reading stopped.
+    pub offset: usize,
+}

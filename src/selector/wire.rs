@@ -1,0 +1,1 @@
+//! matchLabels and matchExpressions.
