@@ -1,1 +1,53 @@
-//! To come.
+//! What is served right now: the only thing that `source` and `server` share.
+//!
+//! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
+//! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
+//! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches cleanly.
+//! This room knows neither a Kubernetes client nor HTTP.
+
+mod catalog;
+mod live;
+#[cfg(test)]
+mod tests;
+
+pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use live::{Live, LiveState, NotReady, OpenWatch};
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// The catalog and its changes.
+#[derive(Debug)]
+pub struct Registry {
+    catalog: watch::Sender<Arc<Catalog>>,
+}
+
+impl Registry {
+    /// With a first catalog.
+    pub fn new(catalog: Catalog) -> Registry {
+        Registry { catalog: watch::Sender::new(Arc::new(catalog)) }
+    }
+
+    /// What is served now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.borrow().clone()
+    }
+
+    /// Follows the catalog.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, are gone.
+    pub fn replace(&self, catalog: Catalog) {
+        let next = Arc::new(catalog);
+        let previous = self.catalog.send_replace(next.clone());
+        for resource in previous.resources() {
+            let kept = next.resource(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
+            if !kept {
+                resource.live.publish(LiveState::Gone);
+            }
+        }
+    }
+}

@@ -1,1 +1,35 @@
-//! To come.
+//! What a change means to one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
+//!
+//! Map: [`transition`] decides; whom to ask is not decided here yet: every watcher tests every change of its resource.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::query::Selection;
+use crate::store::{Change, Object};
+
+/// An event as one watcher sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It entered the selection.
+    Added(Arc<Object>),
+    /// It stayed in the selection.
+    Modified(Arc<Object>),
+    /// It left the selection or was deleted: the previous object, to be sent with the version of the change.
+    Deleted(Arc<Object>),
+}
+
+/// What `change` means to `selection`; `None`: nothing, it was out and stayed out.
+pub fn transition(selection: &Selection, change: &Change) -> Option<Transition> {
+    let selected = |object: &&Arc<Object>| selection.matches(object);
+    let before = change.before.as_ref().filter(selected);
+    let after = change.after.as_ref().filter(selected);
+    match (before, after) {
+        (None, Some(after)) => Some(Transition::Added(after.clone())),
+        (Some(_), Some(after)) => Some(Transition::Modified(after.clone())),
+        (Some(before), None) => Some(Transition::Deleted(before.clone())),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! Hits in list order, a page at a time, now or at an exact version.
+//!
+//! A [`Listing`] owns its snapshot and walks it in small steps, so that a list of any size is streamed to a reader of
+//! any speed with bounded memory and without a lock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::{Hits, Plan, Selection};
+use crate::model::{Key, Version};
+use crate::store::{Object, Snapshot, TooOld};
+
+/// How many objects a listing takes from the snapshot at a time: large enough to hide the walk to the place, small
+/// enough that what it holds is nothing beside the answer.
+const STEP: usize = 256;
+
+/// Up to this share of all objects (one in so many), sorting the hits is cheaper than walking every key.
+const SORT_BELOW_ONE_IN: u64 = 16;
+
+/// A store at one version: the snapshot, and what must be undone in it.
+#[derive(Clone, Debug)]
+pub struct State {
+    snapshot: Snapshot,
+    version: Version,
+    /// Objects that differ from the snapshot's; `None`: absent.
+    undone: BTreeMap<Key, Option<Arc<Object>>>,
+}
+
+impl State {
+    /// The snapshot as it is.
+    pub fn current(snapshot: Snapshot) -> State {
+        State { version: snapshot.version(), snapshot, undone: BTreeMap::new() }
+    }
+
+    /// The state at exactly this version, which must not be newer than the snapshot's.
+    ///
+    /// # Errors
+    /// [`TooOld`] when history does not reach back.
+    pub fn at(snapshot: Snapshot, version: Version) -> Result<State, TooOld> {
+        let undone = snapshot.undo_to(version)?;
+        Ok(State { snapshot, version, undone })
+    }
+
+    /// The version that this state shows.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// Where a listing goes on.
+#[derive(Debug)]
+enum Walk {
+    /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
+    Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
+    /// Along hits that are sorted already.
+    Sorted(std::vec::IntoIter<Arc<Object>>),
+}
+
+/// The selected objects of one state in list order.
+#[derive(Debug)]
+pub struct Listing {
+    snapshot: Snapshot,
+    /// Keys that must not be taken from the snapshot, and the objects that stand there instead, in order.
+    hidden: BTreeMap<Key, Option<Arc<Object>>>,
+    instead: VecDeque<Arc<Object>>,
+    walk: Walk,
+    namespace_prefix: Option<String>,
+    ready: VecDeque<Arc<Object>>,
+    plan: String,
+}
+
+impl Listing {
+    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
+    pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
+        let State { snapshot, undone, .. } = state;
+        let (hits, plan) = {
+            let plan = Plan::new(selection, &snapshot);
+            (plan.hits(), plan.explain())
+        };
+        let starts_at = |key: &Key| start.is_none_or(|start| key.as_str() >= start);
+        let instead = undone
+            .iter()
+            .filter(|(key, _)| starts_at(key))
+            .filter_map(|(_, object)| object.clone())
+            .filter(|object| selection.matches(object))
+            .collect();
+        let namespace_prefix = match &hits {
+            Hits::Namespace(namespace) => Some(format!("{namespace}/")),
+            Hits::Everything | Hits::Slots(_) => None,
+        };
+        let walk = match hits {
+            Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
+                let mut objects: Vec<Arc<Object>> = slots
+                    .iter()
+                    .filter_map(|slot| snapshot.object(slot).cloned())
+                    .filter(|object| starts_at(&object.key))
+                    .collect();
+                objects.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+                Walk::Sorted(objects.into_iter())
+            }
+            other => {
+                let first = match (&namespace_prefix, start) {
+                    (Some(prefix), Some(start)) if start < prefix.as_str() => Some(prefix.as_str()),
+                    (_, Some(start)) => Some(start),
+                    (Some(prefix), None) => Some(prefix.as_str()),
+                    (None, None) => None,
+                };
+                let from = first.map_or(Bound::Unbounded, |first| Bound::Included(Key::new("", first)));
+                let within = match other {
+                    Hits::Slots(slots) => Some(slots),
+                    Hits::Everything | Hits::Namespace(_) => None,
+                };
+                Walk::Order { from, within }
+            }
+        };
+        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new(), plan }
+    }
+
+    /// How the selection was planned, as one line.
+    pub fn explain(&self) -> &str {
+        &self.plan
+    }
+
+    /// The next object without taking it.
+    pub fn peek(&mut self) -> Option<&Arc<Object>> {
+        if self.ready.is_empty() {
+            self.fill();
+        }
+        match (self.ready.front(), self.instead.front()) {
+            (Some(ready), Some(instead)) if instead.key < ready.key => self.instead.front(),
+            (None, _) => self.instead.front(),
+            (Some(_), _) => self.ready.front(),
+        }
+    }
+
+    /// How many are left; walks them all.
+    pub fn remaining(mut self) -> u64 {
+        let mut count = 0;
+        while self.next().is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes the next objects of the snapshot until some are ready or none is left.
+    fn fill(&mut self) {
+        while self.ready.is_empty() {
+            let mut last = None;
+            match &mut self.walk {
+                Walk::Sorted(objects) => {
+                    for object in objects.by_ref() {
+                        if !self.hidden.contains_key(&object.key) {
+                            self.ready.push_back(object);
+                            if self.ready.len() == STEP {
+                                break;
+                            }
+                        }
+                    }
+                    return;
+                }
+                Walk::Order { from, within } => {
+                    let bound = match from {
+                        Bound::Included(key) => Bound::Included(key.as_str()),
+                        Bound::Excluded(key) => Bound::Excluded(key.as_str()),
+                        Bound::Unbounded => Bound::Unbounded,
+                    };
+                    for (key, slot) in self.snapshot.range(bound).take(STEP) {
+                        if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.as_str().starts_with(prefix)) {
+                            // Keys of one namespace are neighbours; the first stranger ends them.
+                            last = None;
+                            break;
+                        }
+                        last = Some(key.clone());
+                        let selected = within.as_ref().is_none_or(|within| within.contains(slot));
+                        if selected && !self.hidden.contains_key(key) {
+                            self.ready.extend(self.snapshot.object(slot).cloned());
+                        }
+                    }
+                    match last {
+                        Some(key) => *from = Bound::Excluded(key),
+                        None => {
+                            self.walk = Walk::Sorted(Vec::new().into_iter());
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Arc<Object>;
+
+    fn next(&mut self) -> Option<Arc<Object>> {
+        self.peek()?;
+        let from_instead = match (self.ready.front(), self.instead.front()) {
+            (Some(ready), Some(instead)) => instead.key < ready.key,
+            (None, _) => true,
+            (Some(_), None) => false,
+        };
+        if from_instead { self.instead.pop_front() } else { self.ready.pop_front() }
+    }
+}

@@ -1,0 +1,275 @@
+//! Selection -> posting lists, smallest first.
+//!
+//! Every requirement is either a set of slots that must be in (`include`) or one that must be out (`exclude`); sets
+//! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
+//! exact list lengths, not estimates: roaring knows them.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::{FieldTerm, Selection};
+use crate::extract::FieldRef;
+use crate::model::Key;
+use crate::selector::{FieldOperator, LabelOperator, LabelRequirement};
+use crate::store::postings::Posting;
+use crate::store::{Attribute, Snapshot};
+
+/// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
+/// nanoseconds, a union at least an allocation for each list.
+const TEST_OBJECTS_BELOW: u64 = 64;
+
+/// The slots that a selection selects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hits {
+    /// Every object.
+    Everything,
+    /// Every object of one namespace.
+    Namespace(String),
+    /// These.
+    Slots(RoaringBitmap),
+}
+
+/// A planned selection.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    snapshot: &'a Snapshot,
+    selection: &'a Selection,
+    include: Vec<Set<'a>>,
+    exclude: Vec<Set<'a>>,
+    /// Known to select nothing, for this reason.
+    nothing: bool,
+}
+
+/// One operand of the plan.
+#[derive(Debug)]
+struct Set<'a> {
+    slots: Slots<'a>,
+    /// How many slots, at most.
+    cost: u64,
+    about: String,
+}
+
+#[derive(Debug)]
+enum Slots<'a> {
+    /// The union of these lists.
+    Union(Vec<&'a Posting>),
+    /// A set that the index keeps.
+    Kept(&'a RoaringBitmap),
+    /// A set made for this plan: a few slots found by name.
+    Made(RoaringBitmap),
+}
+
+impl<'a> Set<'a> {
+    fn union(postings: Vec<&'a Posting>, about: String) -> Set<'a> {
+        let cost = postings.iter().map(|posting| posting.len()).sum();
+        Set { slots: Slots::Union(postings), cost, about }
+    }
+
+    fn kept(present: Option<&'a RoaringBitmap>, about: String) -> Set<'a> {
+        match present {
+            Some(present) => Set { slots: Slots::Kept(present), cost: present.len(), about },
+            None => Set::union(Vec::new(), about),
+        }
+    }
+
+    fn made(slots: RoaringBitmap, about: String) -> Set<'a> {
+        Set { cost: slots.len(), slots: Slots::Made(slots), about }
+    }
+
+    fn to_bitmap(&self) -> RoaringBitmap {
+        match &self.slots {
+            Slots::Kept(slots) => (*slots).clone(),
+            Slots::Made(slots) => slots.clone(),
+            Slots::Union(postings) => {
+                let mut set = RoaringBitmap::new();
+                for posting in postings {
+                    posting.add_to(&mut set);
+                }
+                set
+            }
+        }
+    }
+
+    /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
+    fn intersect(&self, candidates: &mut RoaringBitmap) {
+        match &self.slots {
+            Slots::Kept(slots) => *candidates &= *slots,
+            Slots::Made(slots) => *candidates &= slots,
+            Slots::Union(postings) => match postings[..] {
+                [Posting::Many(slots)] => *candidates &= &**slots,
+                _ => *candidates &= self.to_bitmap(),
+            },
+        }
+    }
+
+    fn subtract_from(&self, candidates: &mut RoaringBitmap) {
+        match &self.slots {
+            Slots::Kept(slots) => *candidates -= *slots,
+            Slots::Made(slots) => *candidates -= slots,
+            Slots::Union(postings) => {
+                for posting in postings {
+                    match posting {
+                        Posting::One(slot) => {
+                            candidates.remove(*slot);
+                        }
+                        Posting::Many(slots) => *candidates -= &**slots,
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// Plans a selection over a snapshot.
+    pub fn new(selection: &'a Selection, snapshot: &'a Snapshot) -> Plan<'a> {
+        let mut plan = Plan { snapshot, selection, include: Vec::new(), exclude: Vec::new(), nothing: false };
+        // A name with its namespace is one key, and nothing is cheaper.
+        let namespace = selection.namespace.as_deref();
+        for term in &selection.fields {
+            plan.add_field(term, namespace);
+        }
+        for requirement in &selection.labels.requirements {
+            plan.add_label(requirement);
+        }
+        if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
+            let posting = snapshot.postings().posting(&Attribute::Namespace, namespace);
+            plan.include.push(Set::union(posting.into_iter().collect(), format!("namespace {namespace}")));
+        }
+        plan.include.sort_by_key(|set| set.cost);
+        plan.nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
+        plan
+    }
+
+    fn add_field(&mut self, term: &FieldTerm, namespace: Option<&str>) {
+        let value = &*term.value;
+        let equals = term.operator == FieldOperator::Equals;
+        let about = |name: &str| format!("{name}{}{value}", if equals { "=" } else { "!=" });
+        let postings = self.snapshot.postings();
+        let set = match term.field {
+            FieldRef::Field(index) => {
+                let posting = postings.posting(&Attribute::Field(index), value);
+                Set::union(posting.into_iter().collect(), about(&format!("field {}", index.0)))
+            }
+            FieldRef::Empty => {
+                // Reads as "" for every object, so the term holds for all of them or for none.
+                self.nothing |= equals != value.is_empty();
+                return;
+            }
+            FieldRef::Namespace if value.is_empty() => {
+                // Cluster-scoped objects alone have no namespace, and a store holds one scope.
+                let present = postings.present(&Attribute::Namespace);
+                let set = Set::kept(present, "metadata.namespace present".to_owned());
+                if equals {
+                    self.exclude.push(set)
+                } else {
+                    self.include.push(set)
+                }
+                return;
+            }
+            FieldRef::Namespace => {
+                let posting = postings.posting(&Attribute::Namespace, value);
+                Set::union(posting.into_iter().collect(), about("metadata.namespace"))
+            }
+            // A name with a slash or without text is no name; joined with a namespace it could meet another key.
+            FieldRef::Name if value.contains('/') || value.is_empty() => Set::union(Vec::new(), about("metadata.name")),
+            FieldRef::Name => {
+                let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, value).as_str());
+                let slots = match (namespace, postings.present(&Attribute::Namespace)) {
+                    (Some(namespace), _) => probe(namespace).into_iter().collect(),
+                    (None, None) => probe("").into_iter().collect(),
+                    // One probe for each namespace; clusters have far fewer of them than objects.
+                    (None, Some(_)) => {
+                        postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)).collect()
+                    }
+                };
+                Set::made(slots, about("metadata.name"))
+            }
+        };
+        if equals { self.include.push(set) } else { self.exclude.push(set) }
+    }
+
+    fn add_label(&mut self, requirement: &'a LabelRequirement) {
+        let attribute = Attribute::Label(Arc::from(&*requirement.key));
+        let postings = self.snapshot.postings();
+        let key = &requirement.key;
+        let some_of =
+            |values: &[String]| values.iter().filter_map(|value| postings.posting(&attribute, value)).collect();
+        match &requirement.operator {
+            LabelOperator::In(values) => {
+                self.include.push(Set::union(some_of(values), format!("label {key} in {values:?}")));
+            }
+            LabelOperator::NotIn(values) => {
+                self.exclude.push(Set::union(some_of(values), format!("label {key} notin {values:?}")));
+            }
+            LabelOperator::Exists => {
+                self.include.push(Set::kept(postings.present(&attribute), format!("label {key}")));
+            }
+            LabelOperator::DoesNotExist => {
+                self.exclude.push(Set::kept(postings.present(&attribute), format!("label !{key}")));
+            }
+            LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
+                let matching = postings
+                    .values(&attribute)
+                    .filter(|(value, _)| requirement.matches(Some(value)))
+                    .map(|(_, posting)| posting)
+                    .collect();
+                self.include.push(Set::union(matching, format!("label {key} compared")));
+            }
+        }
+    }
+
+    /// Runs the plan.
+    pub fn hits(&self) -> Hits {
+        if self.nothing {
+            return Hits::Slots(RoaringBitmap::new());
+        }
+        if self.include.is_empty() && self.exclude.is_empty() {
+            return match &self.selection.namespace {
+                Some(namespace) => Hits::Namespace(namespace.clone()),
+                None => Hits::Everything,
+            };
+        }
+        let mut sets = self.include.iter();
+        let mut candidates = match sets.next() {
+            Some(smallest) => smallest.to_bitmap(),
+            None => self.snapshot.occupied().clone(),
+        };
+        for set in sets {
+            if candidates.len() < TEST_OBJECTS_BELOW {
+                return Hits::Slots(self.tested(&candidates));
+            }
+            set.intersect(&mut candidates);
+        }
+        for set in &self.exclude {
+            if candidates.len() < TEST_OBJECTS_BELOW {
+                return Hits::Slots(self.tested(&candidates));
+            }
+            set.subtract_from(&mut candidates);
+        }
+        Hits::Slots(candidates)
+    }
+
+    fn tested(&self, candidates: &RoaringBitmap) -> RoaringBitmap {
+        candidates
+            .iter()
+            .filter(|slot| self.snapshot.object(*slot).is_some_and(|object| self.selection.matches(object)))
+            .collect()
+    }
+
+    /// The plan as one line: what is intersected in which order and at which cost.
+    pub fn explain(&self) -> String {
+        if self.nothing {
+            return "nothing".to_owned();
+        }
+        let part = |sign: &str, set: &Set<'_>| format!("{sign}{} ({})", set.about, set.cost);
+        let parts: Vec<String> = self
+            .include
+            .iter()
+            .map(|set| part("", set))
+            .chain(self.exclude.iter().map(|set| part("not ", set)))
+            .collect();
+        if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a request asks for: namespace, labels, fields.
+
+use crate::extract::FieldRef;
+use crate::selector::{FieldOperator, LabelSelector};
+use crate::store::Object;
+
+/// A requirement of a field selector whose label has been resolved by the resource's plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldTerm {
+    /// The field.
+    pub field: FieldRef,
+    /// Equal or not.
+    pub operator: FieldOperator,
+    /// The value.
+    pub value: String,
+}
+
+/// A selection over one resource. All parts must hold; the default selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only objects of this namespace; `None`: all.
+    pub namespace: Option<String>,
+    /// Label requirements.
+    pub labels: LabelSelector,
+    /// Field requirements.
+    pub fields: Vec<FieldTerm>,
+}
+
+impl Selection {
+    /// Whether it has a label or field requirement.
+    pub fn is_selective(&self) -> bool {
+        !self.labels.requirements.is_empty() || !self.fields.is_empty()
+    }
+
+    /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| object.key.namespace() == namespace)
+            && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
+            && self.fields.iter().all(|term| term.matches(object))
+    }
+}
+
+impl FieldTerm {
+    /// On a many-valued field `=` means "some value", `!=` means "no value".
+    pub fn matches(&self, object: &Object) -> bool {
+        let found = match self.field {
+            FieldRef::Name => object.key.name() == self.value,
+            FieldRef::Namespace => object.key.namespace() == self.value,
+            FieldRef::Field(index) => object.values(index).any(|value| value == self.value),
+            FieldRef::Empty => self.value.is_empty(),
+        };
+        match self.operator {
+            FieldOperator::Equals => found,
+            FieldOperator::NotEquals => !found,
+        }
+    }
+}

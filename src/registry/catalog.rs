@@ -1,0 +1,121 @@
+//! Groups, versions, resources: discovery data and what is needed to answer for each resource.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::crd::PrinterColumn;
+use crate::extract::Plan;
+use crate::model::{GroupVersion, Gvr, Scope};
+
+use super::Live;
+
+/// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Groups in the order of discovery; the core group, if there is one, has the empty name.
+    pub groups: Vec<Group>,
+    resources: BTreeMap<Gvr, Arc<Resource>>,
+    /// Answer of `/version`.
+    pub version: VersionInfo,
+}
+
+/// An API group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name; empty for the core group.
+    pub name: String,
+    /// Its served versions, preferred one first.
+    pub versions: Vec<String>,
+}
+
+/// The body of `/version`, as the source cluster answers it or as folder mode makes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionInfo {
+    /// JSON object.
+    pub body: serde_json::Value,
+}
+
+/// One served resource of one version.
+#[derive(Debug)]
+pub struct Resource {
+    /// Group, version, plural.
+    pub gvr: Gvr,
+    /// Kind of an object.
+    pub kind: String,
+    /// Kind of a list.
+    pub list_kind: String,
+    /// Singular name; empty where discovery has none.
+    pub singular: String,
+    /// Whether objects have namespaces.
+    pub scope: Scope,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories.
+    pub categories: Vec<String>,
+    /// Rows below the resource in discovery, such as `status`.
+    pub subresources: Vec<Subresource>,
+    /// `storageVersionHash` of discovery; empty where it is not known.
+    pub storage_version_hash: String,
+    /// Custom or built-in: decides the shape of lists and the form of stored bytes.
+    pub origin: ResourceOrigin,
+    /// additionalPrinterColumns of a custom resource.
+    pub printer_columns: Vec<PrinterColumn>,
+    /// Text of the Warning header, for deprecated versions.
+    pub deprecation_warning: Option<String>,
+    /// Its selectable fields and extractor.
+    pub plan: Plan,
+    /// Its data.
+    pub live: Live,
+}
+
+/// Custom resources and built-in ones differ on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceOrigin {
+    /// Defined by a CustomResourceDefinition: list items carry kind and apiVersion, list keys are in alphabetical order.
+    Custom,
+    /// Compiled into the API server, or aggregated: list items carry neither, single objects carry both.
+    BuiltIn,
+}
+
+/// A subresource row of discovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// Such as `status`.
+    pub name: String,
+    /// Kind of its body.
+    pub kind: String,
+    /// Group and version of its kind where they differ from the resource's.
+    pub group_version: Option<GroupVersion>,
+}
+
+impl Catalog {
+    /// A catalog of these groups and resources.
+    pub fn new(
+        groups: Vec<Group>,
+        resources: impl IntoIterator<Item = Arc<Resource>>,
+        version: VersionInfo,
+    ) -> Catalog {
+        let resources = resources.into_iter().map(|resource| (resource.gvr.clone(), resource)).collect();
+        Catalog { groups, resources, version }
+    }
+
+    /// The resource of that name.
+    pub fn resource(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
+        self.resources.get(gvr)
+    }
+
+    /// All resources, by group, version and plural.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// The group of that name.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// The resources of one group and version, by plural.
+    pub fn resources_of(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().filter(move |resource| resource.gvr.group == group && resource.gvr.version == version)
+    }
+}

@@ -1,0 +1,126 @@
+//! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::store::Snapshot;
+
+/// What a resource's data is at a moment.
+#[derive(Clone, Debug)]
+pub enum LiveState {
+    /// Nobody has asked for it.
+    Idle,
+    /// Being read from its source; the text says how far, or what stands in the way.
+    Loading(String),
+    /// There is a complete copy.
+    Ready(Snapshot),
+    /// The resource is no longer served, or is served with other fields by a new [`super::Resource`].
+    Gone,
+}
+
+/// One resource's data. Written by its feed, read by the server.
+#[derive(Debug)]
+pub struct Live {
+    state: watch::Sender<LiveState>,
+    /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
+    demands: watch::Sender<u64>,
+    /// Open watches; a resource with one is in use however old its last request is.
+    open_watches: Arc<AtomicU64>,
+}
+
+/// Why there is no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// Not loaded within the time that the request could wait.
+    #[error("storage is (re)initializing: {0}")]
+    Loading(String),
+    /// The resource went while the request waited.
+    #[error("the resource is no longer served")]
+    Gone,
+}
+
+impl Default for Live {
+    fn default() -> Live {
+        Live {
+            state: watch::Sender::new(LiveState::Idle),
+            demands: watch::Sender::new(0),
+            open_watches: Arc::new(AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Live {
+    /// Shows readers another state. After `Gone` nothing else is shown.
+    pub fn publish(&self, state: LiveState) {
+        self.state.send_if_modified(|held| {
+            if matches!(held, LiveState::Gone) {
+                return false;
+            }
+            *held = state;
+            true
+        });
+    }
+
+    /// The state now.
+    pub fn state(&self) -> LiveState {
+        self.state.borrow().clone()
+    }
+
+    /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
+    pub fn subscribe(&self) -> watch::Receiver<LiveState> {
+        self.state.subscribe()
+    }
+
+    /// Follows demand; for feeds.
+    pub fn demands(&self) -> watch::Receiver<u64> {
+        self.demands.subscribe()
+    }
+
+    /// A snapshot, waiting for the first load for at most `patience`; every call counts as demand.
+    ///
+    /// # Errors
+    /// [`NotReady`] when the patience ends or the resource goes.
+    pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
+        self.demands.send_modify(|count| *count += 1);
+        let mut states = self.state.subscribe();
+        let settled = states.wait_for(|state| matches!(state, LiveState::Ready(_) | LiveState::Gone));
+        match timeout(patience, settled).await {
+            Ok(Ok(state)) => match &*state {
+                LiveState::Ready(snapshot) => Ok(snapshot.clone()),
+                LiveState::Idle | LiveState::Loading(_) | LiveState::Gone => Err(NotReady::Gone),
+            },
+            Ok(Err(_)) => Err(NotReady::Gone),
+            Err(_) => match self.state() {
+                LiveState::Loading(progress) => Err(NotReady::Loading(progress)),
+                LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
+                LiveState::Ready(snapshot) => Ok(snapshot),
+                LiveState::Gone => Err(NotReady::Gone),
+            },
+        }
+    }
+
+    /// Counts a watch in; the guard counts it out when dropped.
+    pub fn open_watch(&self) -> OpenWatch {
+        self.open_watches.fetch_add(1, Ordering::Relaxed);
+        OpenWatch(self.open_watches.clone())
+    }
+
+    /// How many watches are open.
+    pub fn open_watches(&self) -> u64 {
+        self.open_watches.load(Ordering::Relaxed)
+    }
+}
+
+/// An open watch; see [`Live::open_watch`].
+#[derive(Debug)]
+pub struct OpenWatch(Arc<AtomicU64>);
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

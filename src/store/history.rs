@@ -1,0 +1,161 @@
+//! Recent changes with their previous state: what resumed watches and exact lists are answered from.
+//!
+//! A watcher is a [`Cursor`] into this ring, not a queue: a slow one falls behind, and when the ring has moved past it
+//! it is told so and its client resumes or relists. Bounded by entries and by the bytes that only history keeps alive.
+
+use std::sync::Arc;
+
+use imbl::Vector;
+
+use super::Object;
+use crate::model::Version;
+
+/// One change of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The version this change happened at; see `fills_gap`.
+    pub version: Version,
+    /// The object before; `None` when it was created.
+    pub before: Option<Arc<Object>>,
+    /// The object after; `None` when it was deleted.
+    pub after: Option<Arc<Object>>,
+    /// True for a removal found by a relist: it happened at some version after `version`, the last one before the gap.
+    /// A watcher that resumes from exactly `version` must still see it.
+    pub fills_gap: bool,
+}
+
+/// How much history a store keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    /// Entries.
+    pub changes: usize,
+    /// Bytes of previous object states.
+    pub bytes: u64,
+}
+
+impl Default for HistoryLimits {
+    /// kube-apiserver's watch cache grows to 102,400 events (`watch_cache_history.go`); previous states are bounded by
+    /// 64 MiB, so that a churning resource with large objects cannot take the memory of the others.
+    fn default() -> HistoryLimits {
+        HistoryLimits { changes: 102_400, bytes: 64 << 20 }
+    }
+}
+
+/// A version from before the oldest change that history still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {asked} ({oldest})")]
+pub struct TooOld {
+    /// The version that was asked for.
+    pub asked: Version,
+    /// The oldest one that can be resumed from.
+    pub oldest: Version,
+}
+
+/// Relists that history remembers; one that flaps more often than that loses old starting points, nothing else.
+const MAX_GAPS: usize = 64;
+
+/// A watcher's place: the sequence number of the next change it has not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor(u64);
+
+/// The ring. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// Invariant: versions never decrease along it.
+    changes: Vector<Arc<Change>>,
+    /// Sequence number of the first entry of `changes`.
+    first: u64,
+    /// A watch may start from this version or any later one.
+    oldest: Version,
+    /// Bytes of all `before` states.
+    bytes: u64,
+    /// Version ranges, both ends excluded, of which only the outcome is known: a relist bridged them.
+    gaps: Vector<(Version, Version)>,
+}
+
+impl History {
+    /// Forgets everything; watches can start from `version` on.
+    pub(super) fn restart(&mut self, version: Version) {
+        *self = History { first: self.first + self.changes.len() as u64, oldest: version, ..History::default() };
+    }
+
+    pub(super) fn push(&mut self, change: Arc<Change>, limits: &HistoryLimits) {
+        self.bytes += before_bytes(&change);
+        self.changes.push_back(change);
+        while self.changes.len() > limits.changes || self.bytes > limits.bytes {
+            let Some(evicted) = self.changes.pop_front() else { break };
+            self.first += 1;
+            self.bytes -= before_bytes(&evicted);
+            self.oldest = if evicted.fills_gap { evicted.version.next() } else { evicted.version };
+        }
+        while self.gaps.front().is_some_and(|(_, end)| *end <= self.oldest) {
+            self.gaps.pop_front();
+        }
+    }
+
+    /// A relist brought the store from `start` to `end`.
+    ///
+    /// Nobody can resume from a version in between: what a client saw there of another server is unknown here, so
+    /// neither its removals nor its selection changes could be told.
+    pub(super) fn bridge(&mut self, start: Version, end: Version) {
+        if end.number() > start.number() + 1 {
+            self.gaps.push_back((start, end));
+            if self.gaps.len() > MAX_GAPS {
+                self.gaps.pop_front();
+                self.oldest = self.gaps.front().map_or(self.oldest, |(start, _)| self.oldest.max(*start));
+            }
+        }
+    }
+
+    pub(super) fn oldest(&self) -> Version {
+        self.oldest
+    }
+
+    pub(super) fn end(&self) -> Cursor {
+        Cursor(self.first + self.changes.len() as u64)
+    }
+
+    pub(super) fn since(&self, version: Version) -> Result<Cursor, TooOld> {
+        if version < self.oldest {
+            return Err(TooOld { asked: version, oldest: self.oldest });
+        }
+        if let Some((_, end)) = self.gaps.iter().find(|(start, end)| *start < version && version < *end) {
+            return Err(TooOld { asked: version, oldest: *end });
+        }
+        let (mut low, mut high) = (0, self.changes.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.changes[middle].is_after(version) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(Cursor(self.first + low as u64))
+    }
+
+    /// The changes from a cursor on; `None` when the ring has moved past it.
+    pub(super) fn from(&self, cursor: Cursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+        let skip = usize::try_from(cursor.0.checked_sub(self.first)?).ok()?;
+        (skip <= self.changes.len()).then(|| self.changes.focus().narrow(skip..).into_iter())
+    }
+}
+
+impl Cursor {
+    /// The place after `count` more changes.
+    #[must_use]
+    pub fn advanced(self, count: usize) -> Cursor {
+        Cursor(self.0 + count as u64)
+    }
+}
+
+impl Change {
+    /// Whether a watcher that has seen everything up to `version` has not seen this.
+    pub fn is_after(&self, version: Version) -> bool {
+        self.version > version || (self.fills_gap && self.version == version)
+    }
+}
+
+fn before_bytes(change: &Change) -> u64 {
+    change.before.as_ref().map_or(0, |before| before.bytes.len() as u64)
+}
