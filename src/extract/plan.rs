@@ -82,7 +82,7 @@ pub enum Unreadable {
 }
 
 /// The checked, compiled fields of one resource (one group, version and plural).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {}
 
 impl Plan {

@@ -88,6 +88,25 @@ pub struct Subresource {
     pub group_version: Option<GroupVersion>,
 }
 
+impl Resource {
+    /// Whether the other one would be served in the same way, so that the data can be kept.
+    pub fn same_definition(&self, other: &Resource) -> bool {
+        self.gvr == other.gvr
+            && self.kind == other.kind
+            && self.list_kind == other.list_kind
+            && self.singular == other.singular
+            && self.scope == other.scope
+            && self.short_names == other.short_names
+            && self.categories == other.categories
+            && self.subresources == other.subresources
+            && self.storage_version_hash == other.storage_version_hash
+            && self.origin == other.origin
+            && self.printer_columns == other.printer_columns
+            && self.deprecation_warning == other.deprecation_warning
+            && self.plan == other.plan
+    }
+}
+
 impl Catalog {
     /// A catalog of these groups and resources.
     pub fn new(

@@ -1,0 +1,37 @@
+//! How long to wait before trying again: client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s,
+//! with jitter, and back to the start after two quiet minutes.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(800);
+const LONGEST: Duration = Duration::from_secs(30);
+/// Time without a failure after which the next one counts as the first.
+const RESET_AFTER: Duration = Duration::from_secs(120);
+
+/// Delays that grow. Holds no clock: the caller says how long things went well.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    next: Duration,
+    /// State of the jitter; any start will do, as it only spreads clients over time.
+    seed: u64,
+}
+
+impl Backoff {
+    /// Starts at the shortest delay.
+    pub fn new(seed: u64) -> Backoff {
+        Backoff { next: FIRST, seed }
+    }
+
+    /// The delay after a failure, given how long things had gone well before it: once to twice the base.
+    pub fn after_failure(&mut self, quiet: Duration) -> Duration {
+        if quiet >= RESET_AFTER {
+            self.next = FIRST;
+        }
+        let base = self.next;
+        self.next = (base * 2).min(LONGEST);
+        // An xorshift step: spread, not secrecy.
+        self.seed = (self.seed | 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = f64::from((self.seed >> 40) as u32 & 0xff_ffff) / f64::from(0x100_0000);
+        base + base.mul_f64(share)
+    }
+}

@@ -1,0 +1,345 @@
+//! A cluster as a source: discovery and CustomResourceDefinitions -> catalog; feeds started on demand and stopped.
+//!
+//! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
+//! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
+
+#![expect(clippy::disallowed_methods, reason = "this is the supervisor: keeper tasks are started and owned here")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::connection::{Connection, RequestError};
+use super::discovery::{self, Discovery};
+use super::feed::Feed;
+use super::list_watch::follow;
+use crate::crd::{Crd, CrdVersion};
+use crate::extract::Plan;
+use crate::model::{GroupVersion, Gvr, Version};
+use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::store::{HistoryLimits, Snapshot};
+
+/// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
+const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
+/// How often idleness is looked at.
+const IDLE_CHECK: Duration = Duration::from_secs(60);
+/// Discovery is asked again this often: aggregated APIs come and go without a CRD.
+const DISCOVER_EVERY: Duration = Duration::from_secs(60);
+/// CRDs that change together (a kubectl apply of many) are planned together.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// What to read of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterSettings {
+    /// Resources that are loaded at once and never forgotten.
+    pub pinned: Vec<Gvr>,
+    /// How much history each store keeps.
+    pub history: HistoryLimits,
+}
+
+/// A cluster that is being read.
+pub struct Cluster {
+    connection: Connection,
+    settings: ClusterSettings,
+    registry: Arc<Registry>,
+    version: VersionInfo,
+    discovery: Discovery,
+    keepers: JoinSet<()>,
+    /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
+    crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
+}
+
+/// The resource of CustomResourceDefinitions.
+pub fn crd_gvr() -> Gvr {
+    Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}
+
+impl Cluster {
+    /// Asks the cluster what it serves and fills the registry; CRDs are loaded first, so that the first catalog is
+    /// complete.
+    ///
+    /// # Errors
+    /// [`RequestError`] when the cluster cannot be asked.
+    pub async fn start(
+        connection: Connection,
+        settings: ClusterSettings,
+        registry: Arc<Registry>,
+        version: VersionInfo,
+    ) -> Result<Cluster, RequestError> {
+        let discovery = discovery::discover(&connection).await?;
+        let mut cluster = Cluster {
+            connection,
+            settings,
+            registry,
+            version,
+            discovery,
+            keepers: JoinSet::new(),
+            crds: BTreeMap::new(),
+        };
+        cluster.publish_catalog();
+        if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
+            // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
+            if let Ok(snapshot) = crds.live.snapshot(Duration::from_secs(30)).await {
+                cluster.read_crds(&snapshot);
+                cluster.publish_catalog();
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// Follows the cluster until the future is dropped.
+    pub async fn run(mut self) {
+        loop {
+            let Some(crds) = self.registry.catalog().resource(&crd_gvr()).cloned() else {
+                // No right to see CRDs, or not served: only discovery can tell of changes.
+                sleep(DISCOVER_EVERY).await;
+                self.rediscover().await;
+                continue;
+            };
+            let mut states = crds.live.subscribe();
+            loop {
+                match timeout(DISCOVER_EVERY, states.changed()).await {
+                    Ok(Ok(())) => {
+                        sleep(SETTLE).await;
+                        let state = states.borrow_and_update().clone();
+                        match state {
+                            LiveState::Ready(snapshot) => {
+                                if self.read_crds(&snapshot) {
+                                    self.publish_catalog();
+                                    self.rediscover().await;
+                                }
+                            }
+                            LiveState::Gone => break,
+                            LiveState::Idle | LiveState::Loading(_) => {}
+                        }
+                    }
+                    Ok(Err(_)) => break,
+                    Err(_) => self.rediscover().await,
+                }
+                while self.keepers.try_join_next().is_some() {}
+            }
+        }
+    }
+
+    async fn rediscover(&mut self) {
+        match discovery::discover(&self.connection).await {
+            Ok(found) if found != self.discovery => {
+                self.discovery = found;
+                self.publish_catalog();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = %error, "discovery failed, keeping what is known"),
+        }
+    }
+
+    /// Reads what has changed among the CRDs; true when something has.
+    fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
+        let mut changed = false;
+        let mut present = BTreeSet::new();
+        for (key, slot) in snapshot.range(std::ops::Bound::Unbounded) {
+            let Some(object) = snapshot.object(slot) else { continue };
+            present.insert(key.as_str().to_owned());
+            if self.crds.get(key.as_str()).is_some_and(|(version, _)| *version == object.version) {
+                continue;
+            }
+            let parsed = serde_json::from_slice(&object.bytes)
+                .map_err(|error| error.to_string())
+                .and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
+            let crd = match parsed {
+                Ok(crd) => Some(Arc::new(crd)),
+                Err(error) => {
+                    tracing::error!(crd = %key, error, "CustomResourceDefinition cannot be read; its kinds are not served");
+                    None
+                }
+            };
+            self.crds.insert(key.as_str().to_owned(), (object.version, crd));
+            changed = true;
+        }
+        let known = self.crds.len();
+        self.crds.retain(|name, _| present.contains(name));
+        changed || self.crds.len() != known
+    }
+
+    /// Builds the catalog from what is known. Resources whose definition is unchanged are kept with their data.
+    fn publish_catalog(&mut self) {
+        let previous = self.registry.catalog();
+        let crds: Vec<Arc<Crd>> =
+            self.crds.values().filter_map(|(_, crd)| crd.clone()).filter(|crd| crd.established).collect();
+        let custom: BTreeSet<Gvr> =
+            self.crds.values().filter_map(|(_, crd)| crd.as_ref()).flat_map(|crd| crd_resources(crd)).collect();
+        let mut resources = Vec::new();
+        for found in &self.discovery.resources {
+            // Until its CRD has been read, a custom resource is not known well enough to be served.
+            if found.spells_out_kind || custom.contains(&found.gvr) {
+                continue;
+            }
+            resources.push(built_in_resource(found));
+        }
+        for crd in &crds {
+            resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
+        }
+        let mut fresh = Vec::new();
+        let resources: Vec<Arc<Resource>> = resources
+            .into_iter()
+            .map(|resource| match previous.resource(&resource.gvr) {
+                Some(kept) if kept.same_definition(&resource) => kept.clone(),
+                _ => {
+                    let resource = Arc::new(resource);
+                    fresh.push(resource.clone());
+                    resource
+                }
+            })
+            .collect();
+        let groups = groups(&self.discovery, &crds, &resources);
+        self.registry.replace(Catalog::new(groups, resources, self.version.clone()));
+        for resource in fresh {
+            let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
+            self.keepers.spawn(keep(self.connection.clone(), resource, pinned, self.settings.history));
+        }
+    }
+}
+
+/// Keeps one resource's data for as long as somebody wants it and it is served.
+async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, history: HistoryLimits) {
+    let mut demands = resource.live.demands();
+    // Demands are counted, so that one that came before this task first ran is not missed.
+    let mut served = 0;
+    loop {
+        if !pinned {
+            tokio::select! {
+                demand = demands.wait_for(|count| *count > served) => if demand.is_err() { return },
+                () = gone(&resource.live) => return,
+            }
+        }
+        resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
+        let mut feed = Feed::new(resource.clone(), history);
+        tokio::select! {
+            never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
+            () = gone(&resource.live) => return,
+            () = idle(&resource.live), if !pinned => {
+                tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
+                resource.live.publish(LiveState::Idle);
+                served = *demands.borrow();
+            }
+        }
+    }
+}
+
+async fn gone(live: &Live) {
+    let mut states = live.subscribe();
+    // An error means that the resource itself is dropped, which is gone as well.
+    let _ = states.wait_for(|state| matches!(state, LiveState::Gone)).await;
+}
+
+async fn idle(live: &Live) {
+    let mut demands = live.demands();
+    let mut quiet = Duration::ZERO;
+    while quiet < FORGET_AFTER {
+        sleep(IDLE_CHECK).await;
+        let asked = demands.has_changed().unwrap_or(false) || live.open_watches() > 0;
+        demands.mark_unchanged();
+        quiet = if asked { Duration::ZERO } else { quiet + IDLE_CHECK };
+    }
+}
+
+fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
+    crd.versions.iter().map(|version| crd.gvr(&version.name))
+}
+
+fn built_in_resource(found: &discovery::Discovered) -> Resource {
+    Resource {
+        gvr: found.gvr.clone(),
+        kind: found.kind.clone(),
+        list_kind: format!("{}List", found.kind),
+        singular: found.singular.clone(),
+        scope: found.scope,
+        short_names: found.short_names.clone(),
+        categories: found.categories.clone(),
+        subresources: found.subresources.clone(),
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::BuiltIn,
+        printer_columns: Vec::new(),
+        deprecation_warning: None,
+        plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
+        live: Live::default(),
+    }
+}
+
+/// The resource of one version of a CRD; also folder mode's.
+pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
+    let mut subresources = Vec::new();
+    if version.has_status {
+        subresources.push(Subresource { name: "status".to_owned(), kind: crd.names.kind.clone(), group_version: None });
+    }
+    if version.scale.is_some() {
+        subresources.push(Subresource {
+            name: "scale".to_owned(),
+            kind: "Scale".to_owned(),
+            group_version: Some(GroupVersion::new("autoscaling", "v1")),
+        });
+    }
+    Resource {
+        gvr: crd.gvr(&version.name),
+        kind: crd.names.kind.clone(),
+        list_kind: crd.names.list_kind.clone(),
+        singular: crd.names.singular.clone(),
+        scope: crd.scope,
+        short_names: crd.names.short_names.clone(),
+        categories: crd.names.categories.clone(),
+        subresources,
+        storage_version_hash: storage_version_hash(crd),
+        origin: ResourceOrigin::Custom,
+        printer_columns: version.printer_columns.clone(),
+        deprecation_warning: version.deprecation_warning.clone(),
+        plan: Plan::custom_resource(crd, &version.name),
+        live: Live::default(),
+    }
+}
+
+/// First eight bytes of SHA-256 of `GROUP/STORAGE VERSION/KIND` (apiserver `endpoints/discovery/storageversionhash.go`).
+fn storage_version_hash(crd: &Crd) -> String {
+    let storage = crd.versions.iter().find(|version| version.storage).map_or("", |version| &*version.name);
+    let digest = Sha256::digest(format!("{}/{storage}/{}", crd.group, crd.names.kind));
+    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
+}
+
+/// Groups in the cluster's order; those of CRDs that discovery has not caught up with follow by name.
+fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Arc<Resource>]) -> Vec<Group> {
+    let served: BTreeSet<(&str, &str)> =
+        resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();
+    let mut groups: Vec<Group> = discovery
+        .groups
+        .iter()
+        .map(|group| Group {
+            name: group.name.clone(),
+            versions: group
+                .versions
+                .iter()
+                .filter(|version| served.contains(&(&*group.name, version)))
+                .cloned()
+                .collect(),
+        })
+        .collect();
+    let mut custom: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for crd in crds {
+        let versions = custom.entry(&crd.group).or_default();
+        versions.extend(crd.served_versions().iter().map(|version| &*version.name));
+    }
+    for (name, mut versions) in custom {
+        versions.sort_by_key(|version| std::cmp::Reverse(crate::crd::version_priority(version)));
+        versions.dedup();
+        let versions: Vec<String> = versions.into_iter().map(str::to_owned).collect();
+        match groups.iter_mut().find(|group| group.name == name) {
+            Some(group) if group.versions.len() == versions.len() => {}
+            Some(group) => group.versions = versions,
+            None => groups.push(Group { name: name.to_owned(), versions }),
+        }
+    }
+    groups.retain(|group| !group.versions.is_empty());
+    groups
+}

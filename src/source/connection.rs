@@ -1,0 +1,237 @@
+//! kube's client, with errors that name the cluster, the request and the remedy.
+//!
+//! Only raw requests: bodies are bytes and stay bytes. Retrying is the caller's: `list_watch` knows what may be retried.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+/// How to reach a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterOptions {
+    /// A kubeconfig file; `None`: `KUBECONFIG`, the home directory's, or the Pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of it; `None`: the current one.
+    pub context: Option<String>,
+    /// Another server URL than the kubeconfig's.
+    pub server: Option<String>,
+}
+
+/// A cluster to ask.
+#[derive(Clone)]
+pub struct Connection {
+    client: Client,
+    url: String,
+}
+
+/// Why a cluster cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// The kubeconfig is missing or wrong.
+    #[error(
+        "kubeconfig {place}: {cause}; name a readable one with --kubeconfig FILE, or serve a folder with --dir PATH"
+    )]
+    Kubeconfig {
+        /// Which file or search was used.
+        place: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The client could not be made.
+    #[error("cluster {url}: {cause}")]
+    Client {
+        /// The server URL.
+        url: String,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No answer.
+    #[error(
+        "cluster {url} cannot be reached: {cause}; check that it runs and that the kubeconfig names the right server"
+    )]
+    Unreachable {
+        /// The server URL.
+        url: String,
+        /// What went wrong.
+        cause: String,
+    },
+    /// An error answer.
+    #[error("cluster {url} answered {code} to {path}: {message}{remedy}", remedy = remedy(*.code))]
+    Refused {
+        /// The server URL.
+        url: String,
+        /// The path that was asked.
+        path: String,
+        /// HTTP status.
+        code: u16,
+        /// The Status message or the body's beginning.
+        message: String,
+        /// Whether Status.details.causes holds ResourceVersionTooLarge.
+        too_large_version: bool,
+        /// Retry-After.
+        retry_after: Option<Duration>,
+    },
+    /// The answer broke off or is not what was asked for.
+    #[error("cluster {url}, {path}: {cause}")]
+    Broken {
+        /// The server URL.
+        url: String,
+        /// The path that was asked.
+        path: String,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+fn remedy(code: u16) -> &'static str {
+    match code {
+        401 => "; the credentials are missing, wrong or expired: renew them in the kubeconfig",
+        403 => "; the credentials lack the right: grant get, list and watch on it",
+        _ => "",
+    }
+}
+
+impl RequestError {
+    /// The HTTP status of an error answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            RequestError::Refused { code, .. } => Some(*code),
+            RequestError::Unreachable { .. } | RequestError::Broken { .. } => None,
+        }
+    }
+}
+
+impl Connection {
+    /// Reads the kubeconfig and makes a client; asks nothing yet.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub async fn open(options: &ClusterOptions) -> Result<Connection, ConnectionError> {
+        let place = match &options.kubeconfig {
+            Some(path) => path.display().to_string(),
+            None => "(from KUBECONFIG, the home directory or the Pod)".to_owned(),
+        };
+        let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
+        let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = match (&options.kubeconfig, &options.context) {
+            (Some(path), _) => {
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| refuse(chain(&error)))?;
+                Config::from_custom_kubeconfig(kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))?
+            }
+            (None, Some(_)) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
+            (None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
+        };
+        if let Some(server) = &options.server {
+            config.cluster_url = server.parse().map_err(|error| ConnectionError::Client {
+                url: server.clone(),
+                cause: format!("--server is no URL: {error}"),
+            })?;
+        }
+        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        config.connect_timeout = Some(Duration::from_secs(10));
+        // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
+        config.read_timeout = Some(Duration::from_secs(150));
+        let client = Client::try_from(config)
+            .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;
+        Ok(Connection { client, url })
+    }
+
+    /// The server URL, for messages.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A GET whose body is still to be read.
+    ///
+    /// # Errors
+    /// [`RequestError`] for no answer and for every answer that is no success.
+    pub async fn get(&self, path: &str, accept: &str) -> Result<Response<Body>, RequestError> {
+        let request = Request::builder()
+            .method(Method::GET)
+            .uri(path)
+            .header(header::ACCEPT, accept)
+            .body(Body::empty())
+            .map_err(|error| self.broken(path, &error))?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(|error| RequestError::Unreachable { url: self.url.clone(), cause: chain(&error) })?;
+        if response.status() == StatusCode::OK {
+            return Ok(response);
+        }
+        let code = response.status().as_u16();
+        let retry_after = response
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(Duration::from_secs);
+        let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let status: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let message = match status["message"].as_str() {
+            Some(message) => message.to_owned(),
+            None => String::from_utf8_lossy(&body).chars().take(200).collect::<String>().trim().to_owned(),
+        };
+        let too_large_version = status["details"]["causes"]
+            .as_array()
+            .is_some_and(|causes| causes.iter().any(|cause| cause["reason"] == "ResourceVersionTooLarge"));
+        Err(RequestError::Refused {
+            url: self.url.clone(),
+            path: path.to_owned(),
+            code,
+            message,
+            too_large_version,
+            retry_after,
+        })
+    }
+
+    /// A GET with its whole body.
+    ///
+    /// # Errors
+    /// As [`Connection::get`], or when the body breaks off.
+    pub async fn bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
+        let response = self.get(path, accept).await?;
+        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
+        Ok(body.to_bytes())
+    }
+
+    /// A GET of a JSON document.
+    ///
+    /// # Errors
+    /// As [`Connection::bytes`], or when it is no JSON.
+    pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
+        let body = self.bytes(path, accept).await?;
+        serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
+    }
+
+    pub(super) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
+        RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
+    }
+}
+
+/// An error and its causes as one line; a cause that its parent already spells out is not repeated.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! What a cluster serves, from its aggregated discovery documents (KEP-3352), and which version it is.
+
+use serde_json::Value;
+
+use super::connection::{Connection, RequestError};
+use crate::model::{GroupVersion, Gvr, Scope};
+use crate::registry::{Group, Subresource, VersionInfo};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// The oldest Kubernetes minor version that has all that the design stands on: selectableFields are GA since 1.32.
+const OLDEST_MINOR: u64 = 32;
+
+/// One resource as discovery describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    /// Its name.
+    pub gvr: Gvr,
+    /// Kind.
+    pub kind: String,
+    /// Singular name.
+    pub singular: String,
+    /// Scope.
+    pub scope: Scope,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories.
+    pub categories: Vec<String>,
+    /// Subresources.
+    pub subresources: Vec<Subresource>,
+    /// True where discovery spells out the group of the kind: custom resources, not built-in ones.
+    pub spells_out_kind: bool,
+}
+
+/// What a cluster serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discovery {
+    /// Groups in the cluster's order.
+    pub groups: Vec<Group>,
+    /// Resources that can be listed and watched.
+    pub resources: Vec<Discovered>,
+}
+
+/// A cluster that is too old.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cluster {url} runs Kubernetes {version}; fieldcache reads 1.{OLDEST_MINOR} and newer: upgrade the cluster")]
+pub struct TooOldCluster {
+    /// The server URL.
+    pub url: String,
+    /// Its gitVersion.
+    pub version: String,
+}
+
+/// Asks for `/version`.
+///
+/// # Errors
+/// [`RequestError`]; a cluster that is too old is the inner error.
+pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooOldCluster>, RequestError> {
+    let body = connection.json("/version", "application/json").await?;
+    let minor: String = body["minor"].as_str().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let supported = body["major"] == "1" && minor.parse::<u64>().is_ok_and(|minor| minor >= OLDEST_MINOR);
+    if !supported {
+        let version = body["gitVersion"].as_str().unwrap_or("of an unknown version").to_owned();
+        return Ok(Err(TooOldCluster { url: connection.url().to_owned(), version }));
+    }
+    Ok(Ok(VersionInfo { body }))
+}
+
+/// Asks for both discovery documents.
+///
+/// # Errors
+/// [`RequestError`].
+pub async fn discover(connection: &Connection) -> Result<Discovery, RequestError> {
+    let mut discovery = Discovery::default();
+    for path in ["/api", "/apis"] {
+        let document = connection.json(path, AGGREGATED).await?;
+        for group in array(&document["items"]) {
+            read_group(group, &mut discovery);
+        }
+    }
+    Ok(discovery)
+}
+
+fn read_group(group: &Value, discovery: &mut Discovery) {
+    let name = text(&group["metadata"]["name"]);
+    let mut versions = Vec::new();
+    for version in array(&group["versions"]) {
+        let version_name = text(&version["version"]);
+        // A stale version belongs to an aggregated server that does not answer; it comes back by itself.
+        if version["freshness"] == "Stale" {
+            continue;
+        }
+        for resource in array(&version["resources"]) {
+            let verbs = strings(&resource["verbs"]);
+            let readable = ["get", "list", "watch"].iter().all(|verb| verbs.iter().any(|offered| offered == verb));
+            if readable {
+                discovery.resources.push(read_resource(resource, &name, &version_name));
+            }
+        }
+        versions.push(version_name);
+    }
+    discovery.groups.push(Group { name, versions });
+}
+
+fn read_resource(resource: &Value, group: &str, version: &str) -> Discovered {
+    let subresources = array(&resource["subresources"])
+        .map(|subresource| {
+            let kind = &subresource["responseKind"];
+            let kind_version = GroupVersion::new(text(&kind["group"]), text(&kind["version"]));
+            let own = kind_version.version.is_empty() || kind_version == GroupVersion::new(group, version);
+            Subresource {
+                name: text(&subresource["subresource"]),
+                kind: text(&kind["kind"]),
+                group_version: (!own).then_some(kind_version),
+            }
+        })
+        .collect();
+    Discovered {
+        gvr: Gvr::new(group, version, text(&resource["resource"])),
+        kind: text(&resource["responseKind"]["kind"]),
+        singular: text(&resource["singularResource"]),
+        scope: if resource["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
+        short_names: strings(&resource["shortNames"]),
+        categories: strings(&resource["categories"]),
+        subresources,
+        spells_out_kind: !text(&resource["responseKind"]["group"]).is_empty(),
+    }
+}
+
+fn array(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    array(value).map(text).collect()
+}

@@ -1,0 +1,226 @@
+//! Keeps one feed in step with one resource of a cluster, over bytes.
+//!
+//! kube-runtime's watcher hands on neither list versions nor bookmarks, which are what a cache's promises are made of,
+//! so this is a state machine of our own: a streaming list (KEP-3157) where the server offers it, LIST in pages
+//! and WATCH where it does not; then watches from the last proven version; a relist when that is too old. What may be
+//! retried, and how soon, follows client-go's reflector (`tools/cache/reflector.go`).
+
+#![expect(clippy::disallowed_methods, reason = "the edge measures how long a connection lasted, to choose a back-off")]
+
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use tokio::time::sleep;
+
+use super::backoff::Backoff;
+use super::connection::{Connection, RequestError};
+use super::feed::{Feed, SourceEvent};
+use super::frames::{self, Lines};
+use crate::model::{Gvr, Version};
+use crate::registry::LiveState;
+
+/// Objects in a page of a list: kubectl's and client-go's.
+const PAGE: usize = 500;
+/// A watch is renewed after this long: between client-go's 5 and 10 minutes, and known to us so that silence is known.
+const WATCH_SECONDS: u64 = 290;
+/// A line longer than this is no object: etcd refuses far smaller ones.
+const MAX_LINE_BYTES: usize = 64 << 20;
+/// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
+const ACCEPT_JSON: &str = "application/json";
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum End {
+    /// The server closed it after its time.
+    Clean,
+    /// The version is too old; only a new list helps.
+    TooOld,
+    /// Something failed.
+    Failed(RequestError),
+    /// An ERROR event other than "too old".
+    Error(String),
+}
+
+/// How the initial list is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListMode {
+    /// A watch that sends the initial objects.
+    Streaming,
+    /// LIST in pages, then a watch.
+    Pages,
+}
+
+/// Follows a resource for ever; the caller ends it by dropping the future, at any point.
+pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::Live, feed: &mut Feed) -> ! {
+    let base = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
+    let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut backoff = Backoff::new(seed);
+    let mut mode = ListMode::Streaming;
+    loop {
+        let started = Instant::now();
+        let end = match (feed.needs_list(), mode) {
+            (false, _) => watch(connection, &base, live, feed, WatchStart::From(feed.version())).await,
+            (true, ListMode::Streaming) => watch(connection, &base, live, feed, WatchStart::InitialEvents).await,
+            (true, ListMode::Pages) => match list(connection, &base, live, feed).await {
+                Ok(()) => End::Clean,
+                Err(end) => end,
+            },
+        };
+        let lasted = started.elapsed();
+        match end {
+            End::Clean if mode == ListMode::Pages || lasted >= SHORT_WATCH => continue,
+            End::Clean => {}
+            End::TooOld => {
+                tracing::info!(resource = %gvr, version = %feed.version(), "version too old, listing again");
+                feed.expect_list();
+            }
+            End::Failed(error) => {
+                let streaming_refused = matches!(&error, RequestError::Refused { code, too_large_version, .. }
+                    if !too_large_version && !matches!(code, 401 | 403 | 404 | 410 | 429 | 500..));
+                if feed.needs_list() && mode == ListMode::Streaming && streaming_refused {
+                    tracing::info!(resource = %gvr, error = %error, "no streaming list here, listing in pages");
+                    mode = ListMode::Pages;
+                    continue;
+                }
+                let told = matches!(error, RequestError::Refused { code: 410, .. });
+                if told {
+                    feed.expect_list();
+                }
+                tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
+                if !feed.is_ready() {
+                    live.publish(LiveState::Loading(error.to_string()));
+                }
+                if let RequestError::Refused { retry_after: Some(wait), .. } = error {
+                    sleep(wait).await;
+                }
+            }
+            End::Error(message) => tracing::warn!(resource = %gvr, message, "source sent an error, trying again"),
+        }
+        sleep(backoff.after_failure(lasted)).await;
+    }
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WatchStart {
+    /// With every object, as a new list.
+    InitialEvents,
+    /// After this version.
+    From(Version),
+}
+
+async fn watch(
+    connection: &Connection,
+    base: &str,
+    live: &crate::registry::Live,
+    feed: &mut Feed,
+    start: WatchStart,
+) -> End {
+    let mut path = format!("{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
+    let mut initial = match start {
+        WatchStart::InitialEvents => {
+            path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+            // Not older than what was served already: behind a load balancer another server may lag.
+            if feed.version() > Version::ZERO {
+                path.push_str(&format!("&resourceVersion={}", feed.version()));
+            }
+            true
+        }
+        WatchStart::From(version) => {
+            path.push_str(&format!("&resourceVersion={version}"));
+            false
+        }
+    };
+    let mut body = match connection.get(&path, ACCEPT_JSON).await {
+        Ok(response) => response.into_body(),
+        Err(error) => return End::Failed(error),
+    };
+    if initial {
+        feed.take(SourceEvent::Begin);
+    }
+    let mut lines = Lines::default();
+    let mut told = 0;
+    loop {
+        let chunk = match body.frame().await {
+            None => return End::Clean,
+            Some(Err(error)) => return End::Failed(connection.broken(&path, &error)),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(chunk) => chunk,
+                Err(_) => continue,
+            },
+        };
+        lines.push(&chunk);
+        if lines.pending() > MAX_LINE_BYTES {
+            return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));
+        }
+        let mut taken = false;
+        while let Some(line) = lines.next_line() {
+            let event = match frames::watch_line(&line) {
+                Ok(event) => event,
+                Err(error) => return End::Failed(connection.broken(&path, &error)),
+            };
+            match event.kind.as_str() {
+                "ADDED" if initial => feed.take(SourceEvent::Item(event.object)),
+                "ADDED" | "MODIFIED" => feed.take(SourceEvent::Upsert(event.object)),
+                "DELETED" => feed.take(SourceEvent::Remove(event.object)),
+                "BOOKMARK" => match frames::bookmark(&event.object) {
+                    Ok((version, true)) if initial => {
+                        feed.take(SourceEvent::Commit(version));
+                        initial = false;
+                    }
+                    Ok((version, _)) if !initial => feed.take(SourceEvent::Mark(version)),
+                    Ok(_) => {}
+                    Err(error) => return End::Failed(connection.broken(&path, &error)),
+                },
+                _ => return error_event(&event.object),
+            }
+            taken = true;
+        }
+        if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
+            told = feed.listed();
+            live.publish(LiveState::Loading(format!("{told} objects read")));
+        }
+        // One snapshot for everything that came together: readers see a burst as one step.
+        if taken && !initial {
+            feed.publish();
+        }
+    }
+}
+
+fn error_event(object: &[u8]) -> End {
+    let status: serde_json::Value = serde_json::from_slice(object).unwrap_or_default();
+    match status["code"].as_i64() {
+        Some(410) => End::TooOld,
+        _ => End::Error(status["message"].as_str().unwrap_or("an event of an unknown type").to_owned()),
+    }
+}
+
+async fn list(connection: &Connection, base: &str, live: &crate::registry::Live, feed: &mut Feed) -> Result<(), End> {
+    feed.take(SourceEvent::Begin);
+    let mut next = String::new();
+    loop {
+        let mut path = format!("{base}?limit={PAGE}");
+        if !next.is_empty() {
+            path.push_str("&continue=");
+            path.push_str(&next);
+        }
+        let body = connection.bytes(&path, ACCEPT_JSON).await.map_err(|error| match error.code() {
+            Some(410) => End::TooOld,
+            _ => End::Failed(error),
+        })?;
+        let page = frames::list_page(&body).map_err(|error| End::Failed(connection.broken(&path, &error)))?;
+        for item in page.items {
+            feed.take(SourceEvent::Item(item));
+        }
+        if page.next.is_empty() {
+            feed.take(SourceEvent::Commit(page.version));
+            feed.publish();
+            return Ok(());
+        }
+        if !feed.is_ready() {
+            live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
+        }
+        next = page.next;
+    }
+}
