@@ -151,6 +151,7 @@ pub fn quote(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             '\u{b}' => quoted.push_str("\\v"),
+            '\'' => quoted.push(character),
             _ if is_printable(character) => quoted.push(character),
             _ => {
                 let number = u32::from(character);
@@ -168,7 +169,8 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Go's `unicode.IsPrint`. The standard library knows the same classes but shows them only through `escape_debug`,
-/// which leaves a combining character alone when something stands before it.
+/// which leaves a combining character alone when something stands before it. Characters that only one of the two
+/// libraries' Unicode versions has may be quoted differently.
 fn is_printable(character: char) -> bool {
     let mut buffer = [0; 5];
     buffer[0] = b'a';

@@ -27,11 +27,14 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
     }
 }
 
+/// Label, operator, value.
+type Term<'a> = (&'a str, FieldOperator, &'a str);
+
 #[test]
 fn what_is_accepted_is_split_literally_and_sorted() {
     let equals = FieldOperator::Equals;
     let differs = FieldOperator::NotEquals;
-    let rows: [(&str, &[(&str, FieldOperator, &str)]); 20] = [
+    let rows: [(&str, &[Term]); 20] = [
         ("", &[]),
         (",", &[]),
         (",,", &[]),
@@ -55,7 +58,7 @@ fn what_is_accepted_is_split_literally_and_sorted() {
     ];
     for (text, expected) in rows {
         let selector = FieldSelector::parse(text).unwrap();
-        let found: Vec<(&str, FieldOperator, &str)> = selector
+        let found: Vec<Term> = selector
             .requirements
             .iter()
             .map(|requirement| (&*requirement.label, requirement.operator, &*requirement.value))

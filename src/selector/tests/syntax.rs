@@ -56,7 +56,7 @@ fn keys_values_and_names_are_accepted_or_refused_by_the_documented_rules() {
 #[test]
 fn quotes_are_those_of_go() {
     for (text, quoted) in [
-        ("plain é 漢", "\"plain é 漢\""),
+        ("plain 'é' 漢", "\"plain 'é' 漢\""),
         ("\"\\", r#""\"\\""#),
         ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
         ("\0\u{1b}\u{7f}", r#""\x00\x1b\x7f""#),
