@@ -1,4 +1,10 @@
-//! Field selectors (apimachinery `fields/selector.go`).
+//! Field selectors (apimachinery `fields/selector.go`): text in, terms out, matching, printing back.
+//!
+//! Whether a resource offers a label is not known here: `extract::Plan::resolve` answers that, term by term in the
+//! order kept here, so that the first refusal is the one kube-apiserver would name. The wider operators of views are
+//! in [`super::wire`].
+
+use std::fmt;
 
 use super::SelectorError;
 
@@ -29,12 +35,140 @@ pub struct FieldSelector {
     pub requirements: Vec<FieldRequirement>,
 }
 
+impl FieldRequirement {
+    /// Whether an object whose field reads as `value` (absent and null read as `""`) satisfies it.
+    pub fn matches(&self, value: &str) -> bool {
+        match self.operator {
+            FieldOperator::Equals => self.value == value,
+            FieldOperator::NotEquals => self.value != value,
+        }
+    }
+}
+
 impl FieldSelector {
     /// Parses a selector text.
     ///
     /// # Errors
     /// kube-apiserver's message.
-    pub fn parse(_text: &str) -> Result<FieldSelector, SelectorError> {
-        unimplemented!()
+    pub fn parse(text: &str) -> Result<FieldSelector, SelectorError> {
+        let mut terms = terms(text);
+        // Upstream sorts first and reads then, so the first broken term in this order is the one that is reported.
+        terms.sort_by_key(|(_, term)| *term);
+        let mut requirements = Vec::new();
+        for (offset, term) in terms {
+            let Some((label, operator, value)) = split(term) else {
+                let message = format!("invalid selector: '{text}'; can't understand '{term}'");
+                return Err(SelectorError { message, offset });
+            };
+            let value_offset = offset + term.len() - value.len();
+            let value = unescape_value(value)
+                .map_err(|error| SelectorError { offset: value_offset + error.offset, ..error })?;
+            // A term that names nothing and asks for nothing selects everything (upstream `hasTerm.Transform`).
+            if !label.is_empty() || !value.is_empty() {
+                requirements.push(FieldRequirement { label: label.to_owned(), operator, value });
+            }
+        }
+        // `a==b` and `a=b` print alike. Sorting once more, by what is printed, changes only the order among terms of
+        // one label, and makes printing and reading back the identity.
+        requirements.sort_by_cached_key(FieldRequirement::to_string);
+        Ok(FieldSelector { requirements })
     }
+}
+
+/// `LABEL=VALUE` or `LABEL!=VALUE`, the value escaped.
+impl fmt::Display for FieldRequirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = match self.operator {
+            FieldOperator::Equals => "=",
+            FieldOperator::NotEquals => "!=",
+        };
+        write!(formatter, "{}{operator}{}", self.label, escape_value(&self.value))
+    }
+}
+
+/// The terms joined by commas; empty when everything is selected.
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "," };
+            write!(formatter, "{separator}{requirement}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A value as it must be written in a selector text.
+pub fn escape_value(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for character in value.chars() {
+        if is_escaped(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// The value that an escaped text stands for.
+///
+/// # Errors
+/// kube-apiserver's message for a bare `,` or `=` and for an unknown escape; the offset counts within `text`.
+pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
+    let mut value = String::with_capacity(text.len());
+    let mut characters = text.char_indices();
+    while let Some((offset, character)) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some((_, escaped)) if is_escaped(escaped) => value.push(escaped),
+                unknown => {
+                    let unknown = unknown.map(|(_, character)| character.to_string()).unwrap_or_default();
+                    let message = format!("invalid field selector: invalid escape sequence: \\{unknown}");
+                    return Err(SelectorError { message, offset });
+                }
+            },
+            ',' | '=' => {
+                let number = u32::from(character);
+                let message = format!("invalid field selector: unescaped character in value: {number}");
+                return Err(SelectorError { message, offset });
+            }
+            _ => value.push(character),
+        }
+    }
+    Ok(value)
+}
+
+fn is_escaped(character: char) -> bool {
+    matches!(character, '\\' | ',' | '=')
+}
+
+/// Parts between commas that no backslash precedes, each with its offset; empty ones are left out.
+fn terms(text: &str) -> Vec<(usize, &str)> {
+    let mut terms = Vec::new();
+    let mut start = 0;
+    let mut after_backslash = false;
+    for (offset, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if after_backslash => after_backslash = false,
+            b'\\' => after_backslash = true,
+            b',' => {
+                terms.push((start, &text[start..offset]));
+                start = offset + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push((start, &text[start..]));
+    terms.retain(|(_, term)| !term.is_empty());
+    terms
+}
+
+/// Splits at the first place where an operator starts. The left side knows no escapes.
+fn split(term: &str) -> Option<(&str, FieldOperator, &str)> {
+    let operators = [("!=", FieldOperator::NotEquals), ("==", FieldOperator::Equals), ("=", FieldOperator::Equals)];
+    term.char_indices().find_map(|(offset, _)| {
+        operators.iter().find_map(|(sign, operator)| {
+            let value = term[offset..].strip_prefix(sign)?;
+            Some((&term[..offset], *operator, value))
+        })
+    })
 }

@@ -1,6 +1,15 @@
-//! Label selectors (apimachinery `labels/selector.go`).
+//! Label selectors (apimachinery `labels/selector.go`): text in, requirements out, matching, printing back.
+//!
+//! The grammar and every refusal are kube-apiserver's, including its oddities: a NUL byte ends the text when it stands
+//! where a token could begin, `in ()` is the set of the empty value, `in` and `notin` may be keys and values, and
+//! the path of a bad key is printed as `<nil>`. `=` and `==` are read as sets of one value, because they match alike.
+//! The JSON form is in [`super::wire`], key and value syntax in [`super::syntax`].
+
+use std::collections::BTreeSet;
+use std::fmt;
 
 use super::SelectorError;
+use super::syntax::{label_key_faults, label_value_faults, quote};
 
 /// How a label requirement compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +33,7 @@ pub enum LabelOperator {
 pub struct LabelRequirement {
     /// The label key.
     pub key: String,
-    /// The comparison; value sets are sorted and without repetition.
+    /// The comparison; value sets are sorted, without repetition and not empty.
     pub operator: LabelOperator,
 }
 
@@ -37,8 +46,16 @@ pub struct LabelSelector {
 
 impl LabelRequirement {
     /// Whether an object whose label of this key is `value` (or absent) satisfies it.
-    pub fn matches(&self, _value: Option<&str>) -> bool {
-        unimplemented!()
+    pub fn matches(&self, value: Option<&str>) -> bool {
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.operator {
+            LabelOperator::In(allowed) => value.is_some_and(|value| allowed.iter().any(|one| one == value)),
+            LabelOperator::NotIn(refused) => value.is_none_or(|value| refused.iter().all(|one| one != value)),
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
+            LabelOperator::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+            LabelOperator::LessThan(bound) => number().is_some_and(|number| number < *bound),
+        }
     }
 }
 
@@ -47,7 +64,290 @@ impl LabelSelector {
     ///
     /// # Errors
     /// kube-apiserver's message.
-    pub fn parse(_text: &str) -> Result<LabelSelector, SelectorError> {
-        unimplemented!()
+    pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
+        Parser { tokens: tokens(text), position: 0 }.selector()
     }
+
+    /// From requirements in any order.
+    pub fn new(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
+        requirements.sort_by(|left, right| left.key.cmp(&right.key));
+        LabelSelector { requirements }
+    }
+
+    /// Whether an object with these labels, sorted by key, satisfies every requirement.
+    pub fn matches(&self, labels: &[(String, String)]) -> bool {
+        self.requirements.iter().all(|requirement| {
+            let position = labels.binary_search_by(|(key, _)| key.as_str().cmp(&requirement.key));
+            requirement.matches(position.ok().map(|position| labels[position].1.as_str()))
+        })
+    }
+}
+
+/// A text that [`LabelSelector::parse`] reads back as the same requirement. Sets of one value print as `=` and `!=`.
+impl fmt::Display for LabelRequirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.operator {
+            LabelOperator::In(values) => match &values[..] {
+                [value] => write!(formatter, "{key}={value}"),
+                values => write!(formatter, "{key} in ({})", values.join(",")),
+            },
+            LabelOperator::NotIn(values) => match &values[..] {
+                [value] => write!(formatter, "{key}!={value}"),
+                values => write!(formatter, "{key} notin ({})", values.join(",")),
+            },
+            LabelOperator::Exists => formatter.write_str(key),
+            LabelOperator::DoesNotExist => write!(formatter, "!{key}"),
+            LabelOperator::GreaterThan(bound) => write!(formatter, "{key}>{bound}"),
+            LabelOperator::LessThan(bound) => write!(formatter, "{key}<{bound}"),
+        }
+    }
+}
+
+/// The requirements joined by commas; empty when everything is selected.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "," };
+            write!(formatter, "{separator}{requirement}")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TokenKind {
+    Word,
+    Symbol,
+    End,
+}
+
+/// A word, one of `= == != ! > < ( ) ,`, or the end, which repeats.
+#[derive(Clone, Copy, Debug)]
+struct Token<'text> {
+    kind: TokenKind,
+    text: &'text str,
+    offset: usize,
+}
+
+impl Token<'_> {
+    fn is_symbol(self, symbol: &str) -> bool {
+        self.kind == TokenKind::Symbol && self.text == symbol
+    }
+
+    fn is_word(self) -> bool {
+        self.kind == TokenKind::Word
+    }
+
+    fn ends_requirement(self) -> bool {
+        self.kind == TokenKind::End || self.is_symbol(",")
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn is_symbol(byte: u8) -> bool {
+    matches!(byte, b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<')
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut offset = 0;
+    loop {
+        while bytes.get(offset).is_some_and(|byte| is_blank(*byte)) {
+            offset += 1;
+        }
+        let Some(first) = bytes.get(offset).copied().filter(|byte| *byte != 0) else {
+            tokens.push(Token { kind: TokenKind::End, text: "", offset });
+            return tokens;
+        };
+        let length = if is_symbol(first) {
+            if matches!(&bytes[offset..], [b'=', b'=', ..] | [b'!', b'=', ..]) { 2 } else { 1 }
+        } else {
+            let is_word_end = |byte: &u8| *byte == 0 || is_symbol(*byte) || is_blank(*byte);
+            bytes[offset..].iter().position(is_word_end).unwrap_or(bytes.len() - offset)
+        };
+        let kind = if is_symbol(first) { TokenKind::Symbol } else { TokenKind::Word };
+        // Tokens end before ASCII bytes only, so these are character boundaries.
+        tokens.push(Token { kind, text: &text[offset..offset + length], offset });
+        offset += length;
+        // The upstream lexer takes one NUL for the end of a token and swallows it.
+        if bytes.get(offset) == Some(&0) {
+            offset += 1;
+        }
+    }
+}
+
+struct Parser<'text> {
+    /// Invariant: the last one is the only [`TokenKind::End`].
+    tokens: Vec<Token<'text>>,
+    position: usize,
+}
+
+impl<'text> Parser<'text> {
+    fn peek(&self) -> Token<'text> {
+        self.tokens[self.position.min(self.tokens.len() - 1)]
+    }
+
+    fn next(&mut self) -> Token<'text> {
+        let token = self.peek();
+        self.position += 1;
+        token
+    }
+
+    fn selector(mut self) -> Result<LabelSelector, SelectorError> {
+        let mut requirements = Vec::new();
+        let first = self.peek();
+        if first.kind == TokenKind::End {
+            return Ok(LabelSelector::default());
+        }
+        if !starts_requirement(first) {
+            return Err(found(first, ", expected: !, identifier, or 'end of string'"));
+        }
+        loop {
+            requirements.push(self.requirement().map_err(|error| SelectorError {
+                message: format!("unable to parse requirement: {}", error.message),
+                offset: error.offset,
+            })?);
+            let token = self.next();
+            if token.kind == TokenKind::End {
+                return Ok(LabelSelector::new(requirements));
+            }
+            if !token.is_symbol(",") {
+                return Err(found(token, ", expected: ',' or 'end of string'"));
+            }
+            if !starts_requirement(self.peek()) {
+                return Err(found(self.peek(), ", expected: identifier after ','"));
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<LabelRequirement, SelectorError> {
+        let negated = self.peek().is_symbol("!");
+        if negated {
+            self.next();
+        }
+        let key = self.next();
+        if !key.is_word() {
+            return Err(found(key, ", expected: identifier"));
+        }
+        let faults = label_key_faults(key.text);
+        if !faults.is_empty() {
+            let message = format!("<nil>: Invalid value: {}: {}", quote(key.text), faults.join("; "));
+            return Err(SelectorError { message, offset: key.offset });
+        }
+        let operator = if negated {
+            LabelOperator::DoesNotExist
+        } else if self.peek().ends_requirement() {
+            LabelOperator::Exists
+        } else {
+            self.comparison(key.text)?
+        };
+        Ok(LabelRequirement { key: key.text.to_owned(), operator })
+    }
+
+    fn comparison(&mut self, key: &str) -> Result<LabelOperator, SelectorError> {
+        let operator = self.next();
+        match operator.text {
+            "in" => Ok(LabelOperator::In(self.set(key)?)),
+            "notin" => Ok(LabelOperator::NotIn(self.set(key)?)),
+            "=" | "==" => Ok(LabelOperator::In(self.single(key)?)),
+            "!=" => Ok(LabelOperator::NotIn(self.single(key)?)),
+            ">" => Ok(LabelOperator::GreaterThan(self.bound(key)?)),
+            "<" => Ok(LabelOperator::LessThan(self.bound(key)?)),
+            _ => Err(found(operator, ", expected: in, notin, =, ==, !=, gt, lt")),
+        }
+    }
+
+    fn set(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
+        let open = self.next();
+        if !open.is_symbol("(") {
+            return Err(found(open, " expected: '('"));
+        }
+        let first = self.peek();
+        if first.is_symbol(")") {
+            self.next();
+            return Ok(vec![String::new()]);
+        }
+        if !first.is_word() && !first.is_symbol(",") {
+            return Err(found(first, ", expected: ',', ')' or identifier"));
+        }
+        let mut values = BTreeSet::new();
+        loop {
+            let token = self.next();
+            let following = self.peek();
+            if token.is_word() {
+                values.insert(token.text);
+                if !following.is_symbol(",") && !following.is_symbol(")") {
+                    return Err(found(following, ", expected: ',' or ')'"));
+                }
+            } else if token.is_symbol(",") {
+                if values.is_empty() || following.is_symbol(",") || following.is_symbol(")") {
+                    values.insert("");
+                }
+            } else {
+                return Err(found(token, ", expected: ',', or identifier"));
+            }
+            if following.is_symbol(")") {
+                self.next();
+                let values: Vec<String> = values.into_iter().map(str::to_owned).collect();
+                return checked(key, &values, &[], first.offset).map(|()| values);
+            }
+        }
+    }
+
+    /// The value after `=`, `==`, `!=`; none is the empty one.
+    fn value(&mut self) -> Result<Token<'text>, SelectorError> {
+        if self.peek().ends_requirement() {
+            return Ok(Token { kind: TokenKind::Word, text: "", offset: self.peek().offset });
+        }
+        let token = self.next();
+        if token.is_word() { Ok(token) } else { Err(found(token, ", expected: identifier")) }
+    }
+
+    fn single(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
+        let token = self.value()?;
+        let values = vec![token.text.to_owned()];
+        checked(key, &values, &[], token.offset).map(|()| values)
+    }
+
+    fn bound(&mut self, key: &str) -> Result<i64, SelectorError> {
+        let token = self.value()?;
+        let number = token.text.parse::<i64>();
+        let fault = number.is_err().then(|| {
+            let value = quote(token.text);
+            format!("values[0]: Invalid value: {value}: for 'Gt', 'Lt' operators, the value must be an integer")
+        });
+        checked(key, &[token.text.to_owned()], fault.as_slice(), token.offset)?;
+        number.map_err(|_| SelectorError { message: fault.unwrap_or_default(), offset: token.offset })
+    }
+}
+
+fn starts_requirement(token: Token<'_>) -> bool {
+    token.is_word() || token.is_symbol("!")
+}
+
+fn found(token: Token<'_>, rest: &str) -> SelectorError {
+    SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
+}
+
+/// The syntax of values; `earlier` are faults already found. Several are written as upstream's aggregate: `[a, b]`.
+fn checked(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
+    let mut faults = earlier.to_vec();
+    for (index, value) in values.iter().enumerate() {
+        let value_faults = label_value_faults(value);
+        if !value_faults.is_empty() {
+            let quoted = quote(value);
+            faults.push(format!("values[{index}][{key}]: Invalid value: {quoted}: {}", value_faults.join("; ")));
+        }
+    }
+    let message = match &faults[..] {
+        [] => return Ok(()),
+        [fault] => fault.clone(),
+        faults => format!("[{}]", faults.join(", ")),
+    };
+    Err(SelectorError { message, offset })
 }

@@ -1,10 +1,13 @@
 //! Label and field selectors: text and wire forms in, requirements out; matching and printing back.
 //!
 //! Map: [`label`] is Kubernetes' label selector, whole; [`field`] is its field selector; [`wire`] is the
-//! matchLabels / matchExpressions form. A selector does not know that an index exists: `query` plans it.
+//! matchLabels / matchExpressions form; [`syntax`] is what a label key, a label value and a name may look like;
+//! [`problem`] is one fault of a document. A selector does not know that an index exists: `query` plans it.
 
 pub mod field;
 pub mod label;
+pub mod problem;
+pub mod syntax;
 pub mod wire;
 
 #[cfg(test)]
@@ -12,6 +15,8 @@ mod tests;
 
 pub use field::{FieldOperator, FieldRequirement, FieldSelector};
 pub use label::{LabelOperator, LabelRequirement, LabelSelector};
+pub use problem::{Problem, Reason};
+pub use wire::{FieldExpression, FieldExpressionOperator, LabelSelection};
 
 /// A selector text that cannot be read; Display is kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

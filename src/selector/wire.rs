@@ -1,1 +1,275 @@
-//! matchLabels and matchExpressions.
+//! Selectors as JSON inside objects: `matchLabels` / `matchExpressions`, the plain map of a Service, and the field
+//! expressions of a View.
+//!
+//! Reading validates as kube-apiserver does (apimachinery `apis/meta/v1/validation`) and reports every fault. What an
+//! absent selector means differs from field to field in Kubernetes, so the answer is a [`LabelSelection`] that keeps
+//! nothing, everything and a restriction apart. Text forms are in [`super::label`] and [`super::field`].
+
+use serde_json::{Map, Value};
+
+use super::label::{LabelOperator, LabelRequirement, LabelSelector};
+use super::problem::{Problem, Reason};
+use super::syntax::{label_key_faults, label_value_faults};
+
+/// What a label selector in an object selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelSelection {
+    /// No object: the selector is null or absent.
+    Nothing,
+    /// Every object: the selector is there and has no requirement.
+    Everything,
+    /// The objects that satisfy the requirements, of which there is at least one.
+    Matching(LabelSelector),
+}
+
+impl LabelSelection {
+    /// Whether an object with these labels, sorted by key, is selected.
+    pub fn matches(&self, labels: &[(String, String)]) -> bool {
+        match self {
+            LabelSelection::Nothing => false,
+            LabelSelection::Everything => true,
+            LabelSelection::Matching(selector) => selector.matches(labels),
+        }
+    }
+
+    fn of(requirements: Vec<LabelRequirement>) -> LabelSelection {
+        if requirements.is_empty() {
+            LabelSelection::Everything
+        } else {
+            LabelSelection::Matching(LabelSelector::new(requirements))
+        }
+    }
+}
+
+/// How a field expression compares. On a field with many values, each speaks of some value or of none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldExpressionOperator {
+    /// Some value is one of these; sorted, without repetition, not empty.
+    In(Vec<String>),
+    /// No value is one of these; sorted, without repetition, not empty.
+    NotIn(Vec<String>),
+    /// Some value is not empty.
+    Exists,
+    /// No value is there but the empty one.
+    DoesNotExist,
+}
+
+/// One entry of a field selector's `matchExpressions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldExpression {
+    /// The field label, such as `spec.color`.
+    pub key: String,
+    /// The comparison.
+    pub operator: FieldExpressionOperator,
+}
+
+impl FieldExpression {
+    /// Whether an object satisfies it whose field has these values: exactly one, `""` when absent, for a single-valued
+    /// field.
+    pub fn matches(&self, values: &[&str]) -> bool {
+        let is_among = |set: &Vec<String>| values.iter().any(|value| set.iter().any(|one| one == value));
+        match &self.operator {
+            FieldExpressionOperator::In(set) => is_among(set),
+            FieldExpressionOperator::NotIn(set) => !is_among(set),
+            FieldExpressionOperator::Exists => values.iter().any(|value| !value.is_empty()),
+            FieldExpressionOperator::DoesNotExist => values.iter().all(|value| value.is_empty()),
+        }
+    }
+}
+
+/// Reads a `metav1.LabelSelector` that stands at `path`. Null selects nothing, `{}` everything.
+///
+/// # Errors
+/// Every fault, in upstream's words.
+pub fn label_selector(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
+    if value.is_null() {
+        return Ok(LabelSelection::Nothing);
+    }
+    let mut problems = Vec::new();
+    let Some(object) = object(value, path, &mut problems) else { return Err(problems) };
+    let mut requirements =
+        equalities(object.get("matchLabels").unwrap_or(&Value::Null), &format!("{path}.matchLabels"), &mut problems);
+    for expression in expressions(object, path, &mut problems) {
+        let found = problems.len();
+        let operator = expression.operator(&mut problems);
+        for fault in label_key_faults(&expression.key) {
+            let value = Value::from(&*expression.key);
+            problems.push(Problem::with_value(Reason::Invalid, format!("{}.key", expression.path), &value, fault));
+        }
+        for (index, value) in expression.values.iter().enumerate() {
+            for fault in label_value_faults(value) {
+                let field = format!("{}.values[{index}]", expression.path);
+                problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(&**value), fault));
+            }
+        }
+        if let (Some(operator), true) = (operator, found == problems.len()) {
+            let operator = match operator {
+                FieldExpressionOperator::In(values) => LabelOperator::In(values),
+                FieldExpressionOperator::NotIn(values) => LabelOperator::NotIn(values),
+                FieldExpressionOperator::Exists => LabelOperator::Exists,
+                FieldExpressionOperator::DoesNotExist => LabelOperator::DoesNotExist,
+            };
+            requirements.push(LabelRequirement { key: expression.key, operator });
+        }
+    }
+    if problems.is_empty() { Ok(LabelSelection::of(requirements)) } else { Err(problems) }
+}
+
+/// Reads the plain map that Service and ReplicationController carry as `spec.selector`: equalities only.
+///
+/// Null, absent and `{}` all select nothing. The empty map cannot be told from an absent one once the API server has
+/// stored it (its storage form has no empty maps), and the endpoint controllers skip a Service without selector; a
+/// ReplicationController without one is refused.
+///
+/// # Errors
+/// Every fault, in upstream's words.
+pub fn label_map(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let requirements = equalities(value, path, &mut problems);
+    match (problems.is_empty(), requirements.is_empty()) {
+        (false, _) => Err(problems),
+        (true, true) => Ok(LabelSelection::Nothing),
+        (true, false) => Ok(LabelSelection::of(requirements)),
+    }
+}
+
+/// Reads a field selector `{matchExpressions: [{key, operator, values}]}` that stands at `path`. Null, absent and
+/// empty mean no restriction. Whether a resource offers the keys is not judged here.
+///
+/// # Errors
+/// Every fault, in the words of upstream's FieldSelectorRequirement.
+pub fn field_expressions(value: &Value, path: &str) -> Result<Vec<FieldExpression>, Vec<Problem>> {
+    if value.is_null() {
+        return Ok(Vec::new());
+    }
+    let mut problems = Vec::new();
+    let Some(object) = object(value, path, &mut problems) else { return Err(problems) };
+    let mut read = Vec::new();
+    for expression in expressions(object, path, &mut problems) {
+        if expression.key.is_empty() {
+            let field = format!("{}.key", expression.path);
+            problems.push(Problem::without_value(Reason::Required, field, "must be specified"));
+        }
+        if let Some(operator) = expression.operator(&mut problems) {
+            read.push(FieldExpression { key: expression.key, operator });
+        }
+    }
+    if problems.is_empty() { Ok(read) } else { Err(problems) }
+}
+
+/// One entry of `matchExpressions` as it is written, types already checked.
+struct Expression {
+    path: String,
+    key: String,
+    operator: String,
+    values: Vec<String>,
+}
+
+impl Expression {
+    fn operator(&self, problems: &mut Vec<Problem>) -> Option<FieldExpressionOperator> {
+        let values_path = || format!("{}.values", self.path);
+        let mut values = self.values.clone();
+        values.sort();
+        values.dedup();
+        match &*self.operator {
+            "In" | "NotIn" if values.is_empty() => {
+                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                problems.push(Problem::without_value(Reason::Required, values_path(), detail));
+                None
+            }
+            "In" => Some(FieldExpressionOperator::In(values)),
+            "NotIn" => Some(FieldExpressionOperator::NotIn(values)),
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                problems.push(Problem::without_value(Reason::Forbidden, values_path(), detail));
+                None
+            }
+            "Exists" => Some(FieldExpressionOperator::Exists),
+            "DoesNotExist" => Some(FieldExpressionOperator::DoesNotExist),
+            unknown => {
+                let field = format!("{}.operator", self.path);
+                let detail = "not a valid selector operator";
+                problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(unknown), detail));
+                None
+            }
+        }
+    }
+}
+
+/// The entries of `matchExpressions` whose JSON types are right; wrong types are reported.
+fn expressions(selector: &Map<String, Value>, path: &str, problems: &mut Vec<Problem>) -> Vec<Expression> {
+    let path = format!("{path}.matchExpressions");
+    let list = list(selector.get("matchExpressions").unwrap_or(&Value::Null), &path, problems);
+    let mut read = Vec::new();
+    for (index, entry) in list.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let found = problems.len();
+        let Some(entry) = object(entry, &path, problems) else { continue };
+        let mut member = |name: &str| {
+            text(entry.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}"), problems).unwrap_or_default()
+        };
+        let (key, operator) = (member("key"), member("operator"));
+        let values_path = format!("{path}.values");
+        let values = list_of_texts(entry.get("values").unwrap_or(&Value::Null), &values_path, problems);
+        if found == problems.len() {
+            read.push(Expression { path, key, operator, values });
+        }
+    }
+    read
+}
+
+fn equalities(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Vec<LabelRequirement> {
+    let mut requirements = Vec::new();
+    if value.is_null() {
+        return requirements;
+    }
+    let Some(map) = object(value, path, problems) else { return requirements };
+    for (key, value) in map {
+        let found = problems.len();
+        let Some(value) = text(value, &format!("{path}[{key}]"), problems) else { continue };
+        for (shown, faults) in [(key, label_key_faults(key)), (&value, label_value_faults(&value))] {
+            problems.extend(
+                faults.iter().map(|fault| Problem::with_value(Reason::Invalid, path, &Value::from(&**shown), fault)),
+            );
+        }
+        if found == problems.len() {
+            requirements.push(LabelRequirement { key: key.clone(), operator: LabelOperator::In(vec![value]) });
+        }
+    }
+    requirements
+}
+
+fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {
+    if !value.is_object() {
+        problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be an object"));
+    }
+    value.as_object()
+}
+
+fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<Problem>) -> &'a [Value] {
+    match value {
+        Value::Null => &[],
+        Value::Array(items) => items,
+        _ => {
+            problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be a list"));
+            &[]
+        }
+    }
+}
+
+/// Null reads as the empty text, as Go decodes it.
+fn text(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        _ => {
+            problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be a string"));
+            None
+        }
+    }
+}
+
+fn list_of_texts(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Vec<String> {
+    let items = list(value, path, problems).iter().enumerate();
+    items.filter_map(|(index, item)| text(item, &format!("{path}[{index}]"), problems)).collect()
+}

@@ -1,0 +1,101 @@
+//! One fault of a document, in the words and with the cause reason of kube-apiserver.
+//!
+//! This is apimachinery's `field.Error` as data: reason, field path, message. [`super::wire`] and `schema` make them;
+//! whoever answers a request or prints a report decides what becomes of them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::syntax::quote;
+
+/// What kind of fault it is; the words are those of a Status cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The value breaks a rule.
+    Invalid,
+    /// The value has the wrong type.
+    TypeInvalid,
+    /// The value is missing.
+    Required,
+    /// The value may not be there.
+    Forbidden,
+    /// The value is none of a fixed list.
+    NotSupported,
+    /// The value stands twice.
+    Duplicate,
+    /// The text is too long.
+    TooLong,
+    /// The list or map has too many entries.
+    TooMany,
+}
+
+impl Reason {
+    /// As in `details.causes[].reason` of a Status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Invalid => "FieldValueInvalid",
+            Reason::TypeInvalid => "FieldValueTypeInvalid",
+            Reason::Required => "FieldValueRequired",
+            Reason::Forbidden => "FieldValueForbidden",
+            Reason::NotSupported => "FieldValueNotSupported",
+            Reason::Duplicate => "FieldValueDuplicate",
+            Reason::TooLong => "FieldValueTooLong",
+            Reason::TooMany => "FieldValueTooMany",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Reason::Invalid | Reason::TypeInvalid => "Invalid value",
+            Reason::Required => "Required value",
+            Reason::Forbidden => "Forbidden",
+            Reason::NotSupported => "Unsupported value",
+            Reason::Duplicate => "Duplicate value",
+            Reason::TooLong => "Too long",
+            Reason::TooMany => "Too many",
+        }
+    }
+}
+
+/// One fault; Display is `FIELD: MESSAGE`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct Problem {
+    /// The kind of fault.
+    pub reason: Reason,
+    /// Where, such as `spec.containers[0].name`; `<nil>` for the document itself, as upstream prints it.
+    pub field: String,
+    /// What, such as `Invalid value: "x": must be ...`.
+    pub message: String,
+}
+
+impl Problem {
+    /// A fault that shows the value it is about.
+    pub fn with_value(reason: Reason, field: impl Into<String>, value: &Value, detail: impl fmt::Display) -> Problem {
+        Problem::with_text(reason, field, &display_value(value), detail)
+    }
+
+    /// Like [`Problem::with_value`] with a value that is already written out.
+    pub fn with_text(reason: Reason, field: impl Into<String>, value: &str, detail: impl fmt::Display) -> Problem {
+        let detail = detail.to_string();
+        let separator = if detail.is_empty() { "" } else { ": " };
+        let message = format!("{}: {value}{separator}{detail}", reason.words());
+        Problem { reason, field: field.into(), message }
+    }
+
+    /// A fault that shows no value: something is missing, forbidden or too long.
+    pub fn without_value(reason: Reason, field: impl Into<String>, detail: impl fmt::Display) -> Problem {
+        let detail = detail.to_string();
+        let separator = if detail.is_empty() { "" } else { ": " };
+        Problem { reason, field: field.into(), message: format!("{}{separator}{detail}", reason.words()) }
+    }
+}
+
+/// A value as a message shows it: texts quoted as Go quotes them, everything else as JSON.
+pub fn display_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,211 @@
+//! The syntax of label keys, label values and names, with the sentences in which kube-apiserver refuses them.
+//!
+//! Every function returns all faults of a text, in upstream's order; none means that it is right. The sources are
+//! apimachinery `pkg/api/validate/content` and `pkg/util/validation`. The expressions quoted in the messages are for
+//! people: the checks themselves are plain byte loops, so nothing here can be slow on hostile input.
+//! Where the texts end up is decided by the callers: [`super::label`], [`super::wire`] and `schema::metadata`.
+
+use std::fmt::Write;
+
+/// Longest name part of a label key, and longest label value, in bytes (apimachinery `labelKeyMaxLength`).
+const LABEL_MAX: usize = 63;
+/// Longest DNS label, in bytes (RFC 1123).
+const DNS_LABEL_MAX: usize = 63;
+/// Longest DNS subdomain, in bytes (RFC 1123).
+const DNS_SUBDOMAIN_MAX: usize = 253;
+
+const LABEL_KEY_PATTERN: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const LABEL_VALUE_PATTERN: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
+const DNS_LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const DNS_SUBDOMAIN_PATTERN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const DNS_1035_LABEL_PATTERN: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
+
+/// What is wrong with a label key (also an annotation key): `[PREFIX/]NAME`.
+pub fn label_key_faults(key: &str) -> Vec<String> {
+    let rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+                character";
+    let pattern_fault = pattern_fault(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
+    let mut faults = Vec::new();
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts[..] {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                faults.push("prefix part must be non-empty".to_owned());
+            } else {
+                faults.extend(dns_subdomain_faults(prefix).iter().map(|fault| format!("prefix part {fault}")));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {pattern_fault} with an optional DNS subdomain prefix and '/' (e.g. \
+                 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        faults.push(format!("name part {}", length_fault(LABEL_MAX)));
+    }
+    if !is_label_text(name) {
+        faults.push(format!("name part {pattern_fault}"));
+    }
+    faults
+}
+
+/// What is wrong with a label value.
+pub fn label_value_faults(value: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if value.len() > LABEL_MAX {
+        faults.push(length_fault(LABEL_MAX));
+    }
+    if !value.is_empty() && !is_label_text(value) {
+        faults.push(pattern_fault(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+             start and end with an alphanumeric character",
+            LABEL_VALUE_PATTERN,
+            &["MyValue", "my_value", "12345"],
+        ));
+    }
+    faults
+}
+
+/// What is wrong with a DNS subdomain: the name rule of most kinds.
+pub fn dns_subdomain_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > DNS_SUBDOMAIN_MAX {
+        faults.push(length_fault(DNS_SUBDOMAIN_MAX));
+    }
+    if !is_dns_subdomain(text) {
+        faults.push(pattern_fault(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+             start and end with an alphanumeric character",
+            DNS_SUBDOMAIN_PATTERN,
+            &["example.com"],
+        ));
+    }
+    faults
+}
+
+/// What is wrong with a DNS label: the rule of namespace names.
+pub fn dns_label_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > DNS_LABEL_MAX {
+        faults.push(length_fault(DNS_LABEL_MAX));
+    }
+    if !is_dns_label(text) {
+        faults.push(if is_dns_subdomain(text) {
+            "must not contain dots".to_owned()
+        } else {
+            pattern_fault(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+                 and end with an alphanumeric character",
+                DNS_LABEL_PATTERN,
+                &["my-name", "123-abc"],
+            )
+        });
+    }
+    faults
+}
+
+/// What is wrong with a DNS label after RFC 1035, which must start with a letter: the rule of Service names.
+pub fn dns_1035_label_faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > DNS_LABEL_MAX {
+        faults.push(length_fault(DNS_LABEL_MAX));
+    }
+    if !is_dns_label(text) || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
+        faults.push(pattern_fault(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character",
+            DNS_1035_LABEL_PATTERN,
+            &["my-name", "abc-123"],
+        ));
+    }
+    faults
+}
+
+/// What is wrong with a name that only has to fit into one segment of a URL: the rule of RBAC names.
+pub fn path_segment_faults(text: &str) -> Vec<String> {
+    if matches!(text, "." | "..") {
+        return vec![format!("may not be '{text}'")];
+    }
+    ["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
+}
+
+/// A text in double quotes as Go's `%q` writes it, which is how kube-apiserver quotes values in messages.
+///
+/// `Debug` of Rust differs: it writes `\u{7f}` where Go writes `\x7f`.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\'' => quoted.push(character),
+            _ if is_printable(character) => quoted.push(character),
+            _ => {
+                let number = u32::from(character);
+                let written = match number {
+                    0..=0x7f => write!(quoted, "\\x{number:02x}"),
+                    0x80..=0xffff => write!(quoted, "\\u{number:04x}"),
+                    _ => write!(quoted, "\\U{number:08x}"),
+                };
+                written.expect("writing to a String must succeed");
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Go's `unicode.IsPrint`. The standard library knows the same classes but shows them only through `escape_debug`,
+/// which leaves a combining character alone when something stands before it. Characters that only one of the two
+/// libraries' Unicode versions has may be quoted differently.
+fn is_printable(character: char) -> bool {
+    let mut buffer = [0; 5];
+    buffer[0] = b'a';
+    let length = character.encode_utf8(&mut buffer[1..]).len();
+    let text = std::str::from_utf8(&buffer[..=length]).expect("an ASCII letter and a char must be UTF-8");
+    text.escape_debug().count() == 2
+}
+
+fn length_fault(limit: usize) -> String {
+    format!("must be no more than {limit} bytes")
+}
+
+/// The doubled blank after a comma is upstream's.
+fn pattern_fault(rule: &str, pattern: &str, examples: &[&str]) -> String {
+    let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
+    format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
+}
+
+fn is_label_text(text: &str) -> bool {
+    ends_with_inner(text.as_bytes(), u8::is_ascii_alphanumeric, |byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+    })
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    ends_with_inner(text.as_bytes(), is_end, |byte| is_end(byte) || *byte == b'-')
+}
+
+fn is_dns_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
+/// Not empty, both ends of one class and everything of another.
+fn ends_with_inner(bytes: &[u8], is_end: impl Fn(&u8) -> bool, is_inner: impl Fn(&u8) -> bool) -> bool {
+    matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if is_end(first) && is_end(last))
+        && bytes.iter().all(is_inner)
+}
