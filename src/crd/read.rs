@@ -32,12 +32,9 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
         "Cluster" => Scope::Cluster,
         _ => return Err(scope_node.malformed("\"Namespaced\" or \"Cluster\"")),
     };
-    let versions = spec
-        .child("versions")
-        .items()?
-        .into_iter()
-        .map(|node| version(&node, &group, &names.kind))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut versions =
+        spec.child("versions").items()?.into_iter().map(|node| version(&node)).collect::<Result<Vec<_>, _>>()?;
+    word_deprecations(&mut versions, &group, &names.kind);
     let strategy = spec.child("conversion").child("strategy").string()?;
     let established = root.child("status").child("conditions").items()?.iter().any(|condition| {
         condition.value["type"] == Value::from("Established") && condition.value["status"] == Value::from("True")
@@ -59,21 +56,18 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     })
 }
 
-fn version(node: &Node<'_>, group: &str, kind: &str) -> Result<CrdVersion, Malformed> {
+fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
     let name = node.child("name").required_string()?;
-    let deprecation_warning = node.child("deprecated").boolean()?.then(|| {
-        node.child("deprecationWarning")
-            .string()
-            .ok()
-            .flatten()
-            .unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))
-    });
+    let deprecated = node.child("deprecated").boolean()?;
     let schema = node.child("schema");
     let subresources = node.child("subresources");
     Ok(CrdVersion {
         served: node.child("served").boolean()?,
         storage: node.child("storage").boolean()?,
-        deprecation_warning,
+        deprecation_warning: match (deprecated, node.child("deprecationWarning").string()?) {
+            (true, own) => Some(own.unwrap_or_default()),
+            (false, _) => None,
+        },
         has_schema_field: !schema.value.is_null(),
         schema: schema.child("openAPIV3Schema").optional_object()?.map(|object| Value::Object(object.clone())),
         has_status: subresources.child("status").value.is_object(),
@@ -95,6 +89,27 @@ fn version(node: &Node<'_>, group: &str, kind: &str) -> Result<CrdVersion, Malfo
             .collect::<Result<_, _>>()?,
         name,
     })
+}
+
+/// Upstream's text for deprecated versions that have none of their own: it points to the best newer version that is
+/// served and not deprecated (apiextensions `customresource_handler.go`, defaultDeprecationWarning).
+fn word_deprecations(versions: &mut [CrdVersion], group: &str, kind: &str) {
+    let mut better: Vec<String> = versions
+        .iter()
+        .filter(|version| version.served && version.deprecation_warning.is_none())
+        .map(|version| version.name.clone())
+        .collect();
+    better.sort_by_key(|name| Reverse(version_priority(name)));
+    for version in versions {
+        if version.deprecation_warning.as_deref() != Some("") {
+            continue;
+        }
+        let mut text = format!("{group}/{} {kind} is deprecated", version.name);
+        if let Some(best) = better.first().filter(|best| version_priority(best) > version_priority(&version.name)) {
+            text.push_str(&format!("; use {group}/{best} {kind}"));
+        }
+        version.deprecation_warning = Some(text);
+    }
 }
 
 fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {

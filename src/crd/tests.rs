@@ -28,7 +28,7 @@ fn names_are_defaulted_and_versions_ordered_by_priority() {
     assert_eq!(served, ["v1", "v1beta1"]);
     assert_eq!(crd.versions[1].selectable_fields, [".spec.color", ""]);
     let warning = crd.versions[0].deprecation_warning.as_deref();
-    assert_eq!(warning, Some("stable.example.com/v1beta1 Shirt is deprecated"));
+    assert_eq!(warning, Some("stable.example.com/v1beta1 Shirt is deprecated; use stable.example.com/v1 Shirt"));
 }
 
 #[test]

@@ -1,1 +1,228 @@
-//! Tests.
+//! Planner against the obviously right filter; pages against the whole list; tokens against kube-apiserver's texts.
+
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+
+use super::{ContinueToken, FieldTerm, Listing, Plan, Selection, State};
+use crate::extract::FieldRef;
+use crate::model::{FieldIndex, Record, Version};
+use crate::selector::{FieldOperator, LabelSelector};
+use crate::store::tests::record;
+use crate::store::{HistoryLimits, Object, Store};
+
+fn store(records: Vec<Record>) -> Store {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(records, Version::new(1_000_000));
+    store
+}
+
+fn term(field: FieldRef, operator: FieldOperator, value: &str) -> FieldTerm {
+    FieldTerm { field, operator, value: value.to_owned() }
+}
+
+fn names(listing: Listing) -> Vec<String> {
+    listing.map(|object| object.key.to_string()).collect()
+}
+
+#[test]
+fn a_plan_starts_with_the_smallest_list() {
+    let records = (0..100)
+        .map(|index| {
+            let labels = if index < 3 { vec![("app", "shop"), ("tier", "web")] } else { vec![("tier", "web")] };
+            record(&format!("a/{index}"), index + 1, &labels, &["blue"])
+        })
+        .collect();
+    let store = store(records);
+    let snapshot = store.snapshot();
+    let selection = Selection {
+        namespace: Some("a".to_owned()),
+        labels: LabelSelector::parse("tier=web,app=shop,!old").unwrap(),
+        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "blue")],
+    };
+    assert_eq!(
+        Plan::new(&selection, &snapshot).explain(),
+        "label app in [\"shop\"] (3) & field 0=blue (100) & label tier in [\"web\"] (100) & namespace a (100) & not label !old (0)"
+    );
+}
+
+#[test]
+fn names_and_namespaces_are_looked_up() {
+    let store = store(vec![record("a/x", 1, &[], &[]), record("b/x", 2, &[], &[]), record("b/y", 3, &[], &[])]);
+    for (namespace, fields, expected, why) in [
+        (None, vec![(FieldRef::Name, FieldOperator::Equals, "x")], vec!["a/x", "b/x"], "a name in every namespace"),
+        (Some("b"), vec![(FieldRef::Name, FieldOperator::Equals, "x")], vec!["b/x"], "a name in one"),
+        (None, vec![(FieldRef::Name, FieldOperator::NotEquals, "x")], vec!["b/y"], "another name"),
+        (None, vec![(FieldRef::Name, FieldOperator::Equals, "a/x")], vec![], "a slash is never part of a name"),
+        (None, vec![(FieldRef::Name, FieldOperator::Equals, "")], vec![], "no name is empty"),
+        (
+            None,
+            vec![(FieldRef::Name, FieldOperator::NotEquals, "")],
+            vec!["a/x", "b/x", "b/y"],
+            "every name is not empty",
+        ),
+        (None, vec![(FieldRef::Namespace, FieldOperator::Equals, "b")], vec!["b/x", "b/y"], "a namespace"),
+        (Some("a"), vec![(FieldRef::Namespace, FieldOperator::Equals, "b")], vec![], "two namespaces"),
+        (None, vec![(FieldRef::Namespace, FieldOperator::Equals, "")], vec![], "every object here has a namespace"),
+        (None, vec![(FieldRef::Empty, FieldOperator::Equals, "v")], vec![], "a field that is never populated"),
+        (None, vec![(FieldRef::Empty, FieldOperator::NotEquals, "v")], vec!["a/x", "b/x", "b/y"], "and its negation"),
+    ] {
+        let selection = Selection {
+            namespace: namespace.map(str::to_owned),
+            labels: LabelSelector::default(),
+            fields: fields.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
+        };
+        let found = names(Listing::new(State::current(store.snapshot()), &selection, None));
+        assert_eq!(found, expected, "{why}");
+    }
+}
+
+#[test]
+fn an_exact_state_undoes_history() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![record("a/x", 3, &[], &["red"]), record("a/y", 4, &[], &["red"])], Version::new(10));
+    store.apply(record("a/x", 11, &[], &["blue"]));
+    store.delete(&crate::model::Key::new("a", "y"), Version::new(12));
+    store.apply(record("a/a", 13, &[], &["red"]));
+    let red = Selection {
+        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "red")],
+        ..Selection::default()
+    };
+    for (version, all, red_ones) in [
+        (10, vec!["a/x", "a/y"], vec!["a/x", "a/y"]),
+        (11, vec!["a/x", "a/y"], vec!["a/y"]),
+        (12, vec!["a/x"], vec![]),
+        (13, vec!["a/a", "a/x"], vec!["a/a"]),
+    ] {
+        let state = || State::at(store.snapshot(), Version::new(version)).unwrap();
+        assert_eq!(names(Listing::new(state(), &Selection::default(), None)), all, "everything at {version}");
+        assert_eq!(names(Listing::new(state(), &red, None)), red_ones, "red at {version}");
+    }
+    assert!(State::at(store.snapshot(), Version::new(9)).is_err());
+}
+
+#[test]
+fn tokens_read_as_kube_apiserver_reads_them() {
+    use base64::Engine;
+    let encode = |text: &str| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text);
+    let token = ContinueToken { version: Some(Version::new(7)), start: "a/x\0".to_owned() };
+    assert_eq!(token.encode(), encode(r#"{"v":"meta.k8s.io/v1","rv":7,"start":"a/x\u0000"}"#));
+    assert_eq!(ContinueToken::decode(&token.encode()).unwrap(), token);
+    let newest = ContinueToken { version: None, start: "x\0".to_owned() };
+    assert_eq!(ContinueToken::decode(&newest.encode()).unwrap(), newest);
+    for (text, expected) in [
+        ("a%b".to_owned(), "illegal base64 data at input byte 1"),
+        (encode("no"), "invalid character 'n' looking for beginning of value"),
+        (encode(r#"{"v":"v2","rv":1,"start":"a"}"#), "server does not recognize this encoded version v2"),
+        (
+            encode(r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#),
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
+        (encode(r#"{"v":"meta.k8s.io/v1","rv":1}"#), "encoded start key empty (version meta.k8s.io/v1)"),
+        (encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../x"}"#), "../x"),
+    ] {
+        let message = ContinueToken::decode(&text).unwrap_err().to_string();
+        assert_eq!(message, format!("invalid continue token: continue key is not valid: {expected}"), "{text}");
+    }
+}
+
+fn objects() -> impl Strategy<Value = Vec<Record>> {
+    let label = prop_oneof![Just("p"), Just("q"), Just("7"), Just("12"), Just("")];
+    let object = (0usize..3, proptest::option::of(label.clone()), proptest::option::of(label), 0u8..4);
+    // Enough objects that both ways of walking and both ways of testing are met.
+    proptest::collection::vec(object, 0..400).prop_map(|entries| {
+        entries
+            .into_iter()
+            .enumerate()
+            .map(|(index, (namespace, first, second, value))| {
+                let mut labels = Vec::new();
+                labels.extend(first.map(|value| ("k1", value)));
+                labels.extend(second.map(|value| ("k2", value)));
+                let value = ["", "blue", "red", "7"][usize::from(value)];
+                record(&format!("{}/n{index}", ["a", "a-b", "b"][namespace]), index as u64 + 1, &labels, &[value])
+            })
+            .collect()
+    })
+}
+
+fn selections() -> impl Strategy<Value = Selection> {
+    let requirement = prop_oneof![
+        Just("k1"),
+        Just("!k1"),
+        Just("k1=p"),
+        Just("k1!=p"),
+        Just("k1 in (p,q)"),
+        Just("k2 notin (p,)"),
+        Just("k2>8"),
+        Just("k2<10"),
+        Just("k2="),
+        Just("nope"),
+        Just("!nope"),
+    ];
+    let field = prop_oneof![
+        Just(FieldRef::Name),
+        Just(FieldRef::Namespace),
+        Just(FieldRef::Field(FieldIndex(0))),
+        Just(FieldRef::Empty)
+    ];
+    let operator = prop_oneof![Just(FieldOperator::Equals), Just(FieldOperator::NotEquals)];
+    let value = prop_oneof![Just(""), Just("blue"), Just("red"), Just("a"), Just("n3"), Just("a/n3")];
+    (
+        proptest::option::of(prop_oneof![Just("a"), Just("a-b"), Just("none")]),
+        proptest::collection::vec(requirement, 0..3),
+        proptest::collection::vec(
+            (field, operator, value).prop_map(|(field, operator, value)| term(field, operator, value)),
+            0..3,
+        ),
+    )
+        .prop_map(|(namespace, labels, fields)| Selection {
+            namespace: namespace.map(str::to_owned),
+            labels: LabelSelector::parse(&labels.join(",")).unwrap(),
+            fields,
+        })
+}
+
+proptest! {
+    #[test]
+    fn planned_answers_equal_the_obviously_right_filter(records in objects(), selection in selections(), limit in 1usize..40, cut in any::<proptest::sample::Index>()) {
+        let mut store = store(records);
+        let naive = |store: &Store| -> Vec<String> {
+            let snapshot = store.snapshot();
+            let mut found: Vec<&std::sync::Arc<Object>> = snapshot.occupied().iter().filter_map(|slot| snapshot.object(slot)).filter(|object| selection.matches(object)).collect();
+            found.sort_by_key(|object| object.key.to_string());
+            found.into_iter().map(|object| object.key.to_string()).collect()
+        };
+        let expected = naive(&store);
+        prop_assert_eq!(&names(Listing::new(State::current(store.snapshot()), &selection, None)), &expected);
+        prop_assert_eq!(Listing::new(State::current(store.snapshot()), &selection, None).remaining(), expected.len() as u64);
+
+        // Pages of an exact version show the same list, however the store changes in between.
+        let version = store.version();
+        let victims: Vec<String> = store.snapshot().range(std::ops::Bound::Unbounded).map(|(key, _)| key.to_string()).collect();
+        let mut paged = Vec::new();
+        let mut start: Option<String> = None;
+        let mut next_version = version.number();
+        loop {
+            let state = State::at(store.snapshot(), version).unwrap();
+            let mut listing = Listing::new(state, &selection, start.as_deref());
+            let page: Vec<String> = listing.by_ref().take(limit).map(|object| object.key.to_string()).collect();
+            let more = listing.peek().is_some();
+            start = page.last().map(|last| format!("{last}\0"));
+            paged.extend(page);
+            if !more {
+                break;
+            }
+            if !victims.is_empty() {
+                let victim = &victims[cut.index(victims.len())];
+                next_version += 1;
+                let (namespace, name) = victim.split_once('/').unwrap();
+                if next_version % 2 == 0 {
+                    store.apply(record(victim, next_version, &[("k1", "q")], &["red"]));
+                } else {
+                    store.delete(&crate::model::Key::new(namespace, name), Version::new(next_version));
+                }
+                store.apply(record(&format!("a/new{next_version}"), next_version, &[("k1", "p")], &["blue"]));
+            }
+        }
+        prop_assert!(paged == expected, "pages {:?} differ from the list {:?}", paged, expected);
+    }
+}

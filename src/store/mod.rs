@@ -10,7 +10,7 @@ pub mod object;
 pub mod postings;
 pub mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 

@@ -1,1 +1,296 @@
-//! Tests.
+//! Store: outcomes, relists, history. The property test replays random event sequences and compares the store with
+//! one rebuilt from scratch, and every watcher's replay with what a list would show.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{prop_assert_eq, proptest};
+
+use super::{Attribute, Change, HistoryLimits, Outcome, Replaced, Store};
+use crate::model::{FieldIndex, Key, Record, Version};
+
+/// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
+pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &[&str]) -> Record {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    let digits = version.to_string();
+    let bytes = format!("{{\"metadata\":{{\"resourceVersion\":\"{digits}\"}}}}");
+    let start = "{\"metadata\":{\"resourceVersion\":\"".len() as u32;
+    Record {
+        key: Key::new(namespace, name),
+        version: Version::new(version),
+        labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        values: values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (FieldIndex(index as u16), (*value).to_owned()))
+            .collect(),
+        metadata_span: "{\"metadata\":".len() as u32..bytes.len() as u32 - 1,
+        version_span: start..start + digits.len() as u32,
+        bytes: Bytes::from(bytes),
+    }
+}
+
+fn keys(store: &Store) -> Vec<String> {
+    store.snapshot().range(std::ops::Bound::Unbounded).map(|(key, _)| key.to_string()).collect()
+}
+
+fn told(store: &Store, since: u64) -> Vec<(u64, Option<u64>, Option<u64>)> {
+    let snapshot = store.snapshot();
+    let cursor = snapshot.since(Version::new(since)).unwrap();
+    snapshot
+        .changes(cursor)
+        .unwrap()
+        .map(|change| {
+            let number =
+                |object: &Option<std::sync::Arc<super::Object>>| object.as_ref().map(|object| object.version.number());
+            (change.version.number(), number(&change.before), number(&change.after))
+        })
+        .collect()
+}
+
+#[test]
+fn older_and_repeated_events_change_nothing() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![], Version::new(1));
+    assert_eq!(store.apply(record("a/x", 5, &[], &["red"])), Outcome::Changed);
+    assert_eq!(store.apply(record("a/x", 5, &[], &["blue"])), Outcome::Stale, "the same version again");
+    assert_eq!(store.apply(record("a/x", 4, &[], &["blue"])), Outcome::Stale, "an older version");
+    assert_eq!(store.delete(&Key::new("a", "x"), Version::new(4)), Outcome::Stale, "an older deletion");
+    assert_eq!(store.delete(&Key::new("a", "y"), Version::new(9)), Outcome::Stale, "an unknown object");
+    assert_eq!(store.version(), Version::new(9), "a deletion proves its version");
+    assert_eq!(told(&store, 1), [(5, None, Some(5))]);
+}
+
+#[test]
+fn a_snapshot_does_not_see_what_comes_after_it() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![record("a/x", 3, &[("app", "shop")], &["red"])], Version::new(3));
+    let before = store.snapshot();
+    store.apply(record("a/x", 4, &[("app", "bank")], &["blue"]));
+    store.apply(record("a/y", 5, &[], &["blue"]));
+    store.delete(&Key::new("a", "x"), Version::new(6));
+    let field = Attribute::Field(FieldIndex(0));
+    assert_eq!(before.version(), Version::new(3));
+    assert_eq!(before.get("a/x").map(|object| object.version.number()), Some(3));
+    assert_eq!(before.postings().posting(&field, "red").map(super::postings::Posting::len), Some(1));
+    assert_eq!(before.postings().posting(&field, "blue"), None);
+    let after = store.snapshot();
+    assert_eq!(after.postings().posting(&field, "red"), None, "an emptied list is removed");
+    assert_eq!(after.postings().present(&Attribute::Label("app".into())), None);
+    assert_eq!(keys(&store), ["a/y"]);
+}
+
+#[test]
+fn a_relist_tells_removals_first_then_changes_in_version_order() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(
+        vec![record("a/gone", 3, &[], &["x"]), record("a/kept", 4, &[], &["x"]), record("a/moved", 5, &[], &["x"])],
+        Version::new(10),
+    );
+    let kept = store.snapshot().get("a/kept").unwrap().bytes.as_ptr();
+    let list =
+        vec![record("a/moved", 30, &[], &["y"]), record("a/kept", 4, &[], &["x"]), record("a/new", 20, &[], &["y"])];
+    assert_eq!(store.replace(list, Version::new(40)), Replaced::Continued);
+    assert_eq!(told(&store, 10), [(10, Some(3), None), (20, None, Some(20)), (30, Some(5), Some(30))]);
+    assert_eq!(store.snapshot().get("a/kept").unwrap().bytes.as_ptr(), kept, "unchanged bytes are kept");
+    assert_eq!(store.version(), Version::new(40));
+    let snapshot = store.snapshot();
+    for (version, expected, why) in [
+        (9, Err(10), "before the first list"),
+        (10, Ok(3), "the version before the gap: sees the removals"),
+        (11, Err(40), "inside the gap: nobody knows what happened before it"),
+        (39, Err(40), "inside the gap"),
+        (40, Ok(0), "after the relist"),
+        (50, Ok(0), "the future"),
+    ] {
+        let found = snapshot
+            .since(Version::new(version))
+            .map(|cursor| snapshot.changes(cursor).unwrap().count())
+            .map_err(|too_old| too_old.oldest.number());
+        assert_eq!(found, expected, "{why}: {version}");
+    }
+}
+
+#[test]
+fn versions_that_go_backwards_start_a_new_epoch() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![record("a/x", 90, &[], &[])], Version::new(100));
+    assert_eq!(store.replace(vec![record("a/y", 7, &[], &[])], Version::new(20)), Replaced::Reset);
+    assert_eq!(
+        (keys(&store), store.version(), store.snapshot().epoch()),
+        (vec!["a/y".to_owned()], Version::new(20), 1)
+    );
+    assert!(store.snapshot().since(Version::new(19)).is_err());
+}
+
+#[test]
+fn history_is_bounded_and_says_where_it_begins() {
+    let mut store = Store::new(HistoryLimits { changes: 3, bytes: u64::MAX });
+    store.replace(vec![], Version::new(1));
+    let slow = store.snapshot().end();
+    for version in 2..=6 {
+        store.apply(record("a/x", version, &[], &[]));
+    }
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.oldest(), Version::new(3));
+    assert!(snapshot.changes(slow).is_none(), "a watcher that the ring has passed is told so");
+    assert_eq!(snapshot.since(Version::new(2)).unwrap_err().to_string(), "too old resource version: 2 (3)");
+    assert_eq!(told(&store, 3), [(4, Some(3), Some(4)), (5, Some(4), Some(5)), (6, Some(5), Some(6))]);
+
+    let size = record("a/x", 10, &[], &[]).bytes.len() as u64;
+    let mut store = Store::new(HistoryLimits { changes: 100, bytes: 2 * size });
+    store.replace(vec![], Version::new(9));
+    for version in 10..=15 {
+        store.apply(record("a/x", version, &[], &[]));
+    }
+    assert_eq!(told(&store, 13).len(), 2, "bounded by the bytes of previous states");
+    assert!(store.snapshot().since(Version::new(12)).is_err());
+}
+
+#[test]
+fn an_unreadable_change_takes_the_old_object_away() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![record("a/x", 3, &[], &[])], Version::new(5));
+    assert_eq!(store.drop_unreadable(&Key::new("a", "x")), Outcome::Changed);
+    assert_eq!(told(&store, 5), [(5, Some(3), None)], "a watcher at the newest version is told");
+    assert!(keys(&store).is_empty());
+}
+
+/// One step of a random life.
+#[derive(Clone, Debug)]
+enum Step {
+    Apply(u8, u8),
+    Delete(u8),
+    Relist(Vec<(u8, u8)>),
+    AbortedRelist,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let name = 0u8..12;
+    let value = 0u8..4;
+    proptest::collection::vec(
+        prop_oneof![
+            6 => (name.clone(), value.clone()).prop_map(|(name, value)| Step::Apply(name, value)),
+            3 => name.clone().prop_map(Step::Delete),
+            1 => proptest::collection::vec((name, value), 0..10).prop_map(Step::Relist),
+            1 => Just(Step::AbortedRelist),
+        ],
+        1..60,
+    )
+}
+
+fn key(name: u8) -> String {
+    format!("{}/{name}", ["a", "a-b", "b"][usize::from(name) % 3])
+}
+
+fn value_record(name: u8, version: u64, value: u8) -> Record {
+    record(&key(name), version, &[("v", &value.to_string())], &[&format!("value{value}"), &format!("unique{version}")])
+}
+
+proptest! {
+    #[test]
+    fn a_store_equals_one_rebuilt_from_scratch_and_replays_to_its_lists(steps in steps(), stop in any::<proptest::sample::Index>()) {
+        let mut store = Store::new(HistoryLimits::default());
+        let mut model: BTreeMap<String, (u64, u8)> = BTreeMap::new();
+        let mut version = 1;
+        store.replace(vec![], Version::new(version));
+        // A watcher that starts at a random step and keeps what it is told.
+        let stop = stop.index(steps.len());
+        let mut start = None;
+        let mut past = None;
+        for (index, step) in steps.iter().enumerate() {
+            if index == stop {
+                start = Some((store.snapshot().end(), model.clone()));
+                past = Some((store.version(), model.clone()));
+            }
+            version += 2;
+            match step {
+                Step::Apply(name, value) => {
+                    store.apply(value_record(*name, version, *value));
+                    model.insert(key(*name), (version, *value));
+                }
+                Step::Delete(name) => {
+                    store.delete(&Key::new(key(*name).split_once('/').unwrap().0, &name.to_string()), Version::new(version));
+                    model.remove(&key(*name));
+                }
+                Step::Relist(entries) => {
+                    let mut listed = BTreeMap::new();
+                    for (name, value) in entries {
+                        version += 1;
+                        // Half of the entries are as they were.
+                        let entry = match model.get(&key(*name)) {
+                            Some(held) if value % 2 == 0 => (held.0, held.1, *name),
+                            _ => (version, *value, *name),
+                        };
+                        listed.insert(key(*name), entry);
+                    }
+                    version += 1;
+                    let records = listed.values().map(|(version, value, name)| value_record(*name, *version, *value)).collect();
+                    store.replace(records, Version::new(version));
+                    model = listed.into_iter().map(|(key, (version, value, _))| (key, (version, value))).collect();
+                }
+                // A list that breaks off never reaches the store.
+                Step::AbortedRelist => {}
+            }
+        }
+        let snapshot = store.snapshot();
+        let held: BTreeMap<String, u64> =
+            snapshot.range(std::ops::Bound::Unbounded).map(|(key, slot)| (key.to_string(), snapshot.object(slot).unwrap().version.number())).collect();
+        let expected: BTreeMap<String, u64> = model.iter().map(|(key, (version, _))| (key.clone(), *version)).collect();
+        prop_assert_eq!(&held, &expected);
+
+        let mut rebuilt = Store::new(HistoryLimits::default());
+        let records = model.iter().map(|(key, (version, value))| value_record(key.split_once('/').unwrap().1.parse().unwrap(), *version, *value)).collect();
+        rebuilt.replace(records, Version::new(version));
+        for attribute in [Attribute::Namespace, Attribute::Label("v".into()), Attribute::Field(FieldIndex(0)), Attribute::Field(FieldIndex(1))] {
+            prop_assert_eq!(indexed(&store, &attribute), indexed(&rebuilt, &attribute));
+        }
+
+        if let Some((cursor, mut replay)) = start {
+            for change in snapshot.changes(cursor).unwrap() {
+                replay_change(&mut replay, change);
+            }
+            let replayed: BTreeMap<String, u64> = replay.into_iter().map(|(key, (version, _))| (key, version)).collect();
+            prop_assert_eq!(replayed, expected);
+        }
+        if let Some((version, then)) = past
+            && let Ok(undone) = snapshot.undo_to(version)
+        {
+            let mut state = held;
+            for (key, object) in undone {
+                match object {
+                    Some(object) => state.insert(key.to_string(), object.version.number()),
+                    None => state.remove(key.as_str()),
+                };
+            }
+            prop_assert_eq!(state, then.into_iter().map(|(key, (version, _))| (key, version)).collect::<BTreeMap<_, _>>());
+        }
+    }
+}
+
+fn replay_change(state: &mut BTreeMap<String, (u64, u8)>, change: &Change) {
+    match (&change.before, &change.after) {
+        (_, Some(after)) => state.insert(after.key.to_string(), (after.version.number(), 0)),
+        (Some(before), None) => state.remove(before.key.as_str()),
+        (None, None) => None,
+    };
+}
+
+/// Value -> keys, so that stores with different slots compare.
+fn indexed(store: &Store, attribute: &Attribute) -> BTreeMap<String, Vec<String>> {
+    let snapshot = store.snapshot();
+    let postings = snapshot.postings().clone();
+    let mut all: Vec<String> = Vec::new();
+    let mut index = BTreeMap::new();
+    for (value, posting) in postings.values(attribute) {
+        let mut keys: Vec<String> =
+            posting.to_bitmap().iter().map(|slot| snapshot.object(slot).unwrap().key.to_string()).collect();
+        keys.sort();
+        all.extend(keys.clone());
+        index.insert(value.to_owned(), keys);
+    }
+    let present = postings.present(attribute).map_or(0, roaring::RoaringBitmap::len);
+    assert_eq!(present, all.len() as u64, "the existence list has every slot of {attribute:?}");
+    index
+}
