@@ -1,1 +1,397 @@
-//! To come.
+//! The selectable fields of built-in types, as data.
+//!
+//! Upstream keeps two lists that do not always agree: the labels that a kind's conversion function accepts (kubernetes
+//! `pkg/apis/*/conversion.go`, AddFieldLabelConversionFunc) and the values that its registry strategy fills in
+//! (`pkg/registry/*/strategy.go`, ToSelectableFields). One row here says both, for Kubernetes 1.32 to 1.37, together with
+//! where the value stands in the JSON of the wire. It stands in for the declarative tags that KEP-4358 leaves to later.
+//! A kind without a row accepts metadata.name and metadata.namespace, on cluster-scoped objects too.
+
+use super::value::go_quote;
+use crate::model::Scope;
+
+/// A kind with selectable fields of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Versions that share the row.
+    pub versions: &'static [&'static str],
+    /// Kind.
+    pub kind: &'static str,
+    /// Whether metadata.namespace is accepted; metadata.name always is.
+    pub namespace: bool,
+    /// How a label that is not accepted is refused.
+    pub refusal: Refusal,
+    /// Accepted labels besides metadata.name and metadata.namespace.
+    pub labels: &'static [Label],
+}
+
+/// A label that a kind accepts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The label.
+    pub label: &'static str,
+    /// What it reads.
+    pub source: Source,
+}
+
+/// What a label reads.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A value of the object.
+    Value {
+        /// Paths on the wire, the first one with a non-empty text counts; `[0]` is the first element of a list.
+        paths: &'static [&'static str],
+        /// `string`, `integer` or `boolean`.
+        kind: &'static str,
+        /// The text when no path has one.
+        when_absent: &'static str,
+        /// Whether the published form names that text although it is empty.
+        names_default: bool,
+        /// For people; given where the label alone would mislead.
+        description: &'static str,
+    },
+    /// Another label; not published.
+    Alias(&'static str),
+    /// Nothing: reads as the empty text on every object; not published.
+    NeverPopulated,
+}
+
+/// The shapes of messages for labels that are not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Custom resources, and kinds with a conversion function of the usual form.
+    NotSupported,
+    /// batch Job.
+    NotSupportedForJob,
+    /// resource.k8s.io ResourceSlice, which names its group and version.
+    NotSupportedForResourceSlice,
+    /// Kinds without a conversion function.
+    NotKnown,
+}
+
+impl Refusal {
+    /// kube-apiserver's words for a refused label.
+    pub fn message(self, version: &str, label: &str) -> String {
+        match self {
+            Refusal::NotSupported => format!("field label not supported: {label}"),
+            Refusal::NotSupportedForJob => format!("field label {} not supported for Job", go_quote(label)),
+            Refusal::NotSupportedForResourceSlice => {
+                format!("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {label}")
+            }
+            Refusal::NotKnown => format!(
+                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                go_quote(label)
+            ),
+        }
+    }
+}
+
+const fn text(label: &'static str, paths: &'static [&'static str]) -> Label {
+    described(label, paths, "")
+}
+
+const fn described(label: &'static str, paths: &'static [&'static str], description: &'static str) -> Label {
+    value(label, paths, "string", "", description)
+}
+
+const fn value(
+    label: &'static str,
+    paths: &'static [&'static str],
+    kind: &'static str,
+    when_absent: &'static str,
+    description: &'static str,
+) -> Label {
+    let names_default = !when_absent.is_empty();
+    Label { label, source: Source::Value { paths, kind, when_absent, names_default, description } }
+}
+
+/// The table, in alphabetical order of group and kind.
+pub const TABLE: &[BuiltIn] = &[
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Event",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[
+            text("involvedObject.kind", &[".involvedObject.kind"]),
+            text("involvedObject.namespace", &[".involvedObject.namespace"]),
+            text("involvedObject.name", &[".involvedObject.name"]),
+            text("involvedObject.uid", &[".involvedObject.uid"]),
+            text("involvedObject.apiVersion", &[".involvedObject.apiVersion"]),
+            text("involvedObject.resourceVersion", &[".involvedObject.resourceVersion"]),
+            text("involvedObject.fieldPath", &[".involvedObject.fieldPath"]),
+            text("reason", &[".reason"]),
+            text("reportingComponent", &[".reportingComponent"]),
+            described(
+                "source",
+                &[".source.component", ".reportingComponent"],
+                "The value of source.component or, where that is empty, of reportingComponent.",
+            ),
+            text("type", &[".type"]),
+        ],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Namespace",
+        namespace: false,
+        refusal: Refusal::NotSupported,
+        labels: &[text("status.phase", &[".status.phase"])],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Node",
+        namespace: false,
+        refusal: Refusal::NotSupported,
+        labels: &[value("spec.unschedulable", &[".spec.unschedulable"], "boolean", "false", "")],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Pod",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[
+            text("spec.nodeName", &[".spec.nodeName"]),
+            Label { label: "spec.host", source: Source::Alias("spec.nodeName") },
+            text("spec.restartPolicy", &[".spec.restartPolicy"]),
+            text("spec.schedulerName", &[".spec.schedulerName"]),
+            text("spec.serviceAccountName", &[".spec.serviceAccountName"]),
+            value("spec.hostNetwork", &[".spec.hostNetwork"], "boolean", "false", ""),
+            text("status.phase", &[".status.phase"]),
+            Label {
+                label: "status.podIP",
+                source: Source::Value {
+                    paths: &[".status.podIPs[0].ip", ".status.podIP"],
+                    kind: "string",
+                    when_absent: "",
+                    names_default: true,
+                    description: "The first of status.podIPs; a Pod's further addresses are not selectable.",
+                },
+            },
+            Label { label: "status.podIPs", source: Source::NeverPopulated },
+            text("status.nominatedNodeName", &[".status.nominatedNodeName"]),
+        ],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "ReplicationController",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[value("status.replicas", &[".status.replicas"], "integer", "0", "")],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Secret",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[text("type", &[".type"])],
+    },
+    BuiltIn {
+        group: "",
+        versions: &["v1"],
+        kind: "Service",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[text("spec.clusterIP", &[".spec.clusterIP"]), text("spec.type", &[".spec.type"])],
+    },
+    BuiltIn {
+        group: "batch",
+        versions: &["v1"],
+        kind: "Job",
+        namespace: true,
+        refusal: Refusal::NotSupportedForJob,
+        labels: &[value(
+            "status.successful",
+            &[".status.succeeded"],
+            "integer",
+            "0",
+            "The value of status.succeeded, which is not selectable under its own name.",
+        )],
+    },
+    BuiltIn {
+        group: "certificates.k8s.io",
+        versions: &["v1"],
+        kind: "CertificateSigningRequest",
+        namespace: false,
+        refusal: Refusal::NotSupported,
+        labels: &[text("spec.signerName", &[".spec.signerName"])],
+    },
+    BuiltIn {
+        group: "certificates.k8s.io",
+        versions: &["v1beta1", "v1alpha1"],
+        kind: "ClusterTrustBundle",
+        namespace: false,
+        refusal: Refusal::NotSupported,
+        labels: &[text("spec.signerName", &[".spec.signerName"])],
+    },
+    BuiltIn {
+        group: "certificates.k8s.io",
+        versions: &["v1beta1", "v1alpha1"],
+        kind: "PodCertificateRequest",
+        namespace: false,
+        refusal: Refusal::NotSupported,
+        labels: &[
+            text("spec.signerName", &[".spec.signerName"]),
+            text("spec.podName", &[".spec.podName"]),
+            text("spec.nodeName", &[".spec.nodeName"]),
+        ],
+    },
+    BuiltIn {
+        group: "events.k8s.io",
+        versions: &["v1"],
+        kind: "Event",
+        namespace: true,
+        refusal: Refusal::NotSupported,
+        labels: &[
+            text("regarding.kind", &[".regarding.kind"]),
+            text("regarding.namespace", &[".regarding.namespace"]),
+            text("regarding.name", &[".regarding.name"]),
+            text("regarding.uid", &[".regarding.uid"]),
+            text("regarding.apiVersion", &[".regarding.apiVersion"]),
+            text("regarding.resourceVersion", &[".regarding.resourceVersion"]),
+            text("regarding.fieldPath", &[".regarding.fieldPath"]),
+            text("reason", &[".reason"]),
+            text("reportingController", &[".reportingController"]),
+            text("type", &[".type"]),
+        ],
+    },
+    BuiltIn {
+        group: "resource.k8s.io",
+        versions: &["v1", "v1beta2", "v1beta1", "v1alpha3"],
+        kind: "ResourceSlice",
+        namespace: false,
+        refusal: Refusal::NotSupportedForResourceSlice,
+        labels: &[text("spec.nodeName", &[".spec.nodeName"]), text("spec.driver", &[".spec.driver"])],
+    },
+];
+
+/// The row of a kind; `None` for the many without one.
+pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static BuiltIn> {
+    TABLE.iter().find(|row| row.group == group && row.kind == kind && row.versions.contains(&version))
+}
+
+/// One entry of `x-kubernetes-selectable-fields` in KEP-4358's form for built-in types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// fieldPath.
+    pub field_path: &'static str,
+    /// default: the value when the source is absent; given when it is not empty, or to stress that it is.
+    pub default: Option<&'static str>,
+    /// description: given where the label alone would mislead.
+    pub description: Option<&'static str>,
+}
+
+/// What a built-in kind publishes: metadata.name and metadata.namespace first, where they are accepted. Aliases and
+/// labels that are never populated are accepted but not published.
+pub fn published(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<Published> {
+    let row = find(group, version, kind);
+    let mut entries = vec![Published { field_path: "metadata.name", default: None, description: None }];
+    if row.is_none_or(|row| row.namespace) {
+        let is_empty = scope == Scope::Cluster;
+        entries.push(Published {
+            field_path: "metadata.namespace",
+            default: is_empty.then_some(""),
+            description: is_empty.then_some("Accepted, but always empty: objects of this kind have no namespace."),
+        });
+    }
+    for label in row.map_or(&[][..], |row| row.labels) {
+        if let Source::Value { when_absent, names_default, description, .. } = label.source {
+            entries.push(Published {
+                field_path: label.label,
+                default: names_default.then_some(when_absent),
+                description: (!description.is_empty()).then_some(description),
+            });
+        }
+    }
+    entries
+}
+
+/// Where KEP-4358's own table of built-in fields differs from what API servers do, and why this table follows them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KepDifference {
+    /// Kind, or kinds.
+    pub kind: &'static str,
+    /// What the KEP's table says.
+    pub kep: &'static str,
+    /// What this table says.
+    pub here: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// All differences.
+pub const KEP_DIFFERENCES: &[KepDifference] = &[
+    KepDifference {
+        kind: "apps ReplicaSet",
+        kep: "status.replicas",
+        here: "refused",
+        reason: "The registry fills the value in, but apps/v1 has no conversion function that accepts the label.",
+    },
+    KepDifference {
+        kind: "Namespace, PersistentVolume, PersistentVolumeClaim",
+        kep: "name",
+        here: "refused",
+        reason: "The registry fills the value in, but no conversion function accepts the label; metadata.name is the way.",
+    },
+    KepDifference {
+        kind: "Pod",
+        kep: "phase",
+        here: "status.phase",
+        reason: "The conversion function knows only status.phase.",
+    },
+    KepDifference {
+        kind: "Pod",
+        kep: "status.podIPs",
+        here: "status.podIP; status.podIPs is accepted, reads as empty and is not published",
+        reason: "The registry fills in status.podIP with the first address and never fills in status.podIPs.",
+    },
+    KepDifference {
+        kind: "Pod",
+        kep: "spec.hostNetwork is taken from spec.securityContext.hostNetwork",
+        here: "spec.hostNetwork",
+        reason: "The securityContext is that of the internal type; on the wire the field is spec.hostNetwork.",
+    },
+    KepDifference {
+        kind: "Pod",
+        kep: "not listed",
+        here: "spec.host, an alias of spec.nodeName that is accepted and not published",
+        reason: "The conversion function rewrites it for old clients.",
+    },
+    KepDifference {
+        kind: "Node, Namespace, CertificateSigningRequest, ClusterTrustBundle, PodCertificateRequest, ResourceSlice and \
+               cluster-scoped custom resources",
+        kep: "every kind supports metadata.namespace",
+        here: "metadata.namespace is refused",
+        reason: "Their conversion functions do not accept it, PodCertificateRequest's although it is namespaced.",
+    },
+    KepDifference {
+        kind: "Service",
+        kep: "not listed",
+        here: "spec.clusterIP, spec.type",
+        reason: "The conversion function and the registry have both.",
+    },
+    KepDifference {
+        kind: "ClusterTrustBundle, PodCertificateRequest",
+        kep: "not listed",
+        here: "spec.signerName; spec.signerName, spec.podName, spec.nodeName",
+        reason: "The kinds are younger than the table.",
+    },
+    KepDifference {
+        kind: "ResourceSlice",
+        kep: "not listed",
+        here: "spec.nodeName, spec.driver",
+        reason: "The kind is younger than the table.",
+    },
+    KepDifference {
+        kind: "events.k8s.io Event",
+        kep: "not listed",
+        here: "regarding.*, reason, reportingController, type",
+        reason: "Its labels follow its own field names, unlike those of the core group's Event.",
+    },
+];

@@ -1,1 +1,532 @@
-//! To come.
+//! Judges a CustomResourceDefinition's selectable fields as kube-apiserver does, and says what to mend.
+//!
+//! Every rule, cause and message is apiextensions' (`apis/apiextensions/validation/validation.go`,
+//! ValidateCustomResourceSelectableFields and its callers), except where an API server refuses or crashes on what is
+//! right: that is accepted here with a [`Warning`]. Only the rules that concern selectable fields are applied, and the
+//! one that every version needs a schema; a CustomResourceDefinition may be refused for other reasons still.
+//! The grammar and the walk over the schema are `path`'s.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::path::{self, PathError};
+use super::value::{go_quote, text_of};
+use super::{Field, Origin};
+use crate::crd::{Crd, CrdVersion};
+
+/// Most selectable fields of one version (apiextensions MaxSelectableFields).
+pub const MAX_SELECTABLE_FIELDS: usize = 8;
+
+/// The outcome for one CustomResourceDefinition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// What a kube-apiserver without the known defects would refuse it for; empty when accepted. In its order.
+    pub causes: Vec<Cause>,
+    /// What is accepted here but goes wrong on current API servers, or is surely not meant.
+    pub warnings: Vec<Warning>,
+    /// For every version, in the order of spec.versions.
+    pub versions: Vec<VersionJudgement>,
+}
+
+/// One entry of details.causes of the Status that refuses a CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueDuplicate` or `FieldValueTooMany`.
+    pub reason: &'static str,
+    /// Such as `spec.selectableFields[0].jsonPath`.
+    pub field: String,
+    /// kube-apiserver's words, such as `Duplicate value: ".spec.color"`.
+    pub message: String,
+    /// Our words: how to mend it; empty when the message says all.
+    pub hint: String,
+}
+
+/// Something to know about an accepted field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The version; empty when the whole definition is meant.
+    pub version: String,
+    /// The path as written; empty when no single one is meant.
+    pub json_path: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// The outcome for one version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionJudgement {
+    /// The version.
+    pub name: String,
+    /// The fields that are right in themselves, in order. A list that is only too long is here, whole.
+    pub accepted: Vec<Field>,
+    /// The others, in order; a path that breaks two rules stands here once.
+    pub rejected: Vec<Rejected>,
+}
+
+/// A field that is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The path as written.
+    pub json_path: String,
+    /// As in [`Cause`].
+    pub reason: &'static str,
+    /// As in [`Cause`]; of several rules the first one's.
+    pub message: String,
+}
+
+impl Judgement {
+    /// Whether kube-apiserver, without the known defects, would take it.
+    pub fn is_accepted(&self) -> bool {
+        self.causes.is_empty()
+    }
+
+    /// The `message` of the Status that refuses the definition of that name; `None` when it is accepted. Causes that
+    /// read alike are told once, as Kubernetes' aggregate does.
+    pub fn status_message(&self, name: &str) -> Option<String> {
+        let mut told = BTreeSet::new();
+        let lines: Vec<String> = self
+            .causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .filter(|line| told.insert(line.clone()))
+            .collect();
+        let all = match lines.as_slice() {
+            [] => return None,
+            [line] => line.clone(),
+            _ => format!("[{}]", lines.join(", ")),
+        };
+        Some(format!("CustomResourceDefinition.apiextensions.k8s.io {} is invalid: {all}", go_quote(name)))
+    }
+}
+
+const REQUIRED: &str = "FieldValueRequired";
+const INVALID: &str = "FieldValueInvalid";
+const DUPLICATE: &str = "FieldValueDuplicate";
+const TOO_MANY: &str = "FieldValueTooMany";
+
+/// The upstream report of the refusals that come of moving equal parts of versions to the top level.
+const HOISTING_ISSUE: &str = "kubernetes/kubernetes#140689";
+
+/// Judges a definition; `old` is the stored one when this is an update.
+///
+/// Of all rules only the limit on the number of fields is lenient on update: a list that was too long before and has not
+/// changed may stay (findTooManySelectableFieldsAllowed).
+pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
+    let mut judgement = Judgement {
+        versions: new
+            .versions
+            .iter()
+            .map(|version| VersionJudgement { name: version.name.clone(), ..VersionJudgement::default() })
+            .collect(),
+        ..Judgement::default()
+    };
+    // The check is off on update when the stored definition breaks it already.
+    if old.is_none_or(|old| old.versions.iter().all(|version| version.schema.is_some())) {
+        for (index, version) in new.versions.iter().enumerate().filter(|(_, version)| version.schema.is_none()) {
+            judgement.causes.push(Cause {
+                reason: REQUIRED,
+                field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
+                message: "Required value: schemas are required".to_owned(),
+                hint: format!("give version {} a schema, at least `type: object`", version.name),
+            });
+        }
+    }
+    // The API server moves what is equal in all versions to the top level before it validates, each part on its own.
+    let fields_are_equal = fields_are_equal(new);
+    let schemas_are_equal = all_equal(&new.versions, |left, right| {
+        left.has_schema_field == right.has_schema_field && same_schema(left.schema.as_ref(), right.schema.as_ref())
+    });
+    let has_fields = new.versions.iter().any(|version| !version.selectable_fields.is_empty());
+    if has_fields && fields_are_equal && schemas_are_equal {
+        let may_exceed = old.is_some_and(|old| may_exceed_at_top(new, old));
+        judge_once_for_all(new, may_exceed, &mut judgement);
+    } else if has_fields {
+        judge_each_version(new, old, &mut judgement);
+        if (fields_are_equal || schemas_are_equal) && judgement.causes.is_empty() {
+            let (equal, different) =
+                if fields_are_equal { ("selectableFields", "schema") } else { ("schema", "selectableFields") };
+            judgement.warnings.push(Warning {
+                version: String::new(),
+                json_path: String::new(),
+                message: format!(
+                    "All versions have the same {equal} but not the same {different}; current API servers refuse such a \
+                     definition although it is right ({HOISTING_ISSUE}). Any difference in the {equal} of two versions, \
+                     a description for example, avoids that."
+                ),
+            });
+        }
+    }
+    judgement
+}
+
+fn all_equal(versions: &[CrdVersion], same: impl Fn(&CrdVersion, &CrdVersion) -> bool) -> bool {
+    versions.windows(2).all(|pair| same(&pair[0], &pair[1]))
+}
+
+fn fields_are_equal(crd: &Crd) -> bool {
+    all_equal(&crd.versions, |left, right| left.selectable_fields == right.selectable_fields)
+}
+
+/// Whether a list at the top level may be too long: it was, and stayed.
+fn may_exceed_at_top(new: &Crd, old: &Crd) -> bool {
+    let list = |crd: &Crd| crd.versions.first().map(|version| version.selectable_fields.clone()).unwrap_or_default();
+    fields_are_equal(old) && list(old).len() > MAX_SELECTABLE_FIELDS && list(old) == list(new)
+}
+
+/// Whether a list of a version may be too long. A list that the API server would have moved to the top level does not
+/// count as that version's.
+fn may_exceed_in_version(version: &CrdVersion, new: &Crd, old: &Crd) -> bool {
+    fields_are_equal(old) == fields_are_equal(new)
+        && old.version(&version.name).is_some_and(|stored| {
+            stored.selectable_fields.len() > MAX_SELECTABLE_FIELDS
+                && stored.selectable_fields == version.selectable_fields
+        })
+}
+
+fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
+    const LIST: &str = "spec.selectableFields";
+    let Some(version) = crd.versions.first() else { return };
+    let Some(schema) = &version.schema else {
+        if version.has_schema_field {
+            judgement.warnings.push(Warning {
+                version: String::new(),
+                json_path: String::new(),
+                message: "Current API servers crash on selectableFields next to an empty `schema` and close the \
+                          connection instead of answering."
+                    .to_owned(),
+            });
+        }
+        let cause = without_schema(LIST, "may only be set when validations.schema is included", &version.name);
+        for (version, outcome) in crd.versions.iter().zip(&mut judgement.versions) {
+            outcome.rejected = reject_all(version, &cause);
+        }
+        judgement.causes.push(cause);
+        return;
+    };
+    let list = judge_list(&version.selectable_fields, schema, LIST, may_exceed);
+    judgement.causes.extend(list.causes.iter().cloned());
+    for outcome in &mut judgement.versions {
+        judgement.warnings.extend(list.warnings_of(&outcome.name));
+        outcome.accepted = list.accepted.iter().map(|(field, _)| field.clone()).collect();
+        outcome.rejected.clone_from(&list.rejected);
+    }
+}
+
+fn judge_each_version(crd: &Crd, old: Option<&Crd>, judgement: &mut Judgement) {
+    for (index, (version, outcome)) in crd.versions.iter().zip(&mut judgement.versions).enumerate() {
+        if version.selectable_fields.is_empty() {
+            continue;
+        }
+        let field = format!("spec.versions[{index}].selectableFields");
+        let Some(schema) = &version.schema else {
+            // The "not" is upstream's.
+            let message = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            let cause = without_schema(&field, message, &version.name);
+            outcome.rejected = reject_all(version, &cause);
+            judgement.causes.push(cause);
+            continue;
+        };
+        let may_exceed = old.is_some_and(|old| may_exceed_in_version(version, crd, old));
+        let list = judge_list(&version.selectable_fields, schema, &field, may_exceed);
+        judgement.warnings.extend(list.warnings_of(&version.name));
+        judgement.causes.extend(list.causes);
+        outcome.accepted = list.accepted.into_iter().map(|(field, _)| field).collect();
+        outcome.rejected = list.rejected;
+    }
+}
+
+fn without_schema(list: &str, text: &str, version: &str) -> Cause {
+    Cause {
+        reason: INVALID,
+        field: list.to_owned(),
+        message: format!("Invalid value: \"\": {text}"),
+        hint: format!("give version {version} a schema that declares the fields"),
+    }
+}
+
+fn reject_all(version: &CrdVersion, cause: &Cause) -> Vec<Rejected> {
+    let rejected = |json_path: &String| Rejected {
+        json_path: json_path.clone(),
+        reason: cause.reason,
+        message: cause.message.clone(),
+    };
+    version.selectable_fields.iter().map(rejected).collect()
+}
+
+/// The fields of one version that are right, with the keys to walk.
+pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
+    match &version.schema {
+        Some(schema) => judge_list(&version.selectable_fields, schema, "", true).accepted,
+        None => Vec::new(),
+    }
+}
+
+/// The outcome for one list of paths.
+#[derive(Default)]
+struct List {
+    causes: Vec<Cause>,
+    /// Path and message.
+    warnings: Vec<(String, String)>,
+    accepted: Vec<(Field, Vec<String>)>,
+    rejected: Vec<Rejected>,
+}
+
+impl List {
+    fn warnings_of(&self, version: &str) -> impl Iterator<Item = Warning> {
+        self.warnings.iter().map(|(json_path, message)| Warning {
+            version: version.to_owned(),
+            json_path: json_path.clone(),
+            message: message.clone(),
+        })
+    }
+}
+
+fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_exceed: bool) -> List {
+    let mut list = List::default();
+    let mut unique = BTreeSet::new();
+    for (index, json_path) in json_paths.iter().enumerate() {
+        let field = format!("{list_field}[{index}].jsonPath");
+        let quoted = go_quote(json_path);
+        let cause = |reason, message: String, hint: String| Cause { reason, field: field.clone(), message, hint };
+        let mut causes = Vec::new();
+        if json_path.is_empty() {
+            let hint = "write a path such as \".spec.color\"".to_owned();
+            causes.push(cause(REQUIRED, "Required value".to_owned(), hint));
+        } else {
+            match path::resolve(json_path, schema) {
+                Err(error) => {
+                    if let Some(warning) = crash_warning(&error) {
+                        list.warnings.push((json_path.clone(), warning));
+                    }
+                    let hint = path_hint(json_path, &error);
+                    causes.push(cause(INVALID, format!("Invalid value: {quoted}: is an invalid path: {error}"), hint));
+                }
+                Ok(resolved) => {
+                    if resolved.normalised == "metadata"
+                        || resolved.normalised.starts_with("metadata.")
+                        || resolved.normalised.starts_with("metadata[")
+                    {
+                        let message = format!("Invalid value: {quoted}: must not point to fields in metadata");
+                        let hint = "metadata.name and metadata.namespace are selectable without being listed; for \
+                                    anything else use labels"
+                            .to_owned();
+                        causes.push(cause(INVALID, message, hint));
+                    }
+                    let kind = resolved.leaf.and_then(|leaf| leaf["type"].as_str()).unwrap_or_default();
+                    if !matches!(kind, "string" | "boolean" | "integer") {
+                        let message = format!(
+                            "Invalid value: {quoted}: must point to a field of type string, boolean or integer. Enum \
+                             string fields and strings with formats are allowed."
+                        );
+                        causes.push(cause(INVALID, message, type_hint(kind, resolved.leaf)));
+                    }
+                    if !unique.insert(resolved.normalised.clone()) {
+                        let hint = "remove one of them".to_owned();
+                        causes.push(cause(DUPLICATE, format!("Duplicate value: {quoted}"), hint));
+                    }
+                    if causes.is_empty() {
+                        let warnings = run_time_warnings(json_path, &resolved.segments);
+                        list.warnings.extend(warnings.into_iter().map(|message| (json_path.clone(), message)));
+                        list.accepted.push((field_of(json_path, resolved.leaf), resolved.segments));
+                    }
+                }
+            }
+        }
+        if let Some(first) = causes.first() {
+            list.rejected.push(Rejected {
+                json_path: json_path.clone(),
+                reason: first.reason,
+                message: first.message.clone(),
+            });
+        }
+        list.causes.append(&mut causes);
+    }
+    if unique.len() > MAX_SELECTABLE_FIELDS && !may_exceed {
+        list.causes.push(Cause {
+            reason: TOO_MANY,
+            field: list_field.to_owned(),
+            message: format!("Too many: {}: must have at most {MAX_SELECTABLE_FIELDS} items", unique.len()),
+            hint: format!("remove {}", unique.len() - MAX_SELECTABLE_FIELDS),
+        });
+    }
+    list
+}
+
+fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
+    let leaf = leaf.unwrap_or(&Value::Null);
+    let word = |key: &str| leaf[key].as_str().unwrap_or_default().to_owned();
+    let allowed = leaf["enum"].as_array().map_or(&[][..], Vec::as_slice);
+    Field {
+        label: json_path.strip_prefix('.').unwrap_or(json_path).to_owned(),
+        json_path: json_path.to_owned(),
+        kind: word("type"),
+        // A null in the enum of a nullable field is no text that anybody could select.
+        allowed: allowed.iter().filter(|value| !value.is_null()).map(text_of).collect(),
+        format: word("format"),
+        default: Some(&leaf["default"]).filter(|default| !default.is_null()).map(text_of),
+        description: word("description"),
+        origin: Origin::CustomResourceDefinition,
+    }
+}
+
+fn crash_warning(error: &PathError) -> Option<String> {
+    let why = match error {
+        PathError::NotAField { crashes_upstream: true, .. } => "a path that goes below `additionalProperties: true`",
+        PathError::ExpectedDelimiter { crashes_upstream: true, .. } => "a path whose first part is longer than 64 KiB",
+        _ => return None,
+    };
+    Some(format!("Current API servers crash on {why} and close the connection instead of answering."))
+}
+
+fn path_hint(json_path: &str, error: &PathError) -> String {
+    match error {
+        PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
+        PathError::UnexpectedEnd => "remove the dot at the end, or name a field behind it".to_owned(),
+        PathError::ExpectedDelimiter { .. } => match json_path.trim_start_matches(['$', '@', '{', ' ']) {
+            rest if rest.starts_with('.') => format!("write {}", go_quote(rest.trim_end_matches('}'))),
+            _ if json_path.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
+                format!("write {}", go_quote(&format!(".{json_path}")))
+            }
+            _ => "a path begins with a dot, such as \".spec.color\"".to_owned(),
+        },
+        PathError::NotAField { parent, segment, known, .. } => {
+            let place = if parent.is_empty() { "the schema".to_owned() } else { format!("{parent} in the schema") };
+            if known.is_empty() {
+                return format!("{place} has no properties");
+            }
+            if let Some(other) = known.iter().find(|name| name.eq_ignore_ascii_case(segment)) {
+                return format!("{place} has {}", go_quote(other));
+            }
+            const SHOWN: usize = 10;
+            let mut names: Vec<String> = known.iter().take(SHOWN).map(|name| go_quote(name)).collect();
+            if known.len() > SHOWN {
+                names.push(format!("{} more", known.len() - SHOWN));
+            }
+            format!("{place} has only {}", names.join(", "))
+        }
+    }
+}
+
+fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
+    let leaf = leaf.unwrap_or(&Value::Null);
+    match kind {
+        "object" => match leaf["properties"].as_object().filter(|map| !map.is_empty()) {
+            Some(_) => "the field is an object; name one of its fields".to_owned(),
+            None => "the field is an object".to_owned(),
+        },
+        "" if leaf["x-kubernetes-int-or-string"] == Value::Bool(true) => {
+            "the field is an int-or-string, which has no type of its own".to_owned()
+        }
+        "" => "the schema gives the field no type".to_owned(),
+        other => format!("the field is of type {other}"),
+    }
+}
+
+/// What goes wrong when an API server evaluates an accepted path: it compiles the path with client-go's JSONPath
+/// templates (`util/jsonpath/parser.go`), which give some characters a meaning. Everything else it takes literally.
+fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
+    let any =
+        |characters: &[char]| segments.iter().find_map(|segment| segment.chars().find(|c| characters.contains(c)));
+    let mut warnings = Vec::new();
+    if let Some(character) = any(&[' ', '\t', '\r', '\n', '$', '@', '{', ',']) {
+        warnings.push(format!(
+            "Current API servers cannot evaluate a path with {character:?}: they answer every list and watch of this \
+             version with nothing at all, even without a selector."
+        ));
+    }
+    if segments.iter().any(|segment| segment == "*") {
+        warnings.push(
+            "Current API servers read \"*\" as any key: objects with two or more keys there are missing from their \
+             lists and watches."
+                .to_owned(),
+        );
+    }
+    if any(&['}']).is_some() {
+        warnings.push(
+            "Current API servers read a path only up to '}': the field is always empty, and objects that have the \
+             shorter path are missing from their lists and watches."
+                .to_owned(),
+        );
+    }
+    if any(&['\\']).is_some() {
+        warnings
+            .push("Current API servers drop the backslash and read another key: the field is always empty.".to_owned());
+    }
+    if any(&['.', '[', ']']).is_some() {
+        warnings.push("Current API servers read a dot or bracket in a name as the end of that name.".to_owned());
+    }
+    if let Some(character) = any(&['=', ',']) {
+        warnings.push(format!("No field selector can name a path with {character:?}."));
+    } else if json_path.ends_with('!') {
+        warnings.push("No field selector can name a path that ends in '!'.".to_owned());
+    }
+    warnings
+}
+
+/// Warnings that an API server gives when it decodes the raw document: `selectableFields` where v1 has none, and
+/// misspelt keys in its entries. What they name is dropped, so [`Crd::read`] does not show it.
+pub fn unknown_fields(document: &Value) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut unknown = |version: &str, field: String| {
+        let message = format!("unknown field {}", go_quote(&field));
+        warnings.push(Warning { version: version.to_owned(), json_path: String::new(), message });
+    };
+    let spec = &document["spec"];
+    if spec.get("selectableFields").is_some() {
+        unknown("", "spec.selectableFields".to_owned());
+    }
+    for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
+        let name = version["name"].as_str().unwrap_or_default();
+        for (position, entry) in version["selectableFields"].as_array().into_iter().flatten().enumerate() {
+            for key in entry.as_object().into_iter().flat_map(Map::keys).filter(|key| *key != "jsonPath") {
+                unknown(name, format!("spec.versions[{index}].selectableFields[{position}].{key}"));
+            }
+        }
+    }
+    warnings
+}
+
+/// Whether two schemas are equal once they are decoded into upstream's JSONSchemaProps: keywords that hold nothing count
+/// as absent, and unknown ones do not count at all.
+fn same_schema(left: Option<&Value>, right: Option<&Value>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => left == right || decoded(left) == decoded(right),
+        _ => left.is_none() && right.is_none(),
+    }
+}
+
+/// A schema with only what JSONSchemaProps keeps of it.
+fn decoded(schema: &Value) -> Value {
+    let Some(keywords) = schema.as_object() else { return schema.clone() };
+    let kept = keywords.iter().filter_map(|(keyword, value)| {
+        let value = match keyword.as_str() {
+            "properties" | "patternProperties" | "definitions" => {
+                Value::Object(value.as_object()?.iter().map(|(name, schema)| (name.clone(), decoded(schema))).collect())
+            }
+            "allOf" | "anyOf" | "oneOf" => Value::Array(value.as_array()?.iter().map(decoded).collect()),
+            "items" | "additionalProperties" | "additionalItems" | "not" => decoded(value),
+            "default" | "example" | "enum" | "required" | "dependencies" | "externalDocs" | "minimum" | "maximum"
+            | "multipleOf" | "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+            | "maxProperties" | "exclusiveMinimum" | "exclusiveMaximum" | "uniqueItems" | "nullable" | "type"
+            | "format" | "title" | "description" | "pattern" | "id" | "$schema" | "$ref" => value.clone(),
+            _ if keyword.starts_with("x-kubernetes-") => value.clone(),
+            _ => return None,
+        };
+        let holds_nothing = match keyword.as_str() {
+            // These are pointers upstream: false, or nothing in it, is a value.
+            "items" | "additionalProperties" | "additionalItems" | "not" | "default" | "example" => value.is_null(),
+            "x-kubernetes-preserve-unknown-fields" => value.is_null(),
+            _ => match &value {
+                Value::Null => true,
+                Value::Bool(value) => !value,
+                Value::String(text) => text.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                Value::Number(_) => false,
+            },
+        };
+        (!holds_nothing).then(|| (keyword.clone(), value))
+    });
+    Value::Object(kept.collect())
+}

@@ -1,9 +1,20 @@
 //! The checked fields of one resource; object bytes -> [`Record`].
+//!
+//! A plan is made once when a resource is planned and is cheap to clone. It applies no schema default: what the bytes do
+//! not say is the empty text, or for built-in types what the table says. Which paths are right is `judge`'s and
+//! `builtin`'s; how the bytes are walked is `scan`'s.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::builtin::{self, Refusal, Source};
+use super::judge;
+use super::scan::{self, Cursor, Found, Span};
+use super::trie::{Step, Trie};
+use super::value;
 use crate::crd::Crd;
-use crate::model::{FieldIndex, Record, Scope};
+use crate::model::{FieldIndex, Key, Record, Scope, Version};
 
 /// One selectable field besides metadata.name and metadata.namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,39 +93,375 @@ pub enum Unreadable {
 }
 
 /// The checked, compiled fields of one resource (one group, version and plural).
+///
+/// Plans are equal when nothing that a client can see differs; [`Plan::reads_like`] tells whether a store can be kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {}
+pub struct Plan(Arc<Inner>);
+
+#[derive(Debug, PartialEq)]
+struct Inner {
+    labels: Labels,
+    fields: Vec<Field>,
+    reading: Reading,
+}
+
+/// Which labels the resource accepts besides those of its fields.
+#[derive(Debug, PartialEq)]
+struct Labels {
+    namespace: bool,
+    refusal: Refusal,
+    version: String,
+    aliases: Vec<(&'static str, &'static str)>,
+    never_populated: Vec<&'static str>,
+}
+
+/// What is read from an object's bytes.
+#[derive(Debug, PartialEq)]
+struct Reading {
+    trie: Trie,
+    /// In the order of the fields.
+    sources: Vec<FieldSource>,
+    metadata: usize,
+    name: usize,
+    namespace: usize,
+    resource_version: usize,
+    labels: usize,
+    /// The slots of kind and apiVersion, where they are to be left out.
+    type_meta: Option<(usize, usize)>,
+}
+
+/// Where a field's value stands.
+#[derive(Debug, PartialEq)]
+struct FieldSource {
+    /// Slots in order of precedence: the first one with a text that is not empty counts.
+    slots: Vec<usize>,
+    /// The text when there is none.
+    when_absent: String,
+}
+
+impl Reading {
+    fn new(is_built_in: bool) -> Reading {
+        let mut trie = Trie::new();
+        let mut slot = |keys: &[&str]| {
+            let steps: Vec<Step> = keys.iter().map(|&key| Step::Key(key.to_owned())).collect();
+            trie.insert(&steps)
+        };
+        let metadata = slot(&["metadata"]);
+        let name = slot(&["metadata", "name"]);
+        let namespace = slot(&["metadata", "namespace"]);
+        let resource_version = slot(&["metadata", "resourceVersion"]);
+        let labels = slot(&["metadata", "labels"]);
+        let type_meta = is_built_in.then(|| (slot(&["kind"]), slot(&["apiVersion"])));
+        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, labels, type_meta, trie }
+    }
+}
 
 impl Plan {
     /// The plan of one version of a custom resource. Fields that `judge` refuses are left out.
-    pub fn custom_resource(_crd: &Crd, _version: &str) -> Plan {
-        unimplemented!()
+    ///
+    /// A list that is refused for its length alone is kept whole: API servers keep such lists across updates. A version
+    /// that the definition does not have yields a plan without fields.
+    pub fn custom_resource(crd: &Crd, version: &str) -> Plan {
+        let mut reading = Reading::new(false);
+        let mut fields = Vec::new();
+        let accepted = crd.version(version).map(judge::accepted_fields).unwrap_or_default();
+        for (field, segments) in accepted.into_iter().take(usize::from(u16::MAX)) {
+            let steps: Vec<Step> = segments.into_iter().map(Step::Key).collect();
+            let slots = vec![reading.trie.insert(&steps)];
+            reading.sources.push(FieldSource { slots, when_absent: String::new() });
+            fields.push(field);
+        }
+        let labels = Labels {
+            namespace: crd.scope == Scope::Namespaced,
+            refusal: Refusal::NotSupported,
+            version: version.to_owned(),
+            aliases: Vec::new(),
+            never_populated: Vec::new(),
+        };
+        Plan(Arc::new(Inner { labels, fields, reading }))
     }
 
     /// The plan of a built-in type, from the table; kinds that are not in it have only metadata.name and
-    /// metadata.namespace.
-    pub fn built_in(_group: &str, _version: &str, _kind: &str, _scope: Scope) -> Plan {
-        unimplemented!()
+    /// metadata.namespace, whatever their scope.
+    pub fn built_in(group: &str, version: &str, kind: &str, _scope: Scope) -> Plan {
+        let row = builtin::find(group, version, kind);
+        let mut labels = Labels {
+            namespace: row.is_none_or(|row| row.namespace),
+            refusal: row.map_or(Refusal::NotKnown, |row| row.refusal),
+            version: version.to_owned(),
+            aliases: Vec::new(),
+            never_populated: Vec::new(),
+        };
+        let mut reading = Reading::new(true);
+        let mut fields = Vec::new();
+        for label in row.map_or(&[][..], |row| row.labels) {
+            match label.source {
+                Source::Alias(target) => labels.aliases.push((label.label, target)),
+                Source::NeverPopulated => labels.never_populated.push(label.label),
+                Source::Value { paths, kind, when_absent, names_default, description } => {
+                    let slots = paths.iter().map(|path| reading.trie.insert(&wire_steps(path))).collect();
+                    reading.sources.push(FieldSource { slots, when_absent: when_absent.to_owned() });
+                    fields.push(Field {
+                        label: label.label.to_owned(),
+                        json_path: paths.first().copied().unwrap_or_default().to_owned(),
+                        kind: kind.to_owned(),
+                        allowed: Vec::new(),
+                        format: String::new(),
+                        default: names_default.then(|| when_absent.to_owned()),
+                        description: description.to_owned(),
+                        origin: Origin::BuiltIn,
+                    });
+                }
+            }
+        }
+        Plan(Arc::new(Inner { labels, fields, reading }))
     }
 
     /// The fields, in publication order; a [`FieldIndex`] is a position in this list.
     pub fn fields(&self) -> &[Field] {
-        unimplemented!()
+        &self.0.fields
+    }
+
+    /// Whether metadata.namespace is an accepted label; metadata.name always is.
+    pub fn accepts_namespace(&self) -> bool {
+        self.0.labels.namespace
+    }
+
+    /// Whether another plan makes the same record of every object, so that what was read with one serves the other.
+    pub fn reads_like(&self, other: &Plan) -> bool {
+        let labels = |plan: &Plan| plan.0.fields.iter().map(|field| field.label.clone()).collect::<Vec<_>>();
+        self.0.reading == other.0.reading && labels(self) == labels(other)
     }
 
     /// What a label of a field selector refers to.
     ///
     /// # Errors
     /// kube-apiserver's refusal for this kind.
-    pub fn resolve(&self, _label: &str) -> Result<FieldRef, UnsupportedLabel> {
-        unimplemented!()
+    pub fn resolve(&self, label: &str) -> Result<FieldRef, UnsupportedLabel> {
+        let labels = &self.0.labels;
+        match label {
+            "metadata.name" => return Ok(FieldRef::Name),
+            "metadata.namespace" if labels.namespace => return Ok(FieldRef::Namespace),
+            _ => {}
+        }
+        let target = labels.aliases.iter().find(|(alias, _)| *alias == label).map_or(label, |&(_, target)| target);
+        if let Some(position) = self.0.fields.iter().position(|field| field.label == target) {
+            let index = u16::try_from(position).expect("a plan must not have more fields than a FieldIndex can number");
+            return Ok(FieldRef::Field(FieldIndex(index)));
+        }
+        if labels.never_populated.contains(&label) {
+            return Ok(FieldRef::Empty);
+        }
+        Err(UnsupportedLabel { message: labels.refusal.message(&labels.version, label) })
     }
 
     /// Reads an object in one pass over its bytes.
     ///
     /// # Errors
     /// Only bytes that are no Kubernetes object; never a valid one.
-    pub fn extract(&self, _bytes: Bytes) -> Result<Record, Unreadable> {
-        unimplemented!()
+    pub fn extract(&self, bytes: Bytes) -> Result<Record, Unreadable> {
+        let reading = &self.0.reading;
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(Unreadable::Syntax { offset: 0, expected: "an object of less than 4 GiB" });
+        }
+        let found = scan::locate(&reading.trie, &bytes)?;
+        if let Some((kind, api_version)) = reading.type_meta
+            && !(found.slots[kind].is_absent() && found.slots[api_version].is_absent())
+        {
+            return match leading_type_meta(&bytes, &found, found.slots[kind], found.slots[api_version]) {
+                Some(cut) => {
+                    let mut shorter = Vec::with_capacity(found.object.end - cut);
+                    shorter.push(b'{');
+                    shorter.extend_from_slice(&bytes[cut + 1..found.object.end]);
+                    // The brace stands where the comma stood; everything behind it moved by as much.
+                    self.record(Bytes::from(shorter), &found, cut)
+                }
+                None => {
+                    let shorter = Bytes::from(without_type_meta(&bytes[found.object.start..found.object.end])?);
+                    let found = scan::locate(&reading.trie, &shorter)?;
+                    self.record(shorter, &found, 0)
+                }
+            };
+        }
+        let start = found.object.start;
+        let object =
+            if start == 0 && found.object.end == bytes.len() { bytes } else { bytes.slice(start..found.object.end) };
+        self.record(object, &found, start)
     }
+
+    /// Makes the record out of the spans that were found in longer bytes, of which the first `shift` are gone.
+    fn record(&self, bytes: Bytes, found: &Found, shift: usize) -> Result<Record, Unreadable> {
+        let reading = &self.0.reading;
+        let span = |slot: usize| {
+            let span = found.slots[slot];
+            if span.is_absent() { span } else { Span { start: span.start - shift, end: span.end - shift } }
+        };
+        let metadata = span(reading.metadata);
+        let name = required_text(&bytes, span(reading.name), "metadata.name")?;
+        let namespace = match span(reading.namespace).of(&bytes) {
+            b"" | b"null" => String::new(),
+            _ => required_text(&bytes, span(reading.namespace), "metadata.namespace")?,
+        };
+        if name.is_empty() {
+            return Err(Unreadable::Missing { path: "metadata.name" });
+        }
+        let version_value = span(reading.resource_version);
+        let version_text = required_text(&bytes, version_value, "metadata.resourceVersion")?;
+        let Some(version) = Version::parse(&version_text) else {
+            return Err(Unreadable::Version { text: version_text });
+        };
+        let mut values = Vec::with_capacity(reading.sources.len());
+        for (index, source) in (0..).zip(&reading.sources) {
+            let mut text = String::new();
+            for &slot in &source.slots {
+                text = text_at(&bytes, span(slot))?;
+                if !text.is_empty() {
+                    break;
+                }
+            }
+            if text.is_empty() {
+                text.clone_from(&source.when_absent);
+            }
+            values.push((FieldIndex(index), text));
+        }
+        let labels = labels(&bytes, span(reading.labels))?;
+        Ok(Record {
+            key: Key::new(&namespace, &name),
+            version,
+            labels,
+            values,
+            // Without the quotes.
+            version_span: short(version_value.start + 1)..short(version_value.end - 1),
+            metadata_span: short(metadata.start)..short(metadata.end),
+            bytes,
+        })
+    }
+}
+
+fn short(offset: usize) -> u32 {
+    u32::try_from(offset).expect("an object must be shorter than 4 GiB; `extract` checks it")
+}
+
+/// The steps of a path of the built-in table.
+fn wire_steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for segment in path.split('.').skip(1) {
+        let key = segment.strip_suffix("[0]");
+        steps.push(Step::Key(key.unwrap_or(segment).to_owned()));
+        if key.is_some() {
+            steps.push(Step::First);
+        }
+    }
+    steps
+}
+
+fn text_at(bytes: &[u8], span: Span) -> Result<String, Unreadable> {
+    if span.is_absent() {
+        return Ok(String::new());
+    }
+    value::text(span.of(bytes)).ok_or(Unreadable::Syntax { offset: span.start, expected: "a value" })
+}
+
+fn required_text(bytes: &[u8], span: Span, path: &'static str) -> Result<String, Unreadable> {
+    if span.of(bytes).first() != Some(&b'"') {
+        return Err(Unreadable::Missing { path });
+    }
+    text_at(bytes, span)
+}
+
+/// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all.
+fn labels(bytes: &[u8], span: Span) -> Result<Vec<(String, String)>, Unreadable> {
+    let raw = span.of(bytes);
+    let mut labels: Vec<(String, String)> = Vec::new();
+    for member in members(raw, span.start)? {
+        let key = value::unescape(member.key);
+        let key = key.ok_or(Unreadable::Syntax { offset: span.start + member.value.start, expected: "a key" })?;
+        let value = Span { start: span.start + member.value.start, end: span.start + member.value.end };
+        labels.push((key, text_at(bytes, value)?));
+    }
+    // The sort is stable, so of equal keys the last one in the bytes stands last.
+    labels.sort_by(|left, right| left.0.cmp(&right.0));
+    labels.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            std::mem::swap(later, earlier);
+        }
+        is_same
+    });
+    Ok(labels)
+}
+
+/// A member of an object.
+struct Member<'b> {
+    /// Between the quotes.
+    key: &'b [u8],
+    /// Key, colon and value.
+    whole: Span,
+    value: Span,
+}
+
+/// The members of an object; none when it is anything else. Offsets of errors count from `base`.
+fn members(raw: &[u8], base: usize) -> Result<Vec<Member<'_>>, Unreadable> {
+    let mut members = Vec::new();
+    if raw.first() != Some(&b'{') {
+        return Ok(members);
+    }
+    let mut cursor = Cursor::new(raw);
+    let mut next = || -> Result<(), Unreadable> {
+        cursor.advance();
+        let mut is_first = true;
+        while !cursor.closes(b'}') {
+            if !is_first {
+                cursor.expect(b',', "a comma or the end of an object")?;
+                cursor.space();
+            }
+            is_first = false;
+            let start = cursor.position();
+            let key = cursor.string("a key")?.raw;
+            cursor.space();
+            cursor.expect(b':', "a colon")?;
+            cursor.space();
+            let value_start = cursor.position();
+            cursor.skip_value(1)?;
+            let end = cursor.position();
+            members.push(Member { key, whole: Span { start, end }, value: Span { start: value_start, end } });
+        }
+        Ok(())
+    };
+    match next() {
+        Ok(()) => Ok(members),
+        Err(Unreadable::Syntax { offset, expected }) => Err(Unreadable::Syntax { offset: base + offset, expected }),
+        Err(other) => Err(other),
+    }
+}
+
+/// The position of the comma behind kind and apiVersion when the object begins with exactly these two in Go's order and
+/// without white space, as every event of a watch does; each of them is then cut off with one copy.
+fn leading_type_meta(bytes: &[u8], found: &Found, kind: Span, api_version: Span) -> Option<usize> {
+    const KIND: &[u8] = b"{\"kind\":";
+    const API_VERSION: &[u8] = b",\"apiVersion\":";
+    let start = found.object.start;
+    let is_usual = kind.start == start + KIND.len()
+        && api_version.start == kind.end + API_VERSION.len()
+        && bytes[start..].starts_with(KIND)
+        && bytes[kind.end..].starts_with(API_VERSION)
+        && bytes.get(api_version.end) == Some(&b',');
+    is_usual.then_some(api_version.end)
+}
+
+/// The object without its kind and apiVersion, wherever they stand.
+fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let mut shorter = Vec::with_capacity(object.len());
+    shorter.push(b'{');
+    for member in members(object, 0)? {
+        let key = value::unescape(member.key).unwrap_or_default();
+        if key != "kind" && key != "apiVersion" {
+            if shorter.len() > 1 {
+                shorter.push(b',');
+            }
+            shorter.extend_from_slice(member.whole.of(object));
+        }
+    }
+    shorter.push(b'}');
+    Ok(shorter)
 }

@@ -1,1 +1,374 @@
-//! To come.
+//! One pass over an object's bytes: where the values of a plan's paths stand.
+//!
+//! The scanner walks only the parts of the object that the trie knows and skips everything else without looking at it:
+//! skipped parts are balanced (brackets, strings, depth), not validated. It keeps its own stack, so that nesting costs
+//! no stack of the thread, and refuses what Go's decoder refuses: more than [`MAX_DEPTH`] levels. A key that occurs twice
+//! counts where it stands last, as in Go's encoding/json.
+//! What the found bytes mean is `value`; what becomes of them is `plan`.
+
+use super::Unreadable;
+use super::trie::{NodeId, ROOT, Trie};
+
+/// Deepest nesting of objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
+pub(super) const MAX_DEPTH: usize = 10_000;
+
+/// Where a value stands in the bytes; an absent one is empty (no JSON value is).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Span {
+    pub(super) fn is_absent(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The bytes, or nothing when absent.
+    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start..self.end]
+    }
+}
+
+/// What a scan found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// One span for every slot of the trie.
+    pub(super) slots: Vec<Span>,
+    /// The object itself, without the white space around it.
+    pub(super) object: Span,
+}
+
+/// A container that the scanner is in.
+struct Frame {
+    node: NodeId,
+    start: usize,
+    is_list: bool,
+}
+
+/// Finds the values of a trie's paths in an object.
+///
+/// # Errors
+/// [`Unreadable::Syntax`] when the bytes are no JSON object.
+pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Unreadable> {
+    let mut cursor = Cursor::new(bytes);
+    let mut slots = vec![Span::default(); trie.slots()];
+    let mut stack: Vec<Frame> = Vec::with_capacity(8);
+    cursor.space();
+    let object_start = cursor.position();
+    cursor.expect(b'{', "an object")?;
+    stack.push(Frame { node: ROOT, start: object_start, is_list: false });
+    let mut is_first_member = true;
+    while let Some(frame) = stack.last() {
+        let node = frame.node;
+        let child = if frame.is_list {
+            if cursor.closes(b']') {
+                None
+            } else if is_first_member {
+                trie.first(node)
+            } else {
+                // Only the first element is ever asked for.
+                cursor.expect(b',', "a comma or the end of a list")?;
+                cursor.skip_rest_of_list(stack.len())?;
+                None
+            }
+        } else if cursor.closes(b'}') {
+            None
+        } else {
+            if !is_first_member {
+                cursor.expect(b',', "a comma or the end of an object")?;
+                cursor.space();
+            }
+            let key = cursor.string("a key")?;
+            cursor.space();
+            cursor.expect(b':', "a colon")?;
+            cursor.space();
+            let child = trie.child(node, key.raw, key.is_escaped);
+            if child.is_none() {
+                cursor.skip_value(stack.len())?;
+                is_first_member = false;
+                continue;
+            }
+            child
+        };
+        let Some(child) = child else {
+            // The container ended.
+            if let Some(slot) = trie.slot(node) {
+                slots[slot] = Span { start: frame.start, end: cursor.position() };
+            }
+            stack.pop();
+            is_first_member = false;
+            continue;
+        };
+        // An earlier value of the same key no longer counts, nor anything that was found inside of it.
+        for &slot in trie.slots_below(child) {
+            slots[slot] = Span::default();
+        }
+        let start = cursor.position();
+        let (enters, is_list) = match cursor.peek() {
+            Some(b'{') => (trie.has_children(child), false),
+            Some(b'[') => (trie.first(child).is_some(), true),
+            _ => (false, false),
+        };
+        if enters {
+            if stack.len() >= MAX_DEPTH {
+                return Err(cursor.error("at most 10000 levels of nesting"));
+            }
+            cursor.advance();
+            cursor.space();
+            stack.push(Frame { node: child, start, is_list });
+            is_first_member = true;
+        } else {
+            cursor.skip_value(stack.len())?;
+            if let Some(slot) = trie.slot(child) {
+                slots[slot] = Span { start, end: cursor.position() };
+            }
+            is_first_member = false;
+        }
+    }
+    let object = Span { start: object_start, end: cursor.position() };
+    cursor.space();
+    if cursor.peek().is_some() {
+        return Err(cursor.error("the end of the object"));
+    }
+    Ok(Found { slots, object })
+}
+
+/// A JSON string as it stands in the bytes.
+pub(super) struct RawString<'b> {
+    /// Between the quotes.
+    pub(super) raw: &'b [u8],
+    /// Whether it contains a backslash.
+    pub(super) is_escaped: bool,
+}
+
+/// A position in JSON bytes. Invariant: the position never passes the end.
+pub(super) struct Cursor<'b> {
+    bytes: &'b [u8],
+    position: usize,
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = ONES << 7;
+const QUOTES: u64 = ONES * b'"' as u64;
+const BACKSLASHES: u64 = ONES * b'\\' as u64;
+
+/// A set high bit in each byte that is zero; bytes above the lowest hit may be wrong, the lowest never is.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGH_BITS
+}
+
+impl<'b> Cursor<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Cursor<'b> {
+        Cursor { bytes, position: 0 }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.position).copied()
+    }
+
+    /// Steps over one byte that was peeked.
+    pub(super) fn advance(&mut self) {
+        self.position += 1;
+    }
+
+    pub(super) fn error(&self, expected: &'static str) -> Unreadable {
+        Unreadable::Syntax { offset: self.position, expected }
+    }
+
+    pub(super) fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.position += 1;
+        }
+    }
+
+    pub(super) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Unreadable> {
+        if self.peek() != Some(byte) {
+            return Err(self.error(expected));
+        }
+        self.position += 1;
+        Ok(())
+    }
+
+    /// Skips white space and, if it stands there, the closing bracket.
+    pub(super) fn closes(&mut self, bracket: u8) -> bool {
+        self.space();
+        let closes = self.peek() == Some(bracket);
+        self.position += usize::from(closes);
+        closes
+    }
+
+    pub(super) fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, Unreadable> {
+        self.expect(b'"', expected)?;
+        let start = self.position;
+        let is_escaped = self.finish_string()?;
+        Ok(RawString { raw: &self.bytes[start..self.position - 1], is_escaped })
+    }
+
+    /// Moves behind the closing quote; true when a backslash stood before it.
+    fn finish_string(&mut self) -> Result<bool, Unreadable> {
+        let mut is_escaped = false;
+        loop {
+            let rest = &self.bytes[self.position..];
+            let step = if let Some(chunk) = rest.first_chunk::<8>() {
+                let word = u64::from_le_bytes(*chunk);
+                let hits = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ BACKSLASHES);
+                if hits == 0 {
+                    self.position += 8;
+                    continue;
+                }
+                (hits.trailing_zeros() / 8) as usize
+            } else {
+                match rest.iter().position(|&byte| byte == b'"' || byte == b'\\') {
+                    Some(step) => step,
+                    None => {
+                        self.position = self.bytes.len();
+                        return Err(self.error("the end of a string"));
+                    }
+                }
+            };
+            self.position += step + 1;
+            if rest[step] == b'"' {
+                return Ok(is_escaped);
+            }
+            is_escaped = true;
+            if self.peek().is_none() {
+                return Err(self.error("an escape"));
+            }
+            self.position += 1;
+        }
+    }
+
+    /// Skips a value; `depth` is the number of containers around it.
+    pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), Unreadable> {
+        match self.peek() {
+            Some(b'"') => {
+                self.position += 1;
+                self.finish_string()?;
+                Ok(())
+            }
+            Some(b'{' | b'[') => self.skip_containers(0, depth),
+            _ => self.skip_scalar(),
+        }
+    }
+
+    /// Skips to behind the bracket that closes the list the cursor is in, its `depth` included in the count.
+    fn skip_rest_of_list(&mut self, depth: usize) -> Result<(), Unreadable> {
+        self.skip_containers(1, depth - 1)
+    }
+
+    /// Skips until all containers are closed, of which `open` lists (0 or 1) are open already.
+    fn skip_containers(&mut self, open: usize, depth_around: usize) -> Result<(), Unreadable> {
+        let mut brackets = Brackets::default();
+        if open == 1 {
+            brackets.open(true);
+        }
+        loop {
+            let Some(&byte) = self.bytes.get(self.position) else {
+                return Err(self.error("the end of an object or list"));
+            };
+            self.position += 1;
+            match byte {
+                b'"' => {
+                    self.finish_string()?;
+                }
+                b'{' | b'[' => {
+                    brackets.open(byte == b'[');
+                    if depth_around + brackets.depth > MAX_DEPTH {
+                        self.position -= 1;
+                        return Err(self.error("at most 10000 levels of nesting"));
+                    }
+                }
+                b'}' | b']' => {
+                    if !brackets.close(byte == b']') {
+                        self.position -= 1;
+                        return Err(self.error("the bracket that closes the open object or list"));
+                    }
+                    if brackets.depth == 0 {
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Skips a number or literal, checking it.
+    pub(super) fn skip_scalar(&mut self) -> Result<(), Unreadable> {
+        let start = self.position;
+        let rest = &self.bytes[start..];
+        let length = rest
+            .iter()
+            .position(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.' | b'E'))
+            .unwrap_or(rest.len());
+        let token = &rest[..length];
+        if !matches!(token, b"true" | b"false" | b"null") && !is_number(token) {
+            return Err(self.error("a value"));
+        }
+        self.position += length;
+        Ok(())
+    }
+}
+
+/// Whether a token is a number of JSON's grammar.
+fn is_number(token: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut rest = token.strip_prefix(b"-").unwrap_or(token);
+    let whole = digits(rest);
+    if whole == 0 || (whole > 1 && rest[0] == b'0') {
+        return false;
+    }
+    rest = &rest[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let length = digits(fraction);
+        if length == 0 {
+            return false;
+        }
+        rest = &fraction[length..];
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let unsigned = match exponent {
+            [b'+' | b'-', unsigned @ ..] => unsigned,
+            _ => exponent,
+        };
+        let length = digits(unsigned);
+        return length > 0 && length == unsigned.len();
+    }
+    rest.is_empty()
+}
+
+/// The open brackets, one bit each (set: a list), the innermost lowest.
+#[derive(Default)]
+struct Brackets {
+    innermost: u64,
+    /// Full words further out; empty in every sane object.
+    outer: Vec<u64>,
+    depth: usize,
+}
+
+impl Brackets {
+    fn open(&mut self, is_list: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.innermost);
+        }
+        self.innermost = self.innermost << 1 | u64::from(is_list);
+        self.depth += 1;
+    }
+
+    /// False when the innermost bracket is of the other kind.
+    fn close(&mut self, is_list: bool) -> bool {
+        if (self.innermost & 1 == 1) != is_list {
+            return false;
+        }
+        self.innermost >>= 1;
+        self.depth -= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.innermost = self.outer.pop().unwrap_or_default();
+        }
+        true
+    }
+}

@@ -1,1 +1,3 @@
-//! Tests.
+//! Tests of the room, by file.
+
+mod plan;

@@ -1,1 +1,237 @@
-//! To come.
+//! The one canonical text of a JSON value: what an API server compares a field selector's value with.
+//!
+//! The API server prints the decoded value with Go's `fmt.Sprint` (apiextensions `registry/customresource/strategy.go`);
+//! numbers have been through its storage once, which turns `1.0` and `1e2` into integers. Comparison is byte equality,
+//! so nothing is trimmed, folded or normalised here.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::scan::Cursor;
+
+/// The canonical text of a parsed value; null is the empty text.
+pub fn text_of(value: &Value) -> String {
+    // Through the bytes, so that there is one renderer; only defaults and enums of schemas come this way.
+    text(value.to_string().as_bytes()).unwrap_or_default()
+}
+
+/// The canonical text of one JSON value without white space around it; `None` for bytes that are none.
+pub(super) fn text(raw: &[u8]) -> Option<String> {
+    match raw {
+        [b'"', inside @ .., b'"'] => unescape(inside),
+        [b'{' | b'[', ..] => go_print(raw),
+        b"null" => Some(String::new()),
+        _ => scalar(raw),
+    }
+}
+
+fn scalar(raw: &[u8]) -> Option<String> {
+    match raw {
+        b"true" => Some("true".to_owned()),
+        b"false" => Some("false".to_owned()),
+        b"null" => Some("<nil>".to_owned()),
+        _ => std::str::from_utf8(raw).ok().and_then(number),
+    }
+}
+
+/// A number as the API server prints it after one round through its storage: integers within 64 bits exactly, others as
+/// Go's shortest `%g`.
+fn number(literal: &str) -> Option<String> {
+    if let Ok(integer) = literal.parse::<i64>() {
+        return Some(integer.to_string());
+    }
+    let float: f64 = literal.parse().ok()?;
+    if !float.is_finite() {
+        // Go refuses it; it is no value of an API server, and as good as any text.
+        return Some(literal.to_owned());
+    }
+    // Rust's plain form is the form Go writes to storage below 1e21, where the literal is then read as an integer.
+    match format!("{float}").parse::<i64>() {
+        Ok(integer) => Some(integer.to_string()),
+        Err(_) => Some(go_float(float)),
+    }
+}
+
+/// Go's `%v` of a float64: shortest digits, exponent form below 1e-4 and from 1e6 on (strconv `ftoa.go`).
+fn go_float(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let exponent = scientific.split_once('e').and_then(|(_, text)| text.parse::<i32>().ok()).unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{float}");
+    }
+    let mantissa = scientific.split('e').next().unwrap_or_default();
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// The text of a JSON string, from between its quotes; `None` for a broken escape. Bytes that are no UTF-8 and lone
+/// surrogates become U+FFFD, one for each byte, as Go's decoder does it (encoding/json `decode.go`, unquote).
+pub(super) fn unescape(raw: &[u8]) -> Option<String> {
+    if !raw.contains(&b'\\')
+        && let Ok(text) = std::str::from_utf8(raw)
+    {
+        return Some(text.to_owned());
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(plain) = rest.iter().position(|&byte| byte == b'\\') {
+        push_lossy(&mut text, &rest[..plain]);
+        let (escape, after) = rest[plain + 1..].split_first()?;
+        rest = after;
+        match escape {
+            b'"' | b'\\' | b'/' => text.push(char::from(*escape)),
+            b'b' => text.push('\u{8}'),
+            b'f' => text.push('\u{c}'),
+            b'n' => text.push('\n'),
+            b'r' => text.push('\r'),
+            b't' => text.push('\t'),
+            b'u' => {
+                let unit = hexadecimal(rest)?;
+                rest = &rest[4..];
+                let pair = match rest {
+                    [b'\\', b'u', low @ ..] if (0xd800..0xdc00).contains(&unit) => {
+                        hexadecimal(low).filter(|low| (0xdc00..0xe000).contains(low))
+                    }
+                    _ => None,
+                };
+                let code = match pair {
+                    Some(low) => {
+                        rest = &rest[6..];
+                        0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00)
+                    }
+                    None => unit,
+                };
+                text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            _ => return None,
+        }
+    }
+    push_lossy(&mut text, rest);
+    Some(text)
+}
+
+fn push_lossy(text: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.first_chunk::<4>()?;
+    digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
+}
+
+/// A container on its way to a text.
+enum Open {
+    Map { entries: BTreeMap<String, String>, key: String },
+    List(Vec<String>),
+}
+
+/// Go's print form of an object or list: `map[a:1 b:<nil>]` with sorted keys, `[a 2]`.
+///
+/// Only data that is older than its schema comes here. It keeps its own stack, as the scanner does.
+fn go_print(raw: &[u8]) -> Option<String> {
+    let mut cursor = Cursor::new(raw);
+    let mut stack: Vec<Open> = Vec::new();
+    'value: loop {
+        cursor.space();
+        let mut done = match cursor.peek()? {
+            b'{' => {
+                cursor.advance();
+                if !cursor.closes(b'}') {
+                    let key = key(&mut cursor)?;
+                    stack.push(Open::Map { entries: BTreeMap::new(), key });
+                    continue;
+                }
+                "map[]".to_owned()
+            }
+            b'[' => {
+                cursor.advance();
+                if !cursor.closes(b']') {
+                    stack.push(Open::List(Vec::new()));
+                    continue;
+                }
+                "[]".to_owned()
+            }
+            b'"' => unescape(cursor.string("a string").ok()?.raw)?,
+            _ => {
+                let start = cursor.position();
+                cursor.skip_scalar().ok()?;
+                scalar(&raw[start..cursor.position()])?
+            }
+        };
+        // The finished value goes into the container around it, which may be finished by that.
+        loop {
+            let bracket = match stack.last_mut() {
+                None => return Some(done),
+                Some(Open::Map { entries, key }) => {
+                    entries.insert(std::mem::take(key), done);
+                    b'}'
+                }
+                Some(Open::List(items)) => {
+                    items.push(done);
+                    b']'
+                }
+            };
+            if !cursor.closes(bracket) {
+                cursor.expect(b',', "a comma").ok()?;
+                cursor.space();
+                if let Some(Open::Map { key: next, .. }) = stack.last_mut() {
+                    *next = key(&mut cursor)?;
+                }
+                continue 'value;
+            }
+            done = match stack.pop()? {
+                Open::Map { entries, .. } => {
+                    let pairs: Vec<String> = entries.iter().map(|(key, text)| format!("{key}:{text}")).collect();
+                    format!("map[{}]", pairs.join(" "))
+                }
+                Open::List(items) => format!("[{}]", items.join(" ")),
+            };
+        }
+    }
+}
+
+fn key(cursor: &mut Cursor<'_>) -> Option<String> {
+    let key = unescape(cursor.string("a key").ok()?.raw)?;
+    cursor.space();
+    cursor.expect(b':', "a colon").ok()?;
+    Some(key)
+}
+
+/// Go's `%q` of a string (strconv `quote.go`), as error messages of Kubernetes quote what was written.
+pub fn go_quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{b}' => quoted.push_str("\\v"),
+            _ if is_printable(character) => quoted.push(character),
+            _ => match u32::from(character) {
+                code @ ..0x80 => quoted.push_str(&format!("\\x{code:02x}")),
+                code @ ..0x1_0000 => quoted.push_str(&format!("\\u{code:04x}")),
+                code => quoted.push_str(&format!("\\U{code:08x}")),
+            },
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Go's unicode.IsPrint, by the table behind Rust's Debug form. A leading letter keeps combining marks from being
+/// escaped, which Go prints.
+fn is_printable(character: char) -> bool {
+    let mut text = String::from("a");
+    text.push(character);
+    text.escape_debug().count() == 2 || character == '\''
+}
