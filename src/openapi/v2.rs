@@ -29,9 +29,10 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
     }
     own_definitions.extend(shared.definitions.iter().filter_map(|(name, definition)| {
         // The base knows the shared definitions itself; one that it lacks comes from the v3 form.
-        base.pointer("/definitions").and_then(|known| known.get(name)).is_none().then(|| {
-            (name.clone(), from_v3(definition))
-        })
+        base.pointer("/definitions")
+            .and_then(|known| known.get(name))
+            .is_none()
+            .then(|| (name.clone(), from_v3(definition)))
     }));
     merge_parts(base, own_paths, own_definitions);
 }
@@ -212,8 +213,7 @@ fn write(operation: &Operation) -> Value {
 }
 
 fn body_parameter(body: &Body) -> Value {
-    let mut written =
-        json!({"in": "body", "name": "body", "schema": {"$ref": Form::V2.reference(&body.definition)}});
+    let mut written = json!({"in": "body", "name": "body", "schema": {"$ref": Form::V2.reference(&body.definition)}});
     if body.required {
         written["required"] = Value::Bool(true);
     }
