@@ -329,12 +329,15 @@ fn branch_is_structural(branch: &Object, type_allowed: bool) -> bool {
     let forbidden = ["description", "title", "default", "nullable", "example", "externalDocs", "$ref"];
     (type_allowed || !branch.contains_key("type"))
         && !forbidden.iter().any(|key| branch.get(*key).is_some_and(|value| *value != Value::Bool(false)))
-        && JUNCTORS.iter().filter_map(|key| branch.get(*key)?.as_array()).flatten().all(|nested| {
-            nested.as_object().is_some_and(|nested| branch_is_structural(nested, type_allowed))
-        })
-        && properties(branch).into_iter().flat_map(Map::values).all(|nested| {
-            nested.as_object().is_some_and(|nested| branch_is_structural(nested, false))
-        })
+        && JUNCTORS
+            .iter()
+            .filter_map(|key| branch.get(*key)?.as_array())
+            .flatten()
+            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, type_allowed)))
+        && properties(branch)
+            .into_iter()
+            .flat_map(Map::values)
+            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, false)))
         && branch.get("items").and_then(Value::as_object).is_none_or(|nested| branch_is_structural(nested, false))
 }
 
