@@ -174,26 +174,28 @@ pub fn read_only(resource: &Resource<'_>, descriptions: &Map<String, Value>) -> 
     paths
 }
 
-/// Collects the descriptions of parameters out of a cluster's own document, v2 or v3, for [`super::Shared`].
+/// Collects the descriptions of query parameters out of a cluster's own document, v2 or v3, for [`super::Shared`].
+/// Those of PATCH have the key `patch/NAME`, since `fieldManager` is described differently there.
 pub fn parameter_descriptions(document: &Value) -> Map<String, Value> {
     let mut found = Map::new();
-    collect_descriptions(document, &mut found);
+    collect_descriptions(document, "", &mut found);
     found
 }
 
-fn collect_descriptions(value: &Value, found: &mut Map<String, Value>) {
+fn collect_descriptions(value: &Value, prefix: &str, found: &mut Map<String, Value>) {
     match value {
         Value::Object(object) => {
             if let (Some(Value::String(name)), Some(Value::String(place)), Some(description)) =
                 (object.get("name"), object.get("in"), object.get("description"))
                 && place == "query"
-                && !found.contains_key(name)
             {
-                found.insert(name.clone(), description.clone());
+                found.entry(format!("{prefix}{name}")).or_insert_with(|| description.clone());
             }
-            object.values().for_each(|member| collect_descriptions(member, found));
+            for (key, member) in object {
+                collect_descriptions(member, if key == "patch" { "patch/" } else { prefix }, found);
+            }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_descriptions(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_descriptions(item, prefix, found)),
         _ => {}
     }
 }
@@ -272,7 +274,7 @@ impl Writer<'_> {
             id: self.id(target, word, subresource),
             tag: tag(group, version),
             description: describe(action, word, subresource, kind),
-            parameters: self.parameters(target, parameters),
+            parameters: self.parameters(target, action, parameters),
             body: match action {
                 "post" | "put" => body(object, true),
                 "patch" => body(&format!("{META_V1}.Patch"), true),
@@ -301,27 +303,26 @@ impl Writer<'_> {
         camel_case(&format!("{verb}{group}{version}{collection}{namespaced}{kind}{subresource}{everywhere}"), false)
     }
 
-    fn parameters(&self, target: Target, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
+    fn parameters(&self, target: Target, action: &str, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> =
-            own.iter().map(|(name, kind)| self.parameter(name, "query", kind)).collect();
-        parameters.push(self.parameter("pretty", "query", "string"));
+            own.iter().map(|(name, kind)| self.query_parameter(action, name, kind)).collect();
+        parameters.push(self.query_parameter("", "pretty", "string"));
         if self.resource.scope == Scope::Namespaced && !matches!(target, Target::Everywhere) {
-            parameters.push(self.parameter("namespace", "path", "string"));
+            let description = "object name and auth scope, such as for teams and projects".to_owned();
+            parameters.push(Parameter { name: "namespace", place: "path", kind: "string", description });
         }
         if let Target::Object { .. } = target {
-            parameters.push(self.parameter("name", "path", "string"));
+            let description = format!("name of the {}", self.resource.kind);
+            parameters.push(Parameter { name: "name", place: "path", kind: "string", description });
         }
         parameters.sort_by_key(|parameter| parameter.name);
         parameters
     }
 
-    fn parameter(&self, name: &'static str, place: &'static str, kind: &'static str) -> Parameter {
-        let description = match (place, name) {
-            ("path", "name") => format!("name of the {}", self.resource.kind),
-            ("path", _) => "object name and auth scope, such as for teams and projects".to_owned(),
-            _ => self.descriptions.get(name).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        };
-        Parameter { name, place, kind, description }
+    fn query_parameter(&self, action: &str, name: &'static str, kind: &'static str) -> Parameter {
+        let own = if action == "patch" { self.descriptions.get(&format!("patch/{name}")) } else { None };
+        let description = own.or_else(|| self.descriptions.get(name)).and_then(Value::as_str).unwrap_or_default();
+        Parameter { name, place: "query", kind, description: description.to_owned() }
     }
 }
 

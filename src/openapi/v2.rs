@@ -27,13 +27,12 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
             own_paths.extend(paths.into_iter().map(|path| (path.path.clone(), path_item(&path))));
         }
     }
-    own_definitions.extend(shared.definitions.iter().filter_map(|(name, definition)| {
+    for (name, definition) in shared.definitions {
         // The base knows the shared definitions itself; one that it lacks comes from the v3 form.
-        base.pointer("/definitions")
-            .and_then(|known| known.get(name))
-            .is_none()
-            .then(|| (name.clone(), from_v3(definition)))
-    }));
+        if base.get("definitions").and_then(|known| known.get(name)).is_none() && !own_definitions.contains_key(name) {
+            own_definitions.insert(name.clone(), from_v3(definition));
+        }
+    }
     merge_parts(base, own_paths, own_definitions);
 }
 
