@@ -19,6 +19,17 @@ type Object = Map<String, Value>;
 
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+/// k8s-openapi requires the name that these refer to; Kubernetes defaults it to the empty text.
+const NAME_IS_OPTIONAL: [&str; 8] = [
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "LocalObjectReference",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
+];
 const PRODUCES: &[&str] = &["application/json"];
 
 /// What the documents of custom resources need in folder mode.
@@ -34,9 +45,9 @@ pub fn published() -> &'static Object {
             .iter()
             .map(|(name, definition)| {
                 let mut definition = publish(definition);
-                if let Some(either) = int_or_string(name) {
-                    definition.as_object_mut().map(|definition| definition.remove(INT_OR_STRING));
-                    definition.as_object_mut().map(|definition| definition.extend(either));
+                if let (Some(either), Value::Object(definition)) = (int_or_string(name), &mut definition) {
+                    definition.remove(INT_OR_STRING);
+                    definition.extend(either);
                 }
                 (name.clone(), definition)
             })
@@ -46,12 +57,6 @@ pub fn published() -> &'static Object {
             published.insert(list_definition(kind), list);
             if let Some(Value::Object(definition)) = published.get_mut(&*kind.definition()) {
                 definition.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.kind)]));
-                // k8s-openapi requires metadata of every kind; the API server does not say so.
-                definition.remove("required").and_then(|required| {
-                    let others: Vec<Value> =
-                        required.as_array()?.iter().filter(|name| *name != "metadata").cloned().collect();
-                    (!others.is_empty()).then(|| definition.insert("required".to_owned(), Value::Array(others)))
-                });
             }
         }
         let delete_options = kinds::group_versions().into_iter().map(|group_version| {
@@ -145,7 +150,8 @@ pub fn parameters() -> &'static Object {
     })
 }
 
-/// Definitions as k8s-openapi writes them, with references of OpenAPI v3.
+/// Definitions as k8s-openapi writes them, with references of OpenAPI v3 and with Kubernetes' own idea of what is
+/// required.
 fn generated() -> &'static Object {
     static GENERATED: OnceLock<Object> = OnceLock::new();
     GENERATED.get_or_init(|| {
@@ -161,8 +167,29 @@ fn generated() -> &'static Object {
         generator.subschema_for::<Patch>();
         generator.subschema_for::<Status>();
         generator.subschema_for::<Scale>();
-        generator.take_definitions(false)
+        let mut generated = generator.take_definitions(false);
+        for kind in KINDS {
+            require(&mut generated, &kind.definition(), |required| required.retain(|name| name != "metadata"));
+        }
+        for name in NAME_IS_OPTIONAL {
+            require(&mut generated, &format!("io.k8s.api.core.v1.{name}"), |required| {
+                required.retain(|property| property != "name");
+            });
+        }
+        require(&mut generated, "io.k8s.api.core.v1.Event", |required| required.insert(0, Value::from("metadata")));
+        require(&mut generated, "io.k8s.api.events.v1.Event", |required| required.push(Value::from("eventTime")));
+        generated
     })
+}
+
+/// Changes `required` of a definition.
+fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
+    let Some(Value::Object(definition)) = definitions.get_mut(name) else { return };
+    let Value::Array(required) = definition.entry("required").or_insert_with(|| json!([])) else { return };
+    change(required);
+    if required.is_empty() {
+        definition.remove("required");
+    }
 }
 
 fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {

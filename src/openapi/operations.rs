@@ -128,6 +128,7 @@ const DELETE: &[(&str, &str)] = &[
 /// What can be done with a resource: method, `x-kubernetes-action`, first word of the operation, parameters.
 type Verb = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
+const LIST_OR_WATCH_VERB: Verb = ("get", "list", "list or watch", LIST);
 const LIST_VERB: Verb = ("get", "list", "list", LIST);
 const COLLECTION_VERBS: &[Verb] =
     &[LIST_VERB, ("post", "post", "create", WRITE), ("delete", "deletecollection", "delete collection of", LIST)];
@@ -155,7 +156,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
         produces: JSON_OR_YAML,
     };
     let writer = Writer { resource: &resource, descriptions };
-    let mut paths = writer.collections(COLLECTION_VERBS);
+    let mut paths = writer.collections(COLLECTION_VERBS, &[LIST_VERB]);
     paths.push(writer.path(Target::Object { subresource: "" }, OBJECT_VERBS));
     if version.has_status {
         paths.push(writer.path(Target::Object { subresource: "status" }, SUBRESOURCE_VERBS));
@@ -166,11 +167,12 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
     paths
 }
 
-/// The paths of a resource that can only be read: list and get.
+/// The paths of a built-in resource that can only be read: list and get. Upstream describes them in other words than
+/// those of a custom resource, and takes no resourceVersion when one object is asked for.
 pub fn read_only(resource: &Resource<'_>, descriptions: &Map<String, Value>) -> Vec<Path> {
     let writer = Writer { resource, descriptions };
-    let mut paths = writer.collections(&[LIST_VERB]);
-    paths.push(writer.path(Target::Object { subresource: "" }, &[GET_VERB]));
+    let mut paths = writer.collections(&[LIST_OR_WATCH_VERB], &[LIST_OR_WATCH_VERB]);
+    paths.push(writer.path(Target::Object { subresource: "" }, &[("get", "get", "read", &[])]));
     paths
 }
 
@@ -214,10 +216,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn collections(&self, verbs: &'static [Verb]) -> Vec<Path> {
+    fn collections(&self, verbs: &[Verb], everywhere: &[Verb]) -> Vec<Path> {
         let mut paths = vec![self.path(Target::Collection, verbs)];
         if self.resource.scope == Scope::Namespaced {
-            paths.push(self.path(Target::Everywhere, &[LIST_VERB]));
+            paths.push(self.path(Target::Everywhere, everywhere));
         }
         paths
     }
@@ -290,10 +292,8 @@ impl Writer<'_> {
 
     fn id(&self, target: Target, word: &str, subresource: &str) -> String {
         let Resource { group, version, kind, scope, .. } = *self.resource;
-        let (verb, collection) = match word.split_once(' ') {
-            Some((verb, _)) => (verb, "Collection"),
-            None => (word, ""),
-        };
+        let verb = word.split_once(' ').map_or(word, |(verb, _)| verb);
+        let collection = if word.ends_with("collection of") { "Collection" } else { "" };
         let trimmed = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };
         let (group, version) = (camel_case(trimmed, true), camel_case(version, true));
         let all = matches!(target, Target::Everywhere);
@@ -337,7 +337,7 @@ pub(super) fn operation_extensions(operation: &Operation) -> [(String, Value); 2
 fn describe(action: &str, word: &str, subresource: &str, kind: &str) -> String {
     let of = if subresource.is_empty() { String::new() } else { format!(" {subresource} of") };
     match action {
-        "list" => format!("list{of} objects of kind {kind}"),
+        "list" => format!("{word}{of} objects of kind {kind}"),
         "get" | "put" => format!("{word}{of} the specified {kind}"),
         "patch" => format!("partially update{of} the specified {kind}"),
         "deletecollection" => format!("{word} {kind}"),
