@@ -1,7 +1,7 @@
 //! OpenAPI documents, with `x-kubernetes-selectable-fields`.
 //!
 //! Map: [`structural`] turns the schema of a CRD version into the schema that is published (OpenAPI v3 keeps it, Swagger 2
-//! loses what kubectl could not read); [`definitions`] builds Kind and KindList around it; [`operations`] knows the
+//! loses what kubectl could not read) and [`structure`] whether it is published at all; [`definitions`] builds Kind and KindList around it; [`operations`] knows the
 //! paths; [`v3`] writes the document of one group-version, [`v2`] merges CRDs into a Swagger document; [`selectable`]
 //! adds the extension to definitions that came without it; [`hash`] names a document by its content; [`protobuf`] and
 //! [`yaml`] write the binary forms that Go clients ask for.
@@ -17,6 +17,7 @@ pub mod operations;
 pub mod protobuf;
 pub mod selectable;
 pub mod structural;
+pub mod structure;
 pub mod v2;
 pub mod v3;
 pub mod yaml;
