@@ -39,11 +39,11 @@ fn is_node(schema: &Object, level: Level) -> bool {
     let type_is_right = if embedded { kind == "object" } else { !kind.is_empty() || either || preserves };
     type_is_right
         && keywords_are_known(schema)
-        && !(is_root && !matches!(kind, "" | "object"))
-        && !(kind == "array" && !has(schema, "items"))
-        && !(either && (preserves || embedded))
-        && !(values.is_some() && (is_root || embedded))
-        && !(embedded && !preserves && declared.is_none())
+        && (!is_root || matches!(kind, "" | "object"))
+        && (kind != "array" || has(schema, "items"))
+        && (!either || !(preserves || embedded))
+        && (values.is_none() || !(is_root || embedded))
+        && (!embedded || preserves || declared.is_some())
         && (!(is_root || embedded) || type_meta_is_right(schema))
         && (!is_root || declared.and_then(|declared| declared.get("metadata")).is_none_or(says_nothing_but_names))
         && values.is_none_or(|values| values.is_boolean() || is_node_value(values))
