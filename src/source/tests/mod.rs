@@ -1,0 +1,5 @@
+//! Files, documents, folders.
+
+mod folder;
+mod scan;
+mod yaml;
