@@ -138,7 +138,7 @@ impl Server {
         match self.dispatch(&mut asked, parts.uri.path()).await {
             Ok(response) => response,
             Err(failure) => {
-                let is_watch = asked.query.flag("watch");
+                let is_watch = asked.query.flag("watch") || is_legacy_watch(parts.uri.path());
                 let format = negotiate::negotiate(asked.headers, if is_watch { Offer::Watch } else { Offer::Resource })
                     .map_or(Format::Json, |agreed| agreed.format);
                 // Clients read the answer of a watch line by line, errors too.
@@ -237,6 +237,11 @@ impl Asked<'_> {
     fn pretty(&self) -> bool {
         negotiate::is_pretty(self.headers, &self.query)
     }
+}
+
+/// Whether a path has the old `/watch/` part.
+fn is_legacy_watch(path: &str) -> bool {
+    matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }
 
 /// Kubernetes' verb of a method that writes; `None` for a read.
