@@ -2,14 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 
 use super::{Fixture, SHIRTS};
 use crate::server::listen::{BindError, Listener};
@@ -81,6 +84,37 @@ async fn both_protocols_list_and_watch_until_the_end() {
     first.await.unwrap().unwrap();
     second.await.unwrap().unwrap();
     assert_eq!(fixture.shirts.resource.live.open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_stops_loses_its_connection_and_others_do_not() {
+    let mut fixture = Fixture::new();
+    let long = "x".repeat(200_000);
+    for number in 0..200 {
+        fixture.put_without_publishing("default", &format!("{long}{number}"), "blue");
+    }
+    fixture.shirts.publish();
+    let running = run(&fixture).await;
+    let mut stopped = TcpStream::connect(running.address).await.unwrap();
+    let head = format!("GET {SHIRTS} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    stopped.write_all(head.as_bytes()).await.unwrap();
+    let mut first = [0; 15];
+    stopped.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+    let started = Instant::now();
+    sleep(Duration::from_secs(150)).await;
+    assert_eq!(started.elapsed().as_secs(), 150);
+    let mut rest = Vec::new();
+    let end = stopped.read_to_end(&mut rest).await;
+    assert!(end.is_err() || !rest.ends_with(b"0\r\n\r\n"), "the answer was cut: {}", rest.len());
+    assert!(rest.len() < 40_000_000);
+    let mut other = TcpStream::connect(running.address).await.unwrap();
+    other.write_all(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    running.stop.send(()).unwrap();
+    running.task.await.unwrap();
 }
 
 #[tokio::test]
