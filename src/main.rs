@@ -1,2 +1,7 @@
-//! main
-fn main() {}
+//! Arguments -> `cli::run` -> exit code; nothing else.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fieldcache::cli::run(std::env::args_os()).into()
+}

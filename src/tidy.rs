@@ -1,1 +1,177 @@
-//! The architecture as a test.
+//! The architecture as a test: every file says what it is, is reached by a `mod`, is one room's size, and uses only the
+//! rooms that its own may use. The table below is the map of `lib.rs` as data.
+
+#![expect(clippy::disallowed_methods, reason = "a test that reads the source tree")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longer files are more than one room.
+const MAX_LINES: usize = 800;
+
+/// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
+const EDGES: [(&str, &[&str]); 17] = [
+    ("model", &[]),
+    ("selector", &["model"]),
+    ("crd", &["model"]),
+    ("schema", &["model", "selector"]),
+    ("extract", &["model", "crd"]),
+    ("store", &["model"]),
+    ("query", &["model", "selector", "extract", "store"]),
+    ("subscribe", &["model", "query", "store"]),
+    ("openapi", &["model", "crd", "extract"]),
+    ("builtin", &["model", "openapi"]),
+    ("registry", &["model", "crd", "extract", "store", "openapi"]),
+    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "builtin", "registry"]),
+    ("server", &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi", "registry"]),
+    ("telemetry", &[]),
+    (
+        "cli",
+        &[
+            "model",
+            "selector",
+            "crd",
+            "schema",
+            "extract",
+            "store",
+            "query",
+            "openapi",
+            "builtin",
+            "registry",
+            "source",
+            "server",
+            "telemetry",
+        ],
+    ),
+    ("main", &["cli"]),
+    ("tidy", &[]),
+];
+
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 30, "the source tree was found");
+    found
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap().to_str().unwrap().to_owned()
+}
+
+/// The first folder, or the file's stem at the top.
+fn room(relative: &str) -> &str {
+    relative.split_once('/').map_or_else(|| relative.trim_end_matches(".rs"), |(room, _)| room)
+}
+
+fn is_test(relative: &str) -> bool {
+    relative.ends_with("/tests.rs") || relative.contains("/tests/")
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_and_has_one_rooms_size() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = relative(&path);
+        assert!(text.starts_with("//!"), "{name} does not open with a `//!` head");
+        let lines = text.lines().count();
+        assert!(lines <= MAX_LINES, "{name} has {lines} lines, more than {MAX_LINES}: is it still one room?");
+    }
+}
+
+#[test]
+fn every_file_is_reached_by_a_mod() {
+    let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut pending = vec![root.join("lib.rs"), root.join("main.rs")];
+    while let Some(path) = pending.pop() {
+        let text = fs::read_to_string(&path).unwrap();
+        let is_folder_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| path.ends_with(name));
+        let folder = if is_folder_root { path.parent().unwrap().to_owned() } else { path.with_extension("") };
+        for line in text.lines() {
+            let declared = ["pub(crate) mod ", "pub(super) mod ", "pub mod ", "mod "]
+                .iter()
+                .find_map(|prefix| line.trim_start().strip_prefix(prefix))
+                .and_then(|rest| rest.strip_suffix(';'));
+            if let Some(name) = declared {
+                let file = folder.join(format!("{name}.rs"));
+                pending.push(if file.exists() { file } else { folder.join(name).join("mod.rs") });
+            }
+        }
+        reached.insert(path);
+    }
+    for path in sources() {
+        assert!(
+            reached.contains(&path),
+            "{} is reached by no `mod`: it does not compile into anything",
+            relative(&path)
+        );
+    }
+}
+
+#[test]
+fn rooms_use_only_the_rooms_they_may_use() {
+    for path in sources() {
+        let name = relative(&path);
+        if name == "lib.rs" || is_test(&name) {
+            continue;
+        }
+        let allowed = EDGES.iter().find(|(room_name, _)| *room_name == room(&name)).map(|(_, allowed)| *allowed);
+        let allowed = allowed.unwrap_or_else(|| panic!("{name} is in no room of the table"));
+        let text = fs::read_to_string(&path).unwrap();
+        for (index, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            for prefix in ["crate::", "fieldcache::"] {
+                for (position, _) in line.match_indices(prefix) {
+                    let used: String = line[position + prefix.len()..]
+                        .chars()
+                        .take_while(|character| character.is_ascii_lowercase() || *character == '_')
+                        .collect();
+                    let fine = used.is_empty() || used == room(&name) || allowed.contains(&&*used);
+                    assert!(fine, "{name}:{}: room `{}` must not use `{used}`", index + 1, room(&name));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_core_names_no_edge_crate() {
+    let core = ["model", "selector", "crd", "schema", "extract", "store", "query", "subscribe", "openapi"];
+    let edge = [
+        "tokio::",
+        "kube::",
+        "hyper::",
+        "http::",
+        "tracing::",
+        "std::env",
+        "std::fs",
+        "std::time::Instant",
+        "SystemTime",
+    ];
+    for path in sources() {
+        let name = relative(&path);
+        if !core.contains(&room(&name)) || is_test(&name) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (index, line) in text.lines().enumerate() {
+            let code = !line.trim_start().starts_with("//");
+            let found = edge.iter().find(|word| code && line.contains(**word));
+            assert!(found.is_none(), "{name}:{}: the core names {}", index + 1, found.unwrap());
+        }
+    }
+}

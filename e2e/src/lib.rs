@@ -1,1 +1,48 @@
-//! Harness: real components on loopback.
+//! The test bed: fieldcache beside real Kubernetes components, all on loopback.
+//!
+//! Nothing here imitates Kubernetes. The components are built from their own source ([`components`], `e2e/go`), started with a
+//! throw-away certificate authority in seconds ([`control_plane`]), and asked the same questions as fieldcache
+//! ([`fieldcache`]) by one HTTP client that adds nothing to what a test sends ([`http`]).
+//!
+//! | room | what it is |
+//! |---|---|
+//! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our two Go programs; says where they are |
+//! | [`process`] | a process that cannot outlive the test, with its output in files |
+//! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
+//! | [`certificates`] | the throw-away certificate authority |
+//! | [`control_plane`] | etcd and kube-apiserver, optionally kube-controller-manager |
+//! | [`conversion_webhook`] | the webhook behind the two-version fixtures |
+//! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
+//! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
+//! | [`fieldcache`] | the program under test |
+//! | [`http`] | one request, or one open watch, against either side |
+//! | [`kubectl`] | the real kubectl with a private home |
+//! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
+//! | [`compare`] | two JSON documents, and where they differ |
+//! | [`corpus`] | the seeded corpora of the benchmarks |
+//! | [`eventually`] | polling with a deadline: the only sleep |
+//! | [`unique`] | names nobody else uses, which is how tests share a control plane |
+//!
+//! # Invariants
+//!
+//! - Tests sharing a control plane touch only namespaces and API groups whose names come from [`unique`].
+//! - Every wait has a deadline, and its failure shows the tail of the logs concerned.
+//! - A process dies with the test that started it, however the test ends.
+//! - Nothing is fetched while tests run; `cargo run -p e2e --bin components` did that before.
+
+pub mod certificates;
+pub mod compare;
+pub mod components;
+pub mod control_plane;
+pub mod conversion_webhook;
+pub mod corpus;
+pub mod eventually;
+pub mod fieldcache;
+pub mod fixtures;
+pub mod http;
+pub mod kubectl;
+pub mod objects;
+pub mod openapi;
+pub mod process;
+pub mod run_directory;
+pub mod unique;

@@ -1,1 +1,62 @@
-//! To come.
+//! The command line: what was typed, checked settings, one file a command, exit codes.
+//!
+//! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
+//! and `--server` into something to read; [`output`] prints tables, JSON and YAML; [`serve`], [`check`], [`fields`]
+//! and [`openapi`] are the commands. Commands that the design names and that are not there yet say so: see [`run`].
+
+pub mod check;
+pub mod exit;
+pub mod fields;
+pub mod low;
+pub mod openapi;
+pub mod output;
+pub mod serve;
+pub mod source;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use exit::Exit;
+use low::{Arguments, Command};
+
+/// Runs a command line, program name included, and says how the process ends.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let arguments = match Arguments::try_parse_from(plugin_name(arguments)) {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime")),
+    };
+    let result = match arguments.command {
+        Command::Serve(arguments) => runtime.block_on(serve::run(arguments)),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
+        Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),
+        Command::Operator(_) => not_there("operator", "run `fieldcache serve` beside the clients instead"),
+        Command::Get(_) => not_there("get", "use kubectl against `fieldcache serve`"),
+        Command::Advise(_) => not_there("advise", "`make bench` measures what a cache saves"),
+        Command::Place(_) => not_there("place", "`kubectl describe pod` shows the scheduler's last event"),
+        Command::Kubeconfig(_) => not_there("kubeconfig", "there are no Views yet; pass --server to kubectl"),
+        Command::Crds(_) => not_there("crds", "fieldcache has no kinds of its own yet"),
+    };
+    // Feeds and watches may still be running; a command that has answered does not wait for them.
+    runtime.shutdown_background();
+    match result {
+        Ok(exit) => exit,
+        Err(error) => exit::failed(&error),
+    }
+}
+
+fn not_there(command: &str, instead: &str) -> anyhow::Result<Exit> {
+    Err(anyhow::anyhow!("`fieldcache {command}` is not there yet; {instead}"))
+}
+
+/// As `kubectl-fieldcache` the program is a kubectl plugin; the rest of the line is the same.
+fn plugin_name(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    arguments.into_iter()
+}

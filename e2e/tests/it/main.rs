@@ -1,2 +1,6 @@
-//! The one integration binary.
-fn main() {}
+//! The one integration binary: a second one would link everything again and start a second control plane.
+//!
+//! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
+
+mod corpus;
+mod harness;

@@ -1,0 +1,336 @@
+//! etcd and kube-apiserver on free loopback ports, ready in seconds; optionally kube-controller-manager.
+//!
+//! Tests share one control plane per test binary ([`ControlPlane::shared`]) and keep apart by names ([`crate::unique`]); a test that
+//! stops components or wants other settings starts its own. There is no kubelet and no scheduler: Pods stay as they are written.
+//! The ServiceAccount admission plugin is off, so that Pods can be created without a controller manager; RBAC is on and everybody
+//! but the administrator has to be given rights. etcd does not wait for the disk.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::certificates::{Authority, Identity, signing_keys};
+use crate::components::{Component, locate};
+use crate::eventually::eventually;
+use crate::http::{Client, Endpoint};
+use crate::process::{Invocation, Process};
+use crate::run_directory::RunDirectory;
+
+/// How long a start may take: seconds when the machine is idle, but tests of several binaries may start at once.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+
+/// A free port is looked up, let go and taken again by the component; another process can come between.
+const PORT_ATTEMPTS: usize = 5;
+
+/// What may differ between control planes.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Serve every API, alpha and beta ones included, instead of the default ones.
+    pub all_apis: bool,
+    /// Run kube-controller-manager too: aggregated ClusterRoles, garbage collection, namespace deletion.
+    pub controller_manager: bool,
+    /// More arguments for kube-apiserver.
+    pub apiserver_arguments: Vec<String>,
+}
+
+/// A running control plane; dropping it kills its processes and removes its data.
+pub struct ControlPlane {
+    settings: Settings,
+    ports: Ports,
+    authority: Authority,
+    administrator: Identity,
+    endpoint: Endpoint,
+    kubeconfig: PathBuf,
+    controller_manager: Option<Process>,
+    apiserver: Process,
+    etcd: Process,
+    // Fields are dropped in this order: the data goes after the processes that write it.
+    directory: RunDirectory,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    etcd: u16,
+    apiserver: u16,
+    controller_manager: u16,
+}
+
+impl ControlPlane {
+    /// The control plane all tests of this binary share, with default settings, started by the first that asks.
+    ///
+    /// # Errors
+    /// When it did not start; every later asker gets the same error at once.
+    pub async fn shared() -> Result<&'static ControlPlane> {
+        static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
+        let started = SHARED
+            .get_or_init(async || ControlPlane::start(Settings::default()).await.map_err(|error| format!("{error:#}")));
+        started.await.as_ref().map_err(|error| anyhow!("the shared control plane did not start: {error}"))
+    }
+
+    /// Starts one and waits until it serves.
+    ///
+    /// # Errors
+    /// When a component is not built, ends, or is not ready in time; with the tails of the logs.
+    pub async fn start(settings: Settings) -> Result<ControlPlane> {
+        for _ in 1..PORT_ATTEMPTS {
+            match Box::pin(ControlPlane::attempt(settings.clone())).await? {
+                Attempt::Ready(control_plane) => return Ok(*control_plane),
+                Attempt::PortTaken => {}
+            }
+        }
+        bail!("no free ports: taken by others {PORT_ATTEMPTS} times between being found free and being used")
+    }
+
+    async fn attempt(settings: Settings) -> Result<Attempt> {
+        let ports = free_ports()?;
+        let directory = RunDirectory::create("control-plane")?;
+        let authority = Authority::create("fieldcache-e2e")?;
+        let administrator = authority.client("admin", Some("system:masters"))?;
+        let server = authority.server("kube-apiserver", &["kubernetes", "kubernetes.default.svc"])?;
+        directory.write("ca.crt", authority.certificate())?;
+        directory.write("server.crt", server.certificate)?;
+        directory.write("server.key", server.key)?;
+        let (private, public) = signing_keys()?;
+        directory.write("service-account.key", private)?;
+        directory.write("service-account.pub", public)?;
+        let base = format!("https://127.0.0.1:{}", ports.apiserver);
+        let endpoint = Endpoint::secure(&base, &authority.certificate(), Some(&administrator))?;
+        let kubeconfig_document = kubeconfig(&base, Some(&authority.certificate()), Some(&administrator));
+        let kubeconfig = directory.write("kubeconfig", kubeconfig_document.to_string())?;
+
+        let etcd = Process::start("etcd", &etcd_invocation(ports, directory.path())?, directory.path())?;
+        let apiserver = start_apiserver(&settings, ports, directory.path())?;
+        let controller_manager = match settings.controller_manager {
+            false => None,
+            true => {
+                let invocation = controller_manager_invocation(ports, directory.path())?;
+                Some(Process::start("kube-controller-manager", &invocation, directory.path())?)
+            }
+        };
+        let control_plane = ControlPlane {
+            settings,
+            ports,
+            authority,
+            administrator,
+            endpoint,
+            kubeconfig,
+            controller_manager,
+            apiserver,
+            etcd,
+            directory,
+        };
+        match control_plane.ready().await {
+            Ok(()) => Ok(Attempt::Ready(Box::new(control_plane))),
+            Err(_) if control_plane.port_was_taken() => Ok(Attempt::PortTaken),
+            Err(error) => Err(error.context(control_plane.tails())),
+        }
+    }
+
+    /// kube-apiserver, asked as the administrator.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// A new client of kube-apiserver as the administrator; one a test, for it belongs to the test's runtime.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.endpoint.client()
+    }
+
+    /// A kubeconfig file of the administrator.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// kube-apiserver, asked as somebody else, with a kubeconfig document for the same; the user has no rights until RBAC gives some.
+    ///
+    /// # Errors
+    /// When the cryptography library refuses.
+    pub fn as_user(&self, user: &str, group: Option<&str>) -> Result<(Endpoint, Value)> {
+        let identity = self.authority.client(user, group)?;
+        let authority = self.authority.certificate();
+        let endpoint = Endpoint::secure(self.endpoint.base(), &authority, Some(&identity))?;
+        Ok((endpoint, kubeconfig(self.endpoint.base(), Some(&authority), Some(&identity))))
+    }
+
+    /// A kubeconfig document of the administrator for another address that serves with the same authority or none (plain HTTP).
+    #[must_use]
+    pub fn kubeconfig_for(&self, base: &str) -> Value {
+        kubeconfig(base, Some(&self.authority.certificate()), Some(&self.administrator))
+    }
+
+    /// The authority that signed the serving certificate and signs client certificates.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The kube-apiserver process, for accounting.
+    #[must_use]
+    pub fn apiserver(&self) -> &Process {
+        &self.apiserver
+    }
+
+    /// The etcd process, for accounting.
+    #[must_use]
+    pub fn etcd(&self) -> &Process {
+        &self.etcd
+    }
+
+    /// Kills kube-apiserver; its address refuses connections until [`ControlPlane::start_apiserver`].
+    pub fn stop_apiserver(&self) {
+        self.apiserver.kill();
+    }
+
+    /// Starts kube-apiserver again at the same address and waits until it serves.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn start_apiserver(&mut self) -> Result<()> {
+        self.apiserver.kill();
+        self.apiserver = start_apiserver(&self.settings, self.ports, self.directory.path())?;
+        self.ready().await.with_context(|| self.tails())
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let client = self.client();
+        // The default namespace is made by kube-apiserver itself, some moments after it calls itself ready.
+        for path in ["/readyz", "/api/v1/namespaces/default"] {
+            self.answers(&client, path).await?;
+        }
+        if self.controller_manager.is_some() {
+            let base = format!("https://127.0.0.1:{}", self.ports.controller_manager);
+            let endpoint = Endpoint::secure(&base, &self.authority.certificate(), Some(&self.administrator))?;
+            self.answers(&endpoint.client(), "/healthz").await?;
+        }
+        Ok(())
+    }
+
+    async fn answers(&self, client: &Client, path: &str) -> Result<()> {
+        let answered = eventually(path, START_DEADLINE, async || {
+            // A process that has ended ends the waiting too.
+            let processes = [&self.etcd, &self.apiserver].into_iter().chain(&self.controller_manager);
+            if let Some(ended) = processes.map(Process::ensure_running).find_map(Result::err) {
+                return Ok(Err(ended));
+            }
+            client.get(path).await?.success().map(|_| Ok(()))
+        });
+        answered.await?
+    }
+
+    fn port_was_taken(&self) -> bool {
+        let processes = [&self.etcd, &self.apiserver].into_iter().chain(&self.controller_manager);
+        processes.into_iter().any(|process| process.tail().contains("address already in use"))
+    }
+
+    fn tails(&self) -> String {
+        let processes = [&self.etcd, &self.apiserver].into_iter().chain(&self.controller_manager);
+        processes.into_iter().map(Process::tail).collect()
+    }
+}
+
+enum Attempt {
+    Ready(Box<ControlPlane>),
+    PortTaken,
+}
+
+/// A kubeconfig document with one cluster, one user and one context, as JSON, which every reader of YAML reads.
+///
+/// `authority` is the CA certificate (PEM); plain HTTP needs neither it nor an identity.
+#[must_use]
+pub fn kubeconfig(server: &str, authority: Option<&str>, identity: Option<&Identity>) -> Value {
+    let mut cluster = json!({ "server": server });
+    if let Some(authority) = authority {
+        cluster["certificate-authority-data"] = BASE64_STANDARD.encode(authority).into();
+    }
+    let mut user = json!({});
+    if let Some(identity) = identity {
+        user["client-certificate-data"] = BASE64_STANDARD.encode(&identity.certificate).into();
+        user["client-key-data"] = BASE64_STANDARD.encode(&identity.key).into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "e2e", "cluster": cluster }],
+        "users": [{ "name": "e2e", "user": user }],
+        "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
+        "current-context": "e2e",
+    })
+}
+
+fn free_ports() -> Result<Ports> {
+    // All are held before any is let go, so that they differ.
+    let mut listeners = Vec::new();
+    for _ in 0..3 {
+        listeners.push(TcpListener::bind("127.0.0.1:0").context("looking for a free port")?);
+    }
+    let port = |index: usize| listeners[index].local_addr().map(|address| address.port());
+    Ok(Ports { etcd: port(0)?, apiserver: port(1)?, controller_manager: port(2)? })
+}
+
+fn etcd_invocation(ports: Ports, directory: &Path) -> Result<Invocation> {
+    let address = format!("http://127.0.0.1:{}", ports.etcd);
+    Ok(Invocation::new(locate(Component::Etcd)?).arguments([
+        format!("--data-dir={}", directory.join("etcd").display()),
+        format!("--listen-client-urls={address}"),
+        format!("--advertise-client-urls={address}"),
+        // A single member talks to nobody, so any port will do, and it need not be known.
+        "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+        "--unsafe-no-fsync".to_owned(),
+        // The corpora fit; the default of 2 GiB is for real disks.
+        "--quota-backend-bytes=8589934592".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]))
+}
+
+fn start_apiserver(settings: &Settings, ports: Ports, directory: &Path) -> Result<Process> {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let mut invocation = Invocation::new(locate(Component::KubeApiserver)?).arguments([
+        format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", ports.apiserver),
+        format!("--tls-cert-file={}", file("server.crt")),
+        format!("--tls-private-key-file={}", file("server.key")),
+        format!("--client-ca-file={}", file("ca.crt")),
+        format!("--service-account-key-file={}", file("service-account.pub")),
+        format!("--service-account-signing-key-file={}", file("service-account.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        "--allow-privileged=true".to_owned(),
+        "--watch-cache=true".to_owned(),
+    ]);
+    if settings.all_apis {
+        invocation = invocation.arguments(["--runtime-config=api/all=true"]);
+    }
+    invocation = invocation.arguments(settings.apiserver_arguments.iter().cloned());
+    Process::start("kube-apiserver", &invocation, directory)
+}
+
+fn controller_manager_invocation(ports: Ports, directory: &Path) -> Result<Invocation> {
+    let file = |name: &str| directory.join(name).display().to_string();
+    Ok(Invocation::new(locate(Component::KubeControllerManager)?).arguments([
+        format!("--kubeconfig={}", file("kubeconfig")),
+        format!("--authentication-kubeconfig={}", file("kubeconfig")),
+        format!("--authorization-kubeconfig={}", file("kubeconfig")),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", ports.controller_manager),
+        format!("--tls-cert-file={}", file("server.crt")),
+        format!("--tls-private-key-file={}", file("server.key")),
+        format!("--client-ca-file={}", file("ca.crt")),
+        format!("--root-ca-file={}", file("ca.crt")),
+        format!("--service-account-private-key-file={}", file("service-account.key")),
+        "--leader-elect=false".to_owned(),
+    ]))
+}

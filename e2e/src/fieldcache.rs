@@ -1,0 +1,114 @@
+//! The program under test: found beside the tests, started, and its address read from the line it prints.
+//!
+//! Cargo tells a package's tests where that package's own programs are, but not those of another package. All of them stand in one
+//! profile directory, though, above the `deps` directory that holds the test itself. So debug tests run the debug program and
+//! release benchmarks the release one; building it first is the Makefile's part.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::http::{Client, Endpoint};
+use crate::process::{Invocation, Process};
+use crate::run_directory::RunDirectory;
+
+/// How long it may take to print its address: a sync of a small cluster or folder.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running `fieldcache serve`.
+#[derive(Debug)]
+pub struct Fieldcache {
+    endpoint: Endpoint,
+    process: Process,
+    // After the process, which is to be gone first.
+    _directory: RunDirectory,
+}
+
+impl Fieldcache {
+    /// `serve --dir FOLDER` at a free port.
+    ///
+    /// # Errors
+    /// When it is not built, ends, or prints no address in time; with its words.
+    pub async fn serve_folder(folder: &Path) -> Result<Fieldcache> {
+        Fieldcache::serve(["--dir".to_owned(), folder.display().to_string()]).await
+    }
+
+    /// `serve --kubeconfig FILE` at a free port, with one `--resource` each for `resources`.
+    ///
+    /// # Errors
+    /// When it is not built, ends, or prints no address in time; with its words.
+    pub async fn serve_cluster(kubeconfig: &Path, resources: &[&str]) -> Result<Fieldcache> {
+        let resources = resources.iter().flat_map(|resource| ["--resource".to_owned(), (*resource).to_owned()]);
+        let cluster = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+        Fieldcache::serve(cluster.into_iter().chain(resources)).await
+    }
+
+    /// `serve` at a free port, with these further arguments.
+    ///
+    /// # Errors
+    /// When it is not built, ends, or prints no address in time; with its words.
+    pub async fn serve(arguments: impl IntoIterator<Item = String>) -> Result<Fieldcache> {
+        let directory = RunDirectory::create("fieldcache")?;
+        let invocation = Invocation::new(program()?)
+            .arguments(["serve", "--address", "127.0.0.1:0"])
+            .arguments(arguments)
+            .environment("HOME", directory.path().display().to_string());
+        let process = Process::start("fieldcache", &invocation, directory.path())?;
+        let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
+        Ok(Fieldcache { endpoint: Endpoint::plain(&address)?, process, _directory: directory })
+    }
+
+    /// Where it serves.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.endpoint.base()
+    }
+
+    /// A new client of it; one a test.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.endpoint.client()
+    }
+
+    /// Its process: logs, signals, accounting.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// The program's file, in the profile directory of the running test or program.
+///
+/// # Errors
+/// When it is not there; the error says what to run.
+pub fn program() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("asking where this test is")?;
+    // Tests stand in PROFILE/deps, programs in PROFILE.
+    let mut profile = this.parent().context("a program must be in a directory")?;
+    if profile.file_name().is_some_and(|name| name == "deps") {
+        profile = profile.parent().context("deps must be in a directory")?;
+    }
+    let program = profile.join("fieldcache");
+    let release = if profile.file_name().is_some_and(|name| name == "release") { " --release" } else { "" };
+    ensure!(
+        program.exists(),
+        "there is no {}: run `cargo build -p fieldcache --bin fieldcache{release}` first",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// The address in a line such as `serving 3 resources at http://127.0.0.1:8181`.
+#[must_use]
+pub fn address(line: &str) -> Option<String> {
+    let from = line.find("http://127.0.0.1:").filter(|_| line.trim_start().starts_with("serving"))?;
+    let address = line[from..].split_whitespace().next()?;
+    Some(address.trim_end_matches(['/', '.', ',']).to_owned())
+}

@@ -1,0 +1,49 @@
+//! How a command ends: 0 done, 1 the answer is no, 2 an error; and how an error is printed.
+
+#![expect(clippy::print_stderr, reason = "this is where errors reach a person")]
+
+use std::io;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: it worked, and the answer is no.
+    No,
+    /// 2: it did not work.
+    Failed,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        match exit {
+            Exit::Done => ExitCode::SUCCESS,
+            Exit::No => ExitCode::from(1),
+            Exit::Failed => ExitCode::from(2),
+        }
+    }
+}
+
+/// Prints an error with its causes. A closed pipe is success: the reader (`head`) had enough.
+pub fn failed(error: &anyhow::Error) -> Exit {
+    let closed_pipe = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe);
+    if closed_pipe {
+        return Exit::Done;
+    }
+    eprintln!("fieldcache: {error:#}");
+    Exit::Failed
+}
+
+/// Prints what clap has to say: help and version are answers, everything else is an error.
+pub fn usage(error: &clap::Error) -> Exit {
+    let answered = !error.use_stderr();
+    if error.print().is_err() {
+        return Exit::Done;
+    }
+    if answered { Exit::Done } else { Exit::Failed }
+}

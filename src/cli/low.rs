@@ -1,0 +1,175 @@
+//! What was typed. Types only; what they mean is checked where they are used.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Field-filtered informer caches for Kubernetes.
+///
+/// Reads CustomResourceDefinitions, keeps one indexed copy of the objects and serves it on the ordinary Kubernetes
+/// wire: point kubectl or any client at it and select by field.
+#[derive(Debug, Parser)]
+#[command(name = "fieldcache", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a folder of manifests, or a cluster, to kubectl and every other client
+    Serve(ServeArguments),
+    /// Judge the selectableFields of CustomResourceDefinitions as kube-apiserver would, offline
+    Check(CheckArguments),
+    /// Show which fields are selectable
+    Fields(FieldsArguments),
+    /// Write the generated OpenAPI document
+    Openapi(OpenapiArguments),
+    /// Run in the cluster (not there yet)
+    #[command(hide = true)]
+    Operator(Later),
+    /// Query with sort, count and facets (not there yet)
+    #[command(hide = true)]
+    Get(Later),
+    /// Say what a cache would save (not there yet)
+    #[command(hide = true)]
+    Advise(Later),
+    /// Say where a Pod may run (not there yet)
+    #[command(hide = true)]
+    Place(Later),
+    /// Print a kubeconfig for a View (not there yet)
+    #[command(hide = true)]
+    Kubeconfig(Later),
+    /// Print the CustomResourceDefinitions of fieldcache's own kinds (not there yet)
+    #[command(hide = true)]
+    Crds(Later),
+}
+
+/// Whatever follows a command that is not there yet.
+#[derive(Debug, Args)]
+pub struct Later {
+    /// Ignored.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<String>,
+}
+
+/// What to read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SourceArguments {
+    /// Read a folder of manifests: CRDs and objects, YAML or JSON; no cluster needed
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context", "server"])]
+    pub dir: Option<PathBuf>,
+    /// Read a cluster; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// A server URL: kube-apiserver or another fieldcache, without credentials unless --kubeconfig is given
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+}
+
+/// `fieldcache serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fieldcache serve --dir manifests/samples
+  fieldcache serve --kubeconfig ~/.kube/config --resource shirts.v1.stable.example.com
+  kubectl --server http://127.0.0.1:8181 get shirts -A --field-selector spec.color=blue")]
+pub struct ServeArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Load this resource at once and never forget it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
+    #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
+    pub resources: Vec<String>,
+    /// Where to listen; loopback only, port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
+    pub address: SocketAddr,
+    /// Which log lines to show, in tracing's syntax
+    #[arg(long, value_name = "FILTER", default_value = "warn,fieldcache=info")]
+    pub log: String,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormatArgument,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormatArgument {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Columns for people
+    Table,
+    /// More columns
+    Wide,
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
+    /// Names only
+    Name,
+}
+
+/// `fieldcache check`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code: 0 when every CustomResourceDefinition is accepted, 1 when one is refused, 2 for an unreadable file."
+)]
+pub struct CheckArguments {
+    /// Files with CustomResourceDefinitions, YAML or JSON; - reads standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// How to print
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+}
+
+/// `fieldcache fields`.
+#[derive(Debug, Args)]
+pub struct FieldsArguments {
+    /// A resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP where needed; default: all that have fields
+    pub resource: Option<String>,
+    /// What to read.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// How to print
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+}
+
+/// `fieldcache openapi`.
+#[derive(Debug, Args)]
+pub struct OpenapiArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// Which document
+    #[arg(long, value_name = "VERSION", default_value = "v3")]
+    pub openapi_version: OpenapiVersion,
+    /// v3 only: the document of one group and version, such as stable.example.com/v1; default: the discovery index
+    #[arg(long, value_name = "GROUP/VERSION")]
+    pub group_version: Option<String>,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+}
+
+/// OpenAPI versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OpenapiVersion {
+    /// Swagger 2.0: one document
+    V2,
+    /// OpenAPI 3.0: an index and a document for each group and version
+    V3,
+}

@@ -1,0 +1,39 @@
+//! Content hashes, and the index of OpenAPI v3 that carries them. kube-openapi `pkg/handler3/handler.go`.
+//!
+//! A hash is of the JSON bytes and serves for the protobuf form too, since `Vary: Accept` tells them apart.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha512};
+
+/// Upper-case hexadecimal SHA-512.
+pub fn of(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(128);
+    for byte in Sha512::digest(bytes) {
+        write!(text, "{byte:02X}").expect("writing to a String must succeed");
+    }
+    text
+}
+
+/// The index of the v3 documents: key (such as `apis/apps/v1`) and hash of each.
+pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+    let paths: Map<String, Value> = documents
+        .into_iter()
+        .map(|(key, hash)| (key.to_owned(), json!({"serverRelativeURL": url(key, hash)})))
+        .collect();
+    json!({"paths": paths})
+}
+
+/// Where one document is found: the URL of the index, and of the redirect from a stale hash.
+pub fn url(key: &str, hash: &str) -> String {
+    let mut path = String::from("/openapi/v3/");
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/$&+,:;=@".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            write!(path, "%{byte:02X}").expect("writing to a String must succeed");
+        }
+    }
+    format!("{path}?hash={hash}")
+}

@@ -1,0 +1,328 @@
+//! The schema of a CRD version as it is published. apiextensions-apiserver `pkg/apiserver/schema/kubeopenapi.go`,
+//! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for what Swagger 2 loses.
+//!
+//! Works on raw JSON and copies known keywords only, as the API server's typed form does: what it drops is dropped here,
+//! what it would normalise (absent, null, empty and false) is left out here. Nothing is judged: whether a schema is
+//! published at all is asked of [`structure`](super::structure).
+
+use serde_json::{Map, Number, Value, json};
+
+use super::Form;
+
+type Object = Map<String, Value>;
+
+pub(super) const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
+pub(super) const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
+pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+pub(super) const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Whether that node keeps unknown fields.
+pub fn preserves_unknown_fields(schema: &Object) -> bool {
+    is_true(schema, PRESERVE_UNKNOWN_FIELDS)
+}
+
+/// Whether that node is a whole object with apiVersion, kind and metadata.
+pub fn is_embedded_resource(schema: &Object) -> bool {
+    is_true(schema, EMBEDDED_RESOURCE)
+}
+
+/// The published form of a schema.
+pub fn publish(schema: &Object, form: Form) -> Object {
+    let schema = &unfold(schema);
+    let mut published = Object::new();
+    let lost = Losses::of(schema, form);
+    generics(schema, &mut published);
+    value_validations(schema, &mut published);
+    extensions(schema, &mut published);
+    if form == Form::V3 {
+        junctors(schema, &mut published);
+    } else {
+        // kube-openapi `default_pruning.go`: Swagger 2 is published without defaults.
+        published.remove("default");
+        published.remove("nullable");
+    }
+    if lost.kind {
+        published.remove("type");
+    }
+    if let Some(Value::Object(items)) = schema.get("items")
+        && !lost.children
+    {
+        published.insert("items".to_owned(), Value::Object(publish(items, form)));
+    }
+    if let Some(properties) = properties(schema)
+        && !lost.children
+    {
+        let children = properties.iter().map(|(name, child)| (name.clone(), publish_child(child, form)));
+        published.insert("properties".to_owned(), Value::Object(children.collect()));
+    }
+    match schema.get("additionalProperties") {
+        Some(Value::Object(values)) => {
+            published.insert("additionalProperties".to_owned(), Value::Object(publish(values, form)));
+        }
+        Some(Value::Bool(allowed)) => {
+            published.insert("additionalProperties".to_owned(), Value::Bool(*allowed));
+        }
+        _ => {}
+    }
+    if form == Form::V2 {
+        lose_required(schema, &lost, &mut published);
+    }
+    published
+}
+
+fn publish_child(child: &Value, form: Form) -> Value {
+    child.as_object().map_or_else(|| json!({}), |child| Value::Object(publish(child, form)))
+}
+
+/// What one node loses on its way into Swagger 2.
+#[derive(Clone, Copy)]
+struct Losses {
+    /// `items` and `properties`.
+    children: bool,
+    /// `type`.
+    kind: bool,
+}
+
+impl Losses {
+    fn of(schema: &Object, form: Form) -> Losses {
+        if form == Form::V3 {
+            return Losses { children: false, kind: false };
+        }
+        let nullable = is_true(schema, "nullable");
+        let preserves = preserves_unknown_fields(schema);
+        let children = nullable || preserves;
+        let has_items = !children && schema.get("items").is_some_and(Value::is_object);
+        let kind = match schema.get("type").and_then(Value::as_str) {
+            Some("array") => nullable || !has_items,
+            Some("object") => nullable || preserves,
+            _ => nullable,
+        };
+        Losses { children, kind }
+    }
+}
+
+/// A nullable property leaves `required`, since Swagger 2 cannot say that null is allowed.
+fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
+    let nullable_values = schema.get("additionalProperties").and_then(Value::as_object);
+    let nullable_values = nullable_values.is_some_and(|values| is_true(values, "nullable"));
+    let Some(Value::Array(required)) = published.get_mut("required") else { return };
+    if !lost.children
+        && let Some(properties) = properties(schema)
+    {
+        required.retain(|name| {
+            let property = name.as_str().and_then(|name| properties.get(name)).and_then(Value::as_object);
+            !property.is_some_and(|property| is_true(property, "nullable"))
+        });
+    }
+    if nullable_values || required.is_empty() {
+        published.remove("required");
+    }
+}
+
+/// Adds apiVersion, kind and metadata to every embedded resource of a published schema. `type_meta` and `metadata` are
+/// the property schemas to add. kubectl refuses unknown fields next to declared ones, so Swagger 2 leaves nodes alone
+/// that preserve unknown fields.
+pub fn add_embedded(published: &mut Object, form: Form, type_meta: &[(String, Value)], metadata: &Value) {
+    if let Some(Value::Object(properties)) = published.get_mut("properties") {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            add_embedded(property, form, type_meta, metadata);
+        }
+    }
+    for place in ["items", "additionalProperties"] {
+        if let Some(Value::Object(child)) = published.get_mut(place) {
+            add_embedded(child, form, type_meta, metadata);
+        }
+    }
+    if !is_embedded_resource(published) || (form == Form::V2 && preserves_unknown_fields(published)) {
+        return;
+    }
+    let properties = published.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        properties.extend(type_meta.iter().cloned());
+        properties.insert("metadata".to_owned(), metadata.clone());
+    }
+    if let Value::Array(required) = published.entry("required").or_insert_with(|| json!([])) {
+        for name in ["kind", "apiVersion"] {
+            if !required.iter().any(|present| present == name) {
+                required.push(Value::from(name));
+            }
+        }
+    }
+}
+
+/// Type, description, title, default, example: what a node is, apart from what it allows.
+fn generics(schema: &Object, published: &mut Object) {
+    for key in ["type", "description", "title"] {
+        copy_text(schema, key, published);
+    }
+    if is_true(schema, "nullable") {
+        published.insert("nullable".to_owned(), Value::Bool(true));
+    }
+    for key in ["default", "example"] {
+        if let Some(value) = schema.get(key).filter(|value| !value.is_null()) {
+            published.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let Some(Value::Object(link)) = schema.get("externalDocs") {
+        let mut copied = Object::new();
+        copy_text(link, "description", &mut copied);
+        copy_text(link, "url", &mut copied);
+        published.insert("externalDocs".to_owned(), Value::Object(copied));
+    }
+}
+
+fn value_validations(schema: &Object, published: &mut Object) {
+    for key in ["format", "pattern"] {
+        copy_text(schema, key, published);
+    }
+    for key in ["maximum", "minimum", "multipleOf"] {
+        if let Some(Value::Number(number)) = schema.get(key) {
+            published.insert(key.to_owned(), Value::Number(go_float(number)));
+        }
+    }
+    for key in ["maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"] {
+        if let Some(value) = schema.get(key).filter(|value| value.is_number()) {
+            published.insert(key.to_owned(), value.clone());
+        }
+    }
+    for key in ["exclusiveMaximum", "exclusiveMinimum", "uniqueItems"] {
+        if is_true(schema, key) {
+            published.insert(key.to_owned(), Value::Bool(true));
+        }
+    }
+    for key in ["enum", "required"] {
+        copy_list(schema, key, published);
+    }
+}
+
+fn extensions(schema: &Object, published: &mut Object) {
+    for key in [PRESERVE_UNKNOWN_FIELDS, EMBEDDED_RESOURCE, INT_OR_STRING] {
+        if is_true(schema, key) {
+            published.insert(key.to_owned(), Value::Bool(true));
+        }
+    }
+    copy_list(schema, "x-kubernetes-list-map-keys", published);
+    for key in ["x-kubernetes-list-type", "x-kubernetes-map-type"] {
+        if let Some(value) = schema.get(key).filter(|value| value.is_string()) {
+            published.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let Some(Value::Array(rules)) = schema.get("x-kubernetes-validations")
+        && !rules.is_empty()
+    {
+        let rules = rules.iter().filter_map(Value::as_object).map(validation_rule);
+        published.insert("x-kubernetes-validations".to_owned(), Value::Array(rules.collect()));
+    }
+}
+
+fn validation_rule(rule: &Object) -> Value {
+    let mut copied = Object::from_iter([("rule".to_owned(), rule.get("rule").cloned().unwrap_or_else(|| json!("")))]);
+    for key in ["message", "messageExpression", "fieldPath"] {
+        copy_text(rule, key, &mut copied);
+    }
+    for key in ["reason", "optionalOldSelf"] {
+        if let Some(value) = rule.get(key).filter(|value| !value.is_null()) {
+            copied.insert(key.to_owned(), value.clone());
+        }
+    }
+    Value::Object(copied)
+}
+
+fn junctors(schema: &Object, published: &mut Object) {
+    for key in JUNCTORS {
+        if let Some(Value::Array(branches)) = schema.get(key)
+            && !branches.is_empty()
+        {
+            let branches = branches.iter().map(branch);
+            published.insert(key.to_owned(), Value::Array(branches.collect()));
+        }
+    }
+    if let Some(not) = schema.get("not").filter(|not| not.is_object()) {
+        published.insert("not".to_owned(), branch(not));
+    }
+}
+
+/// A branch of a junctor. Its `additionalProperties` is lost upstream, and so here.
+fn branch(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return json!({}) };
+    let mut published = Object::new();
+    generics(schema, &mut published);
+    value_validations(schema, &mut published);
+    extensions(schema, &mut published);
+    junctors(schema, &mut published);
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        published.insert("items".to_owned(), branch(items));
+    }
+    if let Some(properties) = properties(schema) {
+        let children = properties.iter().map(|(name, child)| (name.clone(), branch(child)));
+        published.insert("properties".to_owned(), Value::Object(children.collect()));
+    }
+    Value::Object(published)
+}
+
+/// An int-or-string node says so in plain OpenAPI too: an `anyOf` is added unless the schema wrote it itself.
+fn unfold(schema: &Object) -> Object {
+    let mut schema = schema.clone();
+    if !is_true(&schema, INT_OR_STRING) {
+        return schema;
+    }
+    if says_int_or_string(schema.get("anyOf")) || says_int_or_string(first_all_of(&schema).get("anyOf")) {
+        return schema;
+    }
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let any_of = schema.get("anyOf").and_then(Value::as_array).filter(|branches| !branches.is_empty());
+    if any_of.is_none() {
+        schema.insert("anyOf".to_owned(), either);
+    } else if let Value::Array(all_of) = schema.entry("allOf").or_insert_with(|| json!([])) {
+        all_of.insert(0, json!({"anyOf": either}));
+    }
+    schema
+}
+
+/// Whether an `anyOf` is exactly the one that int-or-string stands for.
+pub(super) fn says_int_or_string(any_of: Option<&Value>) -> bool {
+    any_of.is_some_and(|any_of| *any_of == json!([{"type": "integer"}, {"type": "string"}]))
+}
+
+/// The first branch of `allOf`, or null.
+pub(super) fn first_all_of(schema: &Object) -> &Value {
+    schema.get("allOf").and_then(|all_of| all_of.get(0)).unwrap_or(&Value::Null)
+}
+
+/// Declared properties; `None` when there are none.
+pub(super) fn properties(schema: &Object) -> Option<&Object> {
+    schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty())
+}
+
+pub(super) fn is_true(schema: &Object, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+fn copy_text(from: &Object, key: &str, into: &mut Object) {
+    if let Some(Value::String(text)) = from.get(key)
+        && !text.is_empty()
+    {
+        into.insert(key.to_owned(), Value::from(&**text));
+    }
+}
+
+fn copy_list(from: &Object, key: &str, into: &mut Object) {
+    if let Some(Value::Array(items)) = from.get(key)
+        && !items.is_empty()
+    {
+        into.insert(key.to_owned(), Value::Array(items.clone()));
+    }
+}
+
+/// A bound as Go prints it after reading it as a float64: an integral one has no point and no exponent. One below the
+/// range of 64 bits stays as it was written, since there is no integer to print: the same float64 in other digits.
+fn go_float(number: &Number) -> Number {
+    let Some(float) =
+        number.as_f64().filter(|_| number.as_i64().is_none_or(|integer| integer.unsigned_abs() > 1 << 53))
+    else {
+        return number.clone();
+    };
+    let digits = float.to_string();
+    let integer = digits.parse::<i64>().map(Number::from).or_else(|_| digits.parse::<u64>().map(Number::from));
+    integer.unwrap_or_else(|_| number.clone())
+}
