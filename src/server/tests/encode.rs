@@ -106,7 +106,10 @@ async fn people_get_indented_answers() {
 #[tokio::test]
 async fn large_answers_are_streamed_and_compressed_on_request() {
     let mut fixture = Fixture::new();
-    fixture.put_without_publishing("default", "small", "blue");
+    // Some 25 KB: more than a packet, less than what is worth compressing.
+    for number in 0..100 {
+        fixture.put_without_publishing("default", &format!("small{number:02}"), "blue");
+    }
     for number in 0..2000 {
         fixture.put_without_publishing("large", &format!("x{number:04}"), "blue");
     }

@@ -133,7 +133,7 @@ async fn too_old_and_too_large_are_error_events() {
         "message": "too old resource version: 101 (102)", "reason": "Expired", "code": 410,
     }});
     assert_eq!(watched.next().await, Some(expected));
-    assert_eq!(watched.line().await, "end");
+    watched.expect_end("after the error").await;
     let mut oldest = fixture.watch(&watch("resourceVersion=102")).await;
     assert_eq!(oldest.lines(2).await, ["ADDED default/c@103", "ADDED default/d@104"]);
     let started = Instant::now();
@@ -143,7 +143,7 @@ async fn too_old_and_too_large_are_error_events() {
     assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(504)));
     assert_eq!(error["object"]["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
     assert_eq!(started.elapsed().as_secs(), 3);
-    assert_eq!(future.line().await, "end");
+    future.expect_end("after the error").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +199,7 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
         fixture.put("default", "x", "blue");
         quick.line().await;
     }
-    assert_eq!(slow.line().await, "end", "history has moved past it");
+    slow.expect_end("history has moved past it").await;
     quick.expect_silence().await;
     assert_eq!(fixture.shirts.resource.live.open_watches(), 1, "the ended one no longer counts");
     drop((slow, quick));
@@ -245,12 +245,12 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
     let mut shirts = fixture.watch(&watch("resourceVersion=100")).await;
     let mut hats = fixture.watch("/apis/stable.example.com/v1/hats?watch=1&resourceVersion=100").await;
     fixture.registry.replace(catalog(&[&fixture.hats, &fixture.pods]));
-    assert_eq!(shirts.line().await, "end");
+    shirts.expect_end("the resource went").await;
     assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n");
     fixture.put_hat("top");
     assert_eq!(hats.line().await, "ADDED top@101");
     fixture.hats.resource.live.publish(LiveState::Loading("again".to_owned()));
-    assert_eq!(hats.line().await, "end", "another history may follow");
+    hats.expect_end("another history may follow").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +260,7 @@ async fn versions_that_go_backwards_end_watches() {
     let mut watched = fixture.watch(&watch("resourceVersion=101")).await;
     fixture.shirts.store.replace(Vec::new(), Version::new(7));
     fixture.shirts.publish();
-    assert_eq!(watched.line().await, "end");
+    watched.expect_end("another epoch").await;
     let list = fixture.get(SHIRTS).await.json();
     assert_eq!(list["metadata"]["resourceVersion"], "7");
 }
@@ -270,7 +270,7 @@ async fn draining_ends_watches_and_readiness() {
     let fixture = Fixture::new();
     let mut waiting = fixture.watch(&watch("resourceVersion=100")).await;
     fixture.server.drain();
-    assert_eq!(waiting.line().await, "end");
+    waiting.expect_end("the process ends").await;
     assert_eq!(fixture.get("/readyz").await.code, 500);
     assert_eq!(fixture.get("/livez").await.code, 200);
 }
@@ -353,6 +353,7 @@ async fn partial_metadata_and_tables_are_watched() {
     let annotations = &mark["object"]["rows"][0]["object"]["metadata"]["annotations"];
     assert_eq!(annotations["k8s.io/initial-events-end"], "true");
     let deleted = rows.next().await.unwrap();
+    assert_eq!(deleted["object"]["columnDefinitions"], json!(null));
     assert_eq!(
         (&deleted["type"], &deleted["object"]["metadata"]["resourceVersion"]),
         (&json!("DELETED"), &json!("102"))
