@@ -2,6 +2,7 @@
 
 mod builtin;
 mod judge;
+mod kep;
 mod path;
 mod plan;
 mod properties;

@@ -1,5 +1,6 @@
 //! Label selectors, field selectors, their JSON forms, and the syntax of labels.
 
+mod documentation;
 mod field;
 mod label;
 mod syntax;

@@ -4,12 +4,14 @@
 //! stores a test changes by hand.
 
 mod discovery;
+mod documentation;
 mod encode;
 mod get;
 mod guards;
 mod list;
 mod listen;
 mod options;
+mod samples;
 mod table;
 mod watch;
 

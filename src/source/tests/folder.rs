@@ -329,6 +329,53 @@ fn what_is_refused_is_reported_with_its_place_and_goes() {
 }
 
 #[test]
+fn labels_of_objects_in_files_obey_the_syntax_of_labels() {
+    let name_63 = "n".repeat(63);
+    let prefix_253 = format!("{}.pp", vec!["p".repeat(62); 4].join(".").split_at(250).0);
+    assert_eq!(prefix_253.len(), 253, "the test's own prefix");
+    let right = [
+        "{}".to_owned(),
+        "{a: b}".to_owned(),
+        "{a: \"\"}".to_owned(),
+        "{A-b_c.9: A-b_c.9}".to_owned(),
+        format!("{{{name_63}: {name_63}}}"),
+        format!("{{{prefix_253}/{name_63}: b}}"),
+        "{example.com/a: b, kubernetes.io/a: b}".to_owned(),
+    ];
+    for labels in right {
+        let text = shirt("x", "a").replace("{name: x}", &format!("{{name: x, labels: {labels}}}"));
+        let delta = Folder::new(&[("a.yaml", DEFINITION), ("b.yaml", &text)]).update();
+        assert_eq!((shown(&delta, &gvr("v1")), problems(&delta)), (vec!["+default/x@2".to_owned()], vec![]), "{labels}");
+    }
+    let wrong = [
+        ("{-a: b}".to_owned(), "name part must consist of", "a dash in front"),
+        ("{a.: b}".to_owned(), "name part must consist of", "a dot behind"),
+        ("{example.com/: b}".to_owned(), "name part must be non-empty", "a prefix without a name"),
+        ("{/a: b}".to_owned(), "prefix part must be non-empty", "a slash without a prefix"),
+        ("{a/b/c: d}".to_owned(), "with an optional DNS subdomain prefix", "two slashes"),
+        ("{Example.com/a: b}".to_owned(), "prefix part a lowercase RFC 1123 subdomain", "upper case in the prefix"),
+        (format!("{{{name_63}n: b}}"), "name part must be no more than 63 bytes", "a name of 64"),
+        (format!("{{{prefix_253}p/a: b}}"), "prefix part must be no more than 253 bytes", "a prefix of 254"),
+        (format!("{{a: {name_63}n}}"), "must be no more than 63 bytes", "a value of 64"),
+        ("{a: -b}".to_owned(), "a valid label must be an empty string or consist of", "a value with a dash in front"),
+        ("{a: b c}".to_owned(), "a valid label must be an empty string or consist of", "a blank in a value"),
+        ("{a: true}".to_owned(), "must be a string", "a value that is no text"),
+        ("{a: b, a: c}".to_owned(), "the key \"a\" stands twice", "a key twice"),
+    ];
+    for (labels, cause, why) in wrong {
+        let text = shirt("x", "a").replace("{name: x}", &format!("{{name: x, labels: {labels}}}"));
+        let folder = [("a.yaml", DEFINITION), ("b.yaml", &*format!("{}---\n{text}", shirt("right", "a")))];
+        let delta = Folder::new(&folder).update();
+        assert_eq!(shown(&delta, &gvr("v1")), ["+default/right@2"], "{why}: refused, and only this one");
+        assert_eq!(delta.problems.len(), 1, "{why}: {:?}", delta.problems);
+        let problem = &delta.problems[0];
+        // The document begins at line 6; a broken line is named itself.
+        assert!(problem.file == "b.yaml" && (6..=8).contains(&problem.line), "{why}: {problem}");
+        assert!(problem.cause.contains(cause), "{why}: {problem}");
+    }
+}
+
+#[test]
 fn definitions_are_objects_and_define_kinds() {
     let definitions = Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     let mut folder = Folder::new(&[("z.yaml", DEFINITION), ("b.yaml", &shirt("x", "blue"))]);

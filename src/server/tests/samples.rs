@@ -1,0 +1,161 @@
+//! manifests/samples, served as `serve --dir` serves them: the examples of the documents that speak of objects.
+//!
+//! Which selectors can select one object is decided by trying every combination of what they name, so that nothing but
+//! the selectors' own matching is trusted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::registry::{Catalog, Registry, VersionInfo};
+use crate::selector::wire::{label_map, label_selector};
+use crate::selector::{LabelOperator, LabelSelection};
+use crate::server::{Server, Settings};
+use crate::source::folder_feeds::FolderFeeds;
+
+/// The samples, read once; nothing follows their files.
+fn samples() -> (Server, FolderFeeds) {
+    let version = VersionInfo { body: json!({}) };
+    let registry = Arc::new(Registry::new(Catalog::new(Vec::new(), Vec::new(), version)));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples");
+    let feeds = FolderFeeds::open(&folder, registry.clone()).unwrap();
+    (Server::new(registry, Settings::default()), feeds)
+}
+
+async fn items(server: &Server, path: &str) -> Vec<Value> {
+    let request = Request::get(path).header("host", "127.0.0.1:8181").body(()).unwrap();
+    let bytes = server.answer(request).await.into_body().collect().await.unwrap().to_bytes();
+    let list: Value = serde_json::from_slice(&bytes).unwrap();
+    list["items"].as_array().unwrap_or_else(|| panic!("{path}: {list}")).clone()
+}
+
+async fn names(server: &Server, path: &str) -> Vec<String> {
+    items(server, path).await.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_sample_is_served() {
+    let (server, feeds) = samples();
+    assert_eq!(feeds.problems(), []);
+    for (path, count) in [
+        ("/apis/stable.example.com/v1/shirts", 6),
+        ("/api/v1/pods", 3),
+        ("/api/v1/services", 1),
+        ("/apis/apps/v1/deployments", 2),
+    ] {
+        assert_eq!(items(&server, path).await.len(), count, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_keps_example_selects_on_the_sample() {
+    let (server, _feeds) = samples();
+    let shirts = "/apis/stable.example.com/v1/namespaces/team-a/shirts";
+    for (selector, expected) in [
+        ("", &["example1", "example2", "example3"][..]),
+        ("spec.color%3Dblue", &["example1", "example2"]),
+        // The KEP prints the blue one here.
+        ("spec.color%3Dgreen,spec.size%3DM", &["example3"]),
+    ] {
+        assert_eq!(names(&server, &format!("{shirts}?fieldSelector={selector}")).await, expected, "{selector}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_selects_pods_by_its_plain_map() {
+    let (server, _feeds) = samples();
+    let services = items(&server, "/api/v1/namespaces/team-a/services").await;
+    let map = &services[0]["spec"]["selector"];
+    assert_eq!(*map, json!({"app": "shop", "component": "web"}));
+    let Ok(LabelSelection::Matching(selector)) = label_map(map, "spec.selector") else { panic!("{map}") };
+    assert_eq!(selector.to_string(), "app=shop,component=web");
+    let pods = |selector: &str| format!("/api/v1/namespaces/team-a/pods?labelSelector={}", selector.replace('=', "%3D"));
+    assert_eq!(names(&server, &pods(&selector.to_string())).await, ["web-1"]);
+    assert_eq!(names(&server, &pods("app=shop")).await, ["redis-1", "web-1"], "without the other pair");
+}
+
+/// Whether some set of labels satisfies both. Tried are all sets over the keys that they name, with each value that
+/// they name, another one, or none.
+fn overlap(left: &LabelSelection, right: &LabelSelection) -> bool {
+    let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
+    for selection in [left, right] {
+        let LabelSelection::Matching(selector) = selection else { continue };
+        for requirement in &selector.requirements {
+            let named = values.entry(&requirement.key).or_insert_with(|| BTreeSet::from([None, Some("another")]));
+            if let LabelOperator::In(set) | LabelOperator::NotIn(set) = &requirement.operator {
+                named.extend(set.iter().map(|value| Some(value.as_str())));
+            }
+        }
+    }
+    let mut candidates: Vec<Vec<(String, String)>> = vec![Vec::new()];
+    for (key, named) in values {
+        candidates = candidates
+            .into_iter()
+            .flat_map(|labels| {
+                named.iter().map(move |value| {
+                    let pair = value.map(|value| (key.to_owned(), value.to_owned()));
+                    labels.iter().cloned().chain(pair).collect()
+                })
+            })
+            .collect();
+    }
+    candidates.iter().any(|labels| left.matches(labels) && right.matches(labels))
+}
+
+#[test]
+fn selectors_overlap_when_one_set_of_labels_satisfies_both() {
+    let read = |selector: Value| label_selector(&selector, "spec.selector").unwrap();
+    let of = |key: &str, operator: &str, values: Value| {
+        read(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
+    };
+    for (left, right, expected, why) in [
+        (of("a", "In", json!(["x"])), of("a", "In", json!(["y"])), false, "different values"),
+        (of("a", "In", json!(["x", "y"])), of("a", "In", json!(["y"])), true, "a value in common"),
+        (of("a", "In", json!(["x"])), of("b", "In", json!(["x"])), true, "different keys"),
+        (of("a", "In", json!(["x"])), of("a", "NotIn", json!(["x"])), false, "the opposite"),
+        (of("a", "NotIn", json!(["x"])), of("a", "NotIn", json!(["y"])), true, "a third value"),
+        (of("a", "Exists", json!([])), of("a", "DoesNotExist", json!([])), false, "there and not there"),
+        (of("a", "NotIn", json!(["x"])), of("a", "DoesNotExist", json!([])), true, "an absent key"),
+        (read(json!({})), of("a", "In", json!(["x"])), true, "the empty selector"),
+        (read(json!(null)), read(json!({})), false, "the null selector"),
+    ] {
+        assert_eq!(overlap(&left, &right), expected, "{why}");
+        assert_eq!(overlap(&right, &left), expected, "{why}, the other way round");
+    }
+}
+
+#[tokio::test]
+async fn selectors_of_the_sample_controllers_do_not_overlap_in_a_namespace() {
+    let (server, _feeds) = samples();
+    let deployments = items(&server, "/apis/apps/v1/namespaces/team-a/deployments").await;
+    let [cache, web] = &deployments[..] else { panic!("two Deployments: {deployments:?}") };
+    let read = |deployment: &Value| label_selector(&deployment["spec"]["selector"], "spec.selector").unwrap();
+    assert!(!overlap(&read(cache), &read(web)));
+    for deployment in [cache, web] {
+        let template = &deployment["spec"]["template"]["metadata"]["labels"];
+        let labels = template.as_object().unwrap().iter();
+        let mut labels: Vec<(String, String)> =
+            labels.map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned())).collect();
+        labels.sort();
+        assert!(read(deployment).matches(&labels), "a controller selects what it makes");
+    }
+
+    // Without what keeps them apart they would fight over every Pod of the other.
+    let mut wider = web.clone();
+    let expressions = wider["spec"]["selector"]["matchExpressions"].as_array_mut().unwrap();
+    expressions.retain(|expression| expression["key"] != "component");
+    assert_eq!(expressions.len(), 1, "only the exclusion went");
+    assert!(overlap(&read(cache), &read(&wider)));
+    let pods = items(&server, "/api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dredis-1").await;
+    let labels: Vec<(String, String)> = pods[0]["metadata"]["labels"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
+        .collect();
+    assert!(read(cache).matches(&labels) && !read(web).matches(&labels) && read(&wider).matches(&labels));
+}
