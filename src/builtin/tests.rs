@@ -1,12 +1,14 @@
 //! The table of built-in kinds and the documents made of it.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use serde_json::{Value, json};
 
 use super::kinds::{KINDS, group_versions, of_kind, of_resource};
 use super::schemas::{published, shared, structural_schema, v2_document, v3_document};
 use crate::crd::Crd;
+use crate::extract::{self, FieldRef, Plan};
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::openapi::{GROUP_VERSION_KIND, SelectableEntry, protobuf, selectable, v2, v3};
 
@@ -228,4 +230,24 @@ fn custom_resources_and_fields_come_on_top() {
         of_kind(group, version, kind).map(|_| vec![entry.clone()])
     });
     assert_eq!(changed, 2 * KINDS.len(), "every kind and its list");
+}
+
+#[test]
+fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
+    let mut without_namespace = BTreeSet::new();
+    for kind in KINDS {
+        let plan = Plan::built_in(kind.group, kind.version, kind.kind, kind.scope);
+        assert_eq!(plan.resolve("metadata.name"), Ok(FieldRef::Name), "{}", kind.kind);
+        if plan.resolve("metadata.namespace").is_err() {
+            without_namespace.insert(kind.kind);
+        }
+        let entries = extract::builtin::published(kind.group, kind.version, kind.kind, kind.scope);
+        let published: Vec<&str> = entries.iter().map(|entry| entry.field_path).collect();
+        let namespace = plan.accepts_namespace().then_some("metadata.namespace");
+        let fields = plan.fields().iter().map(|field| field.label.as_str());
+        let accepted: Vec<&str> = iter::once("metadata.name").chain(namespace).chain(fields).collect();
+        assert_eq!(published, accepted, "{}", kind.kind);
+    }
+    let refusing = ["CertificateSigningRequest", "Namespace", "Node", "ResourceSlice"];
+    assert_eq!(without_namespace, BTreeSet::from(refusing), "kinds whose conversion refuses it");
 }

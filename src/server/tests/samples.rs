@@ -11,6 +11,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
+use crate::openapi::SELECTABLE_FIELDS;
 use crate::registry::{Catalog, Registry, VersionInfo};
 use crate::selector::wire::{label_map, label_selector};
 use crate::selector::{LabelOperator, LabelSelection};
@@ -26,10 +27,14 @@ fn samples() -> (Server, FolderFeeds) {
     (Server::new(registry, Settings::default()), feeds)
 }
 
-async fn items(server: &Server, path: &str) -> Vec<Value> {
+async fn whole(server: &Server, path: &str) -> Value {
     let request = Request::get(path).header("host", "127.0.0.1:8181").body(()).unwrap();
     let bytes = server.answer(request).await.into_body().collect().await.unwrap().to_bytes();
-    let list: Value = serde_json::from_slice(&bytes).unwrap();
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+async fn items(server: &Server, path: &str) -> Vec<Value> {
+    let list = whole(server, path).await;
     list["items"].as_array().unwrap_or_else(|| panic!("{path}: {list}")).clone()
 }
 
@@ -66,6 +71,62 @@ async fn the_keps_example_selects_on_the_sample() {
 }
 
 #[tokio::test]
+async fn openapi_documents_publish_the_fields_of_custom_and_built_in_kinds() {
+    let (server, _feeds) = samples();
+    let shirt = json!([
+        {"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}, {"fieldPath": "spec.quantity"}, {"fieldPath": "spec.branded"},
+    ]);
+    let service = json!([{"fieldPath": "metadata.name"}, {"fieldPath": "metadata.namespace"}, {"fieldPath": "spec.clusterIP"},
+            {"fieldPath": "spec.type"}]);
+    let node = json!([{"fieldPath": "metadata.name"}, {"fieldPath": "spec.unschedulable", "default": "false"}]);
+    let v2 = whole(&server, "/openapi/v2").await;
+    let core = whole(&server, "/openapi/v3/api/v1").await;
+    let custom = whole(&server, "/openapi/v3/apis/stable.example.com/v1").await;
+    for (document, place, kind, expected) in [
+        (&custom, "/components/schemas", "com.example.stable.v1.Shirt", &shirt),
+        (&v2, "/definitions", "com.example.stable.v1.Shirt", &shirt),
+        (&core, "/components/schemas", "io.k8s.api.core.v1.Service", &service),
+        (&v2, "/definitions", "io.k8s.api.core.v1.Service", &service),
+        (&core, "/components/schemas", "io.k8s.api.core.v1.Node", &node),
+        (&v2, "/definitions", "io.k8s.api.core.v1.Node", &node),
+    ] {
+        let definitions = document.pointer(place).unwrap();
+        for name in [kind.to_owned(), format!("{kind}List")] {
+            assert_eq!(definitions[&name][SELECTABLE_FIELDS], *expected, "{place} {name}");
+        }
+    }
+    // As the KEP shows it, but for the description of hostNetwork, which is its own path on the wire.
+    let pod = &core["components"]["schemas"]["io.k8s.api.core.v1.Pod"][SELECTABLE_FIELDS];
+    let paths: Vec<(&str, &Value)> =
+        pod.as_array().unwrap().iter().map(|entry| (entry["fieldPath"].as_str().unwrap(), &entry["default"])).collect();
+    let none = &Value::Null;
+    assert_eq!(
+        paths,
+        [
+            ("metadata.name", none),
+            ("metadata.namespace", none),
+            ("spec.nodeName", none),
+            ("spec.restartPolicy", none),
+            ("spec.schedulerName", none),
+            ("spec.serviceAccountName", none),
+            ("spec.hostNetwork", &json!("false")),
+            ("status.phase", none),
+            ("status.podIP", &json!("")),
+            ("status.nominatedNodeName", none),
+        ]
+    );
+    let described: Vec<&str> = pod
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["description"].is_string())
+        .filter_map(|entry| entry["fieldPath"].as_str())
+        .collect();
+    assert_eq!(described, ["status.podIP"]);
+    assert_eq!(v2["definitions"]["io.k8s.api.core.v1.Pod"][SELECTABLE_FIELDS], *pod);
+}
+
+#[tokio::test]
 async fn a_service_selects_pods_by_its_plain_map() {
     let (server, _feeds) = samples();
     let services = items(&server, "/api/v1/namespaces/team-a/services").await;
@@ -73,7 +134,8 @@ async fn a_service_selects_pods_by_its_plain_map() {
     assert_eq!(*map, json!({"app": "shop", "component": "web"}));
     let Ok(LabelSelection::Matching(selector)) = label_map(map, "spec.selector") else { panic!("{map}") };
     assert_eq!(selector.to_string(), "app=shop,component=web");
-    let pods = |selector: &str| format!("/api/v1/namespaces/team-a/pods?labelSelector={}", selector.replace('=', "%3D"));
+    let pods =
+        |selector: &str| format!("/api/v1/namespaces/team-a/pods?labelSelector={}", selector.replace('=', "%3D"));
     assert_eq!(names(&server, &pods(&selector.to_string())).await, ["web-1"]);
     assert_eq!(names(&server, &pods("app=shop")).await, ["redis-1", "web-1"], "without the other pair");
 }

@@ -345,7 +345,11 @@ fn labels_of_objects_in_files_obey_the_syntax_of_labels() {
     for labels in right {
         let text = shirt("x", "a").replace("{name: x}", &format!("{{name: x, labels: {labels}}}"));
         let delta = Folder::new(&[("a.yaml", DEFINITION), ("b.yaml", &text)]).update();
-        assert_eq!((shown(&delta, &gvr("v1")), problems(&delta)), (vec!["+default/x@2".to_owned()], vec![]), "{labels}");
+        assert_eq!(
+            (shown(&delta, &gvr("v1")), problems(&delta)),
+            (vec!["+default/x@2".to_owned()], vec![]),
+            "{labels}"
+        );
     }
     let wrong = [
         ("{-a: b}".to_owned(), "name part must consist of", "a dash in front"),
