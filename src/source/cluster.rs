@@ -3,8 +3,6 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-#![expect(clippy::disallowed_methods, reason = "this is the supervisor: keeper tasks are started and owned here")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
