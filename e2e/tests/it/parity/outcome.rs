@@ -1,0 +1,237 @@
+//! An answer or a recorded watch as one JSON document, so that two of them can be compared.
+//!
+//! Normalised is only what must differ between two servers or two moments, and each time a symbol takes its place after a check:
+//! versions of lists of "now" (not older than their items), continue tokens (opaque), ages in seconds to hours, the numbers of other
+//! servers in two messages, hashes. Everything else stays as it was sent.
+
+use std::io::Read;
+
+use anyhow::{Context, Result};
+use e2e::http::Answer;
+use flate2::read::GzDecoder;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::side::Recording;
+
+/// Headers whose value is compared.
+const COMPARED: [&str; 9] = [
+    "allow", "cache-control", "content-encoding", "content-type", "retry-after", "vary", "warning", "www-authenticate",
+    "x-content-type-options",
+];
+/// Headers that must be there or not be there.
+const PRESENT: [&str; 4] = ["audit-id", "etag", "expires", "last-modified"];
+
+/// What a list's own version means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// The moment of the answer: not older than any item; otherwise free.
+    Current,
+    /// Determined by the request.
+    Exact,
+}
+
+/// A whole answer.
+pub fn of_answer(answer: &Answer, version: Version) -> Value {
+    let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
+    let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers(&answer.headers) });
+    let content_type = answer.header("content-type").unwrap_or_default();
+    match serde_json::from_slice::<Value>(&body) {
+        Ok(mut document) if content_type.contains("json") => {
+            outcome["layout"] = layout(&body).into();
+            normalise(&mut document, version);
+            outcome["body"] = document;
+        }
+        // Lines of YAML and plain texts; a line that holds the version of a list of now is the first such with this indentation.
+        _ => {
+            let text = String::from_utf8_lossy(&body).into_owned();
+            outcome["text"] = text.split('\n').map(|line| plain_line(line, version)).collect();
+        }
+    }
+    outcome
+}
+
+/// A watch.
+pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
+    let mut seen = 0;
+    let mut events = Vec::new();
+    for (index, event) in recording.events.iter().enumerate() {
+        let mut event = event.clone();
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let object = &mut event["object"];
+        if kind == "BOOKMARK" {
+            // A bookmark promises everything before it, and is otherwise of the moment.
+            symbol(&mut object["metadata"]["resourceVersion"], seen, "CURRENT");
+            for row in object["rows"].as_array_mut().into_iter().flatten() {
+                symbol(&mut row["object"]["metadata"]["resourceVersion"], seen, "CURRENT");
+            }
+        } else {
+            seen = seen.max(number(&object["metadata"]["resourceVersion"]));
+        }
+        if object["kind"] == "Table" {
+            ages(object);
+            // Which later events carry the columns again is a race within kube-apiserver (handlers/response.go).
+            if index > 0
+                && let Some(table) = object.as_object_mut()
+            {
+                table.remove("columnDefinitions");
+            }
+        }
+        messages(if event["object"].is_object() { &mut event["object"] } else { &mut event });
+        events.push(event);
+    }
+    let mut outcome = json!({
+        "status": recording.status.as_u16(),
+        "headers": headers(&recording.headers),
+        "ended": recording.ended,
+        "events": events,
+    });
+    if let Some(timeout) = timeout {
+        let (least, most) = (timeout * 1000 - 100, timeout * 1000 + 2000);
+        let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
+        outcome["lasted"] =
+            if (least..most).contains(&lasted) { "as asked".into() } else { format!("{lasted} ms").into() };
+    }
+    outcome
+}
+
+/// The body as it was before compression.
+pub fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
+    if answer.header("content-encoding") != Some("gzip") {
+        return Ok(answer.body.to_vec());
+    }
+    let mut plain = Vec::new();
+    GzDecoder::new(&answer.body[..]).read_to_end(&mut plain).context("the body is not gzip as its header says")?;
+    Ok(plain)
+}
+
+/// The headers that matter.
+pub fn headers(headers: &HeaderMap) -> Value {
+    let mut compared = Map::new();
+    for name in COMPARED {
+        let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        if !values.is_empty() {
+            // The same list may be sent as one header or as several.
+            let mut parts: Vec<&str> = values.iter().flat_map(|value| value.split(", ")).collect();
+            if name == "vary" {
+                parts.sort_unstable();
+            }
+            compared.insert(name.to_owned(), parts.join(", ").into());
+        }
+    }
+    for name in PRESENT {
+        if headers.contains_key(name) {
+            compared.insert(name.to_owned(), "(present)".into());
+        }
+    }
+    if let Some(location) = headers.get("location").and_then(|value| value.to_str().ok()) {
+        compared.insert("location".to_owned(), hashless(location).into());
+    }
+    Value::Object(compared)
+}
+
+/// `text` with a document hash of the right shape replaced.
+pub fn hashless(text: &str) -> String {
+    match text.split_once("hash=") {
+        Some((before, hash))
+            if hash.len() == 128 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) =>
+        {
+            format!("{before}hash=HASH")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn layout(body: &[u8]) -> String {
+    let newline = body.ends_with(b"\n");
+    let inner = body.strip_suffix(b"\n").unwrap_or(body);
+    let lines = if inner.contains(&b'\n') { "indented" } else { "one line" };
+    format!("{lines}{}", if newline { ", newline" } else { "" })
+}
+
+fn normalise(document: &mut Value, version: Version) {
+    let list = document["items"].is_array() || document["kind"] == "Table";
+    if list && version == Version::Current {
+        let members = document["items"].as_array().or(document["rows"].as_array()).map_or(&[][..], Vec::as_slice);
+        let newest = members
+            .iter()
+            .map(|member| number(&member["metadata"]["resourceVersion"]).max(number(&member["object"]["metadata"]["resourceVersion"])))
+            .max();
+        symbol(&mut document["metadata"]["resourceVersion"], newest.unwrap_or(1), "CURRENT");
+    }
+    if document["kind"] == "Table" {
+        ages(document);
+    }
+    let token = &mut document["metadata"]["continue"];
+    if token.as_str().is_some_and(|token| !token.is_empty()) {
+        *token = "TOKEN".into();
+    } else if token.is_null()
+        && let Some(metadata) = document["metadata"].as_object_mut()
+    {
+        // Indexing made the member.
+        metadata.remove("continue");
+    }
+    if document["metadata"].is_null()
+        && let Some(members) = document.as_object_mut()
+    {
+        members.remove("metadata");
+    }
+    messages(document);
+}
+
+/// Replaces a version by a symbol if it is one and not older than `least`.
+fn symbol(version: &mut Value, least: u64, symbol: &str) {
+    let found = number(version);
+    if found > 0 && found >= least {
+        *version = symbol.into();
+    }
+}
+
+fn number(version: &Value) -> u64 {
+    version.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Ages that change while the suite runs; those counted in days and years do not.
+fn ages(table: &mut Value) {
+    for row in table["rows"].as_array_mut().into_iter().flatten() {
+        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+            let young = cell.as_str().is_some_and(|text| {
+                text.starts_with(|first: char| first.is_ascii_digit())
+                    && text.ends_with(['s', 'm', 'h'])
+                    && text.bytes().all(|byte| byte.is_ascii_digit() || b"smh".contains(&byte))
+            });
+            if young {
+                *cell = "AGE".into();
+            }
+        }
+    }
+}
+
+/// Two messages name a number of the server's own.
+fn messages(status: &mut Value) {
+    let Some(message) = status["message"].as_str() else {
+        if let Some(members) = status.as_object_mut()
+            && members.get("message").is_some_and(Value::is_null)
+        {
+            members.remove("message");
+        }
+        return;
+    };
+    let replaced = if let Some((before, _)) = message.split_once(", current: ") {
+        format!("{before}, current: CURRENT")
+    } else if message.starts_with("too old resource version: ") {
+        format!("{} (OLDEST)", message.split(" (").next().unwrap_or_default())
+    } else {
+        message.to_owned()
+    };
+    status["message"] = replaced.into();
+}
+
+fn plain_line(line: &str, version: Version) -> Value {
+    match line.strip_prefix("  resourceVersion: \"") {
+        Some(rest) if version == Version::Current && rest.trim_end_matches('"').parse::<u64>().is_ok() => {
+            "  resourceVersion: \"CURRENT\"".into()
+        }
+        _ => line.into(),
+    }
+}
