@@ -2,6 +2,9 @@
 //!
 //! Cases are data, made by the few functions here and listed in [`super::cases`]. Paths are templates over the stage's variables.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use anyhow::{Context, Result, bail};
 use e2e::http::{Answer, Request};
 use e2e::openapi::{Form as Document, View, decode};
@@ -114,14 +117,11 @@ impl Case {
             }
             Reading::Protobuf(form) => {
                 let answer = self.send(side, path).await?;
-                let mut document = if answer.status.is_success() {
-                    decode(form, View::Document, &outcome::plain_body(&answer)?)?
+                let document = if answer.status.is_success() {
+                    decoded(form, outcome::plain_body(&answer)?)?
                 } else {
                     Value::String(answer.text())
                 };
-                if form == Document::V2 {
-                    document = of_groups(document);
-                }
                 let headers = outcome::headers(&answer.headers);
                 Ok(json!({ "status": answer.status.as_u16(), "headers": headers, "body": document }))
             }
@@ -191,6 +191,21 @@ impl Case {
         outcome["body"] = of_groups(document);
         Ok(outcome)
     }
+}
+
+/// A decoded document. The decoder is a process of its own, so it reads the same bytes once only.
+fn decoded(form: Document, bytes: Vec<u8>) -> Result<Value> {
+    static READ: LazyLock<Mutex<HashMap<Vec<u8>, Value>>> = LazyLock::new(Mutex::default);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(document) = read.get(&bytes) {
+        return Ok(document.clone());
+    }
+    let mut document = decode(form, View::Document, &bytes)?;
+    if form == Document::V2 {
+        document = of_groups(document);
+    }
+    read.insert(bytes, document.clone());
+    Ok(document)
 }
 
 /// The part of a Swagger 2 document that belongs to the suite's groups, and everything small at its root.

@@ -61,8 +61,11 @@ pub fn shirts(group: &str) -> Value {
         "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": { "status": {} },
         "selectableFields": fields(&["color", "quantity", "branded", "note"]), "additionalPrinterColumns": columns,
     });
+    // Equal schemas would be hoisted to one, below which kube-apiserver refuses fields of single versions.
+    let mut old_schema = schema.clone();
+    old_schema["openAPIV3Schema"]["description"] = "Shirt as it once was.".into();
     let v1beta1 = json!({
-        "name": "v1beta1", "served": true, "storage": false, "deprecated": true, "schema": schema,
+        "name": "v1beta1", "served": true, "storage": false, "deprecated": true, "schema": old_schema,
         "subresources": { "status": {} }, "selectableFields": fields(&["color", "size"]),
     });
     let mut shirts =

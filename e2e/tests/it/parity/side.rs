@@ -131,12 +131,10 @@ impl Watching {
     }
 }
 
-/// The version of the object in an event; of a Table its row's; 0 for bookmarks and errors, which end no waiting.
+/// The version of the object or the Table in an event; 0 for bookmarks and errors, which end no waiting.
 fn event_version(event: &Value) -> u64 {
     if !["ADDED", "MODIFIED", "DELETED"].iter().any(|kind| event["type"] == *kind) {
         return 0;
     }
-    let object = &event["object"];
-    let metadata = if object["kind"] == "Table" { &object["metadata"] } else { &object["metadata"] };
-    metadata["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
+    event["object"]["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -146,7 +146,7 @@ impl Stage {
         let shirts = apiserver.get_json("/apis/shop.example.com/v1/shirts").await?;
         variables.set("current", newest(&shirts).to_string());
         variables.set("future", "999999999");
-        variables.set("kubernetes", e2e::components::KUBERNETES_VERSION);
+        variables.set("newest", "-1");
         Ok(Stage { control_plane, fieldcache, variables })
     }
 }
@@ -172,10 +172,9 @@ pub async fn follow(apiserver: &Client, copy: &Client, collection: &str) -> Resu
 }
 
 async fn load(copy: &Client, collection: &str) -> Result<()> {
-    let loaded = eventually(&format!("fieldcache lists {collection}"), FOLLOWING, async || {
-        copy.get_json(&format!("{collection}?limit=1")).await
-    });
-    loaded.await.map(|_| ())
+    let what = format!("fieldcache lists {collection}");
+    eventually(&what, FOLLOWING, async || copy.get_json(&format!("{collection}?limit=1")).await).await?;
+    Ok(())
 }
 
 /// The highest resourceVersion among the items of a list.
