@@ -134,7 +134,7 @@ async fn create_shirts(apiserver: &Client, variables: &mut Variables) -> Result<
         ("a-b", "x-y", json!({ "app": "depot", "empty": "" }),
             json!({ "color": "a,b=c\\d", "quantity": 0, "made": "2999-12-31T00:00:00Z" })),
         ("a-b", "x.y", json!({}), json!({})),
-        ("ab", "x", json!({ "app": "shop", "tier": "middle", "rank": "-5" }),
+        ("ab", "x", json!({ "app": "shop", "tier": "middle", "rank": "05" }),
             json!({ "color": "red <&> \u{2028}", "quantity": 12345678, "note": "blue" })),
         ("ab", "x-y", json!({ "tier": "front" }), json!({ "color": "Blue", "branded": true, "price": 0.1 })),
         ("ab", "x.y", json!({ "app": "shop", "tier": "front" }),

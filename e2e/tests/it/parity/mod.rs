@@ -140,9 +140,14 @@ async fn ask_everything(stage: &Stage, reference: &Side, sides: &[Side]) -> Resu
     let playing = stream::iter(playing).buffered(AT_ONCE).collect::<Vec<Result<Vec<Found>>>>();
     let (asked, played) = join(asking, playing).await;
     let mut all = Vec::new();
+    let mut broken = String::new();
     for found in asked.into_iter().chain(played) {
-        all.extend(found?);
+        match found {
+            Ok(found) => all.extend(found),
+            Err(error) => broken.push_str(&format!("\n{error:#}")),
+        }
     }
+    ensure!(broken.is_empty(), "{broken}");
     Ok(all)
 }
 

@@ -58,13 +58,19 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
     for (index, event) in recording.events.iter().enumerate() {
         let mut event = event.clone();
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        // The answer to a refused watch is no event.
+        if !event["object"].is_object() {
+            if event.is_object() {
+                messages(&mut event);
+            }
+            events.push(event);
+            continue;
+        }
         let object = &mut event["object"];
         if kind == "BOOKMARK" {
             // A bookmark promises everything before it, and is otherwise of the moment.
-            symbol(&mut object["metadata"]["resourceVersion"], seen, "CURRENT");
-            for row in object["rows"].as_array_mut().into_iter().flatten() {
-                symbol(&mut row["object"]["metadata"]["resourceVersion"], seen, "CURRENT");
-            }
+            symbol(object.pointer_mut("/metadata/resourceVersion"), seen);
+            symbol(object.pointer_mut("/rows/0/object/metadata/resourceVersion"), seen);
         } else {
             seen = seen.max(number(&object["metadata"]["resourceVersion"]));
         }
@@ -77,7 +83,7 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
                 table.remove("columnDefinitions");
             }
         }
-        messages(if event["object"].is_object() { &mut event["object"] } else { &mut event });
+        messages(&mut event["object"]);
         events.push(event);
     }
     let mut outcome = json!({
@@ -157,33 +163,26 @@ fn normalise(document: &mut Value, version: Version) {
             .iter()
             .map(|member| number(&member["metadata"]["resourceVersion"]).max(number(&member["object"]["metadata"]["resourceVersion"])))
             .max();
-        symbol(&mut document["metadata"]["resourceVersion"], newest.unwrap_or(1), "CURRENT");
+        symbol(document.pointer_mut("/metadata/resourceVersion"), newest.unwrap_or(1));
     }
     if document["kind"] == "Table" {
         ages(document);
     }
-    let token = &mut document["metadata"]["continue"];
-    if token.as_str().is_some_and(|token| !token.is_empty()) {
+    if let Some(token) = document.pointer_mut("/metadata/continue")
+        && token.as_str().is_some_and(|token| !token.is_empty())
+    {
         *token = "TOKEN".into();
-    } else if token.is_null()
-        && let Some(metadata) = document["metadata"].as_object_mut()
-    {
-        // Indexing made the member.
-        metadata.remove("continue");
-    }
-    if document["metadata"].is_null()
-        && let Some(members) = document.as_object_mut()
-    {
-        members.remove("metadata");
     }
     messages(document);
 }
 
 /// Replaces a version by a symbol if it is one and not older than `least`.
-fn symbol(version: &mut Value, least: u64, symbol: &str) {
-    let found = number(version);
-    if found > 0 && found >= least {
-        *version = symbol.into();
+fn symbol(version: Option<&mut Value>, least: u64) {
+    if let Some(version) = version
+        && number(version) > 0
+        && number(version) >= least
+    {
+        *version = "CURRENT".into();
     }
 }
 
@@ -193,8 +192,8 @@ fn number(version: &Value) -> u64 {
 
 /// Ages that change while the suite runs; those counted in days and years do not.
 fn ages(table: &mut Value) {
-    for row in table["rows"].as_array_mut().into_iter().flatten() {
-        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+    for row in table.pointer_mut("/rows").and_then(Value::as_array_mut).into_iter().flatten() {
+        for cell in row.pointer_mut("/cells").and_then(Value::as_array_mut).into_iter().flatten() {
             let young = cell.as_str().is_some_and(|text| {
                 text.starts_with(|first: char| first.is_ascii_digit())
                     && text.ends_with(['s', 'm', 'h'])
@@ -209,14 +208,7 @@ fn ages(table: &mut Value) {
 
 /// Two messages name a number of the server's own.
 fn messages(status: &mut Value) {
-    let Some(message) = status["message"].as_str() else {
-        if let Some(members) = status.as_object_mut()
-            && members.get("message").is_some_and(Value::is_null)
-        {
-            members.remove("message");
-        }
-        return;
-    };
+    let Some(message) = status["message"].as_str() else { return };
     let replaced = if let Some((before, _)) = message.split_once(", current: ") {
         format!("{before}, current: CURRENT")
     } else if message.starts_with("too old resource version: ") {

@@ -88,7 +88,6 @@ pub fn scripts() -> Vec<Script> {
             ending("selected", "&resourceVersion={ancient}&fieldSelector=spec.color%3Dblue"),
             ending("without initial events", &format!("{NO_INITIAL}&resourceVersion={{ancient}}")),
             at("cluster-scoped", "/apis/live.example.com/v1/banners?watch=1&resourceVersion={ancient}", Reach::End),
-            at("built-in", "/api/v1/namespaces/{ns}/configmaps?watch=1&resourceVersion={ancient}", Reach::End),
             at("legacy", "/apis/live.example.com/v1/watch/namespaces/{ns}/shirts?resourceVersion={ancient}", Reach::End),
         ]),
         script("the legacy paths", started(vec![

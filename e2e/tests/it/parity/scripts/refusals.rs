@@ -37,7 +37,10 @@ pub fn scripts() -> Vec<Script> {
             accept(ending("yaml", ""), "application/yaml"),
             accept(ending("html", ""), "text/html"),
             accept(ending("unknown stream", ""), "application/json;stream=river"),
-            accept(ending("metadata in the form of lists", ""), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+            accept(
+                at("metadata in the form of lists", "/apis/shop.example.com/v1/banners?watch=1&timeoutSeconds=1", Reach::End),
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            ),
             at("unknown resource", "/apis/live.example.com/v1/socks?watch=1", Reach::End),
             at("cluster-scoped in a namespace", "/apis/live.example.com/v1/namespaces/{ns}/banners?watch=1", Reach::End),
             at("cluster-scoped, namespace selected", "/apis/live.example.com/v1/banners?watch=1&fieldSelector=metadata.namespace%3Dx", Reach::End),
