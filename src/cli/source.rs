@@ -11,7 +11,7 @@ use crate::model::Gvr;
 use crate::registry::{Catalog, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings};
 use crate::source::connection::{ClusterOptions, Connection};
-use crate::source::discovery;
+use crate::source::{discovery, folder_feeds};
 
 /// A source that has been opened: its registry is filled with the first catalog.
 pub struct Opened {
@@ -36,8 +36,9 @@ pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::
 }
 
 fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
-    let _ = registry;
-    bail!("--dir {} is not there yet", folder.display())
+    let name = folder.display().to_string();
+    let feeds = folder_feeds::FolderFeeds::open(&folder, registry.clone())?;
+    Ok(Opened { registry, name, following: Box::pin(feeds.run()) })
 }
 
 async fn open_cluster(
@@ -48,7 +49,9 @@ async fn open_cluster(
     let mut pinned = Vec::new();
     for text in resources {
         let Some(gvr) = Gvr::parse(text) else {
-            bail!("--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com");
+            bail!(
+                "--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com"
+            );
         };
         pinned.push(gvr);
     }
@@ -61,11 +64,14 @@ async fn open_cluster(
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };
-    let cluster =
-        Cluster::start(connection, settings, registry.clone(), version).await.context("reading what the cluster serves")?;
+    let cluster = Cluster::start(connection, settings, registry.clone(), version)
+        .await
+        .context("reading what the cluster serves")?;
     let catalog = registry.catalog();
     if let Some(unknown) = pinned.iter().find(|gvr| catalog.resource(gvr).is_none()) {
-        bail!("--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields");
+        bail!(
+            "--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields"
+        );
     }
     Ok(Opened { registry, name, following: Box::pin(cluster.run()) })
 }

@@ -202,7 +202,9 @@ impl Cluster {
         let kinds: BuiltInKinds = resources
             .iter()
             .filter(|resource| resource.origin == ResourceOrigin::BuiltIn)
-            .map(|resource| ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope))
+            .map(|resource| {
+                ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope)
+            })
             .collect();
         let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
