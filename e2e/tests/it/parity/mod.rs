@@ -34,7 +34,7 @@ use stage::Stage;
 const AT_ONCE: usize = 8;
 
 /// Differences of one case that are shown.
-const SHOWN: usize = 6;
+const SHOWN: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_question_gets_the_same_answer() -> Result<()> {

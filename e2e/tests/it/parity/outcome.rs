@@ -4,6 +4,7 @@
 //! versions of lists of "now" (not older than their items), continue tokens (opaque), ages in seconds to hours, the numbers of other
 //! servers in two messages, hashes. Everything else stays as it was sent.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use anyhow::{Context, Result};
@@ -36,28 +37,34 @@ pub fn of_answer(answer: &Answer, version: Version) -> Value {
     let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
     let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers(&answer.headers) });
     let content_type = answer.header("content-type").unwrap_or_default();
-    match serde_json::from_slice::<Value>(&body) {
-        Ok(mut document) if content_type.contains("json") => {
-            outcome["layout"] = layout(&body).into();
-            normalise(&mut document, version);
-            outcome["body"] = document;
-        }
-        // Lines of YAML and plain texts; a line that holds the version of a list of now is the first such with this indentation.
-        _ => {
-            let text = String::from_utf8_lossy(&body).into_owned();
-            outcome["text"] = text.split('\n').map(|line| plain_line(line, version)).collect();
-        }
+    if content_type.contains("json")
+        && let Ok(document) = serde_json::from_slice(&body)
+    {
+        outcome["layout"] = layout(&body).into();
+        outcome["body"] = normalised(document, version);
+    } else if content_type.contains("yaml")
+        && let Ok(document) = serde_saphyr::from_slice(&body)
+    {
+        // Styles of YAML are many; what it says is compared.
+        outcome["body"] = normalised(document, version);
+    } else {
+        outcome["text"] = String::from_utf8_lossy(&body).split('\n').collect();
     }
     outcome
 }
 
-/// A watch.
+/// A watch. `timeout` is what it was asked to last, in seconds, if it was read to its end.
+///
+/// Bookmarks other than the one that ends the initial events come by the clock, so of these it is compared whether they promise
+/// what was sent before them, what they look like, and whether there are any where time is enough for one.
 pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
+    /// A bookmark comes two seconds before the end.
+    const ENOUGH_FOR_A_BOOKMARK: u64 = 4;
     let mut seen = 0;
     let mut events = Vec::new();
-    for (index, event) in recording.events.iter().enumerate() {
+    let mut bookmarks = BTreeSet::new();
+    for event in &recording.events {
         let mut event = event.clone();
-        let kind = event["type"].as_str().unwrap_or_default().to_owned();
         // The answer to a refused watch is no event.
         if !event["object"].is_object() {
             if event.is_object() {
@@ -66,10 +73,11 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
             events.push(event);
             continue;
         }
+        let bookmark = event["type"] == "BOOKMARK";
         let object = &mut event["object"];
-        if kind == "BOOKMARK" {
-            // A bookmark promises everything before it, and is otherwise of the moment.
-            symbol(object.pointer_mut("/metadata/resourceVersion"), seen);
+        let mut promised = true;
+        if bookmark {
+            promised = symbol(object.pointer_mut("/metadata/resourceVersion"), seen);
             symbol(object.pointer_mut("/rows/0/object/metadata/resourceVersion"), seen);
         } else {
             seen = seen.max(number(&object["metadata"]["resourceVersion"]));
@@ -77,28 +85,45 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
         if object["kind"] == "Table" {
             ages(object);
             // Which later events carry the columns again is a race within kube-apiserver (handlers/response.go).
-            if index > 0
-                && let Some(table) = object.as_object_mut()
-            {
+            if let Some(table) = object.as_object_mut().filter(|_| !events.is_empty()) {
                 table.remove("columnDefinitions");
             }
         }
-        messages(&mut event["object"]);
-        events.push(event);
+        messages(object);
+        if bookmark && promised && !event.to_string().contains("k8s.io/initial-events-end") {
+            bookmarks.insert(event.to_string());
+        } else {
+            events.push(event);
+        }
     }
     let mut outcome = json!({
         "status": recording.status.as_u16(),
         "headers": headers(&recording.headers),
         "ended": recording.ended,
-        "events": events,
+        "events": whole_lines(events),
     });
-    if let Some(timeout) = timeout {
-        let (least, most) = (timeout * 1000 - 100, timeout * 1000 + 2000);
+    if let Some(timeout) = timeout.filter(|_| recording.status.is_success()) {
         let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
+        let (least, most) = (timeout * 1000 - 100, timeout * 1000 + 2000);
         outcome["lasted"] =
-            if (least..most).contains(&lasted) { "as asked".into() } else { format!("{lasted} ms").into() };
+            if lasted < least { "shorter" } else if lasted < most { "as asked" } else { "longer" }.into();
+        if timeout >= ENOUGH_FOR_A_BOOKMARK {
+            let parsed: Vec<Value> = bookmarks.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+            outcome["other bookmarks"] = parsed.into();
+        }
     }
     outcome
+}
+
+/// An answer that was read line by line but is one document in several lines.
+fn whole_lines(events: Vec<Value>) -> Vec<Value> {
+    let lines: Option<Vec<&str>> = events.iter().map(Value::as_str).collect();
+    let document = lines.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"));
+    match document.as_deref().map(serde_saphyr::from_str::<Value>) {
+        // YAML reads JSON too.
+        Some(Ok(document)) => vec![document, "in several lines".into()],
+        _ => events,
+    }
 }
 
 /// The body as it was before compression.
@@ -155,8 +180,53 @@ fn layout(body: &[u8]) -> String {
     format!("{lines}{}", if newline { ", newline" } else { "" })
 }
 
+fn normalised(mut document: Value, version: Version) -> Value {
+    normalise(&mut document, version);
+    by_name(document)
+}
+
+/// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order of groups, which
+/// clients take as preference, stands apart, without the groups that only take writes.
+fn by_name(mut document: Value) -> Value {
+    const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+    let kind = document["kind"].as_str().unwrap_or_default().to_owned();
+    let keyed = |list: &mut Value, key: &dyn Fn(&Value) -> String| {
+        if let Some(entries) = list.as_array() {
+            *list = entries.iter().map(|entry| (key(entry), entry.clone())).collect();
+        }
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match kind.as_str() {
+        "APIResourceList" => keyed(&mut document["resources"], &|row| text(&row["name"])),
+        "APIGroupList" => {
+            let names = document["groups"].as_array().into_iter().flatten().map(|group| text(&group["name"]));
+            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
+            keyed(&mut document["groups"], &|group| text(&group["name"]));
+            document["order of groups"] = order.into();
+        }
+        "APIGroupDiscoveryList" => {
+            let names = document["items"].as_array().into_iter().flatten().map(|group| text(&group["metadata"]["name"]));
+            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
+            for group in document["items"].as_array_mut().into_iter().flatten() {
+                for version in group["versions"].as_array_mut().into_iter().flatten() {
+                    for resource in version["resources"].as_array_mut().into_iter().flatten() {
+                        if resource["subresources"].is_array() {
+                            keyed(&mut resource["subresources"], &|row| text(&row["subresource"]));
+                        }
+                    }
+                    keyed(&mut version["resources"], &|row| text(&row["resource"]));
+                }
+            }
+            keyed(&mut document["items"], &|group| text(&group["metadata"]["name"]));
+            document["order of groups"] = order.into();
+        }
+        _ => {}
+    }
+    document
+}
+
 fn normalise(document: &mut Value, version: Version) {
-    let list = document["items"].is_array() || document["kind"] == "Table";
+    let list = document["kind"] == "Table" || document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     if list && version == Version::Current {
         let members = document["items"].as_array().or(document["rows"].as_array()).map_or(&[][..], Vec::as_slice);
         let newest = members
@@ -177,12 +247,15 @@ fn normalise(document: &mut Value, version: Version) {
 }
 
 /// Replaces a version by a symbol if it is one and not older than `least`.
-fn symbol(version: Option<&mut Value>, least: u64) {
-    if let Some(version) = version
-        && number(version) > 0
-        && number(version) >= least
-    {
-        *version = "CURRENT".into();
+///
+/// True if it was.
+fn symbol(version: Option<&mut Value>, least: u64) -> bool {
+    match version.filter(|version| number(version) > 0 && number(version) >= least) {
+        None => false,
+        Some(version) => {
+            *version = "CURRENT".into();
+            true
+        }
     }
 }
 
@@ -217,13 +290,4 @@ fn messages(status: &mut Value) {
         message.to_owned()
     };
     status["message"] = replaced.into();
-}
-
-fn plain_line(line: &str, version: Version) -> Value {
-    match line.strip_prefix("  resourceVersion: \"") {
-        Some(rest) if version == Version::Current && rest.trim_end_matches('"').parse::<u64>().is_ok() => {
-            "  resourceVersion: \"CURRENT\"".into()
-        }
-        _ => line.into(),
-    }
 }

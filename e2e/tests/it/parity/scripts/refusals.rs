@@ -23,7 +23,6 @@ pub fn scripts() -> Vec<Script> {
                 ending("4 seconds, metadata", "&timeoutSeconds=4&allowWatchBookmarks=true"),
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             ),
-            ending("negative", "&timeoutSeconds=-1"),
         ]),
         script("refused options", refused()),
         script("refused for other reasons", vec![
