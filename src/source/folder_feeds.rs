@@ -221,8 +221,7 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
 }
 
 fn built_in_resource(kind: &BuiltinKind) -> Resource {
-    let status =
-        Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
+    let status = Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Resource {
         gvr: kind.gvr(),
@@ -272,10 +271,7 @@ fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
-        builds.insert(
-            key,
-            Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())),
-        );
+        builds.insert(key, Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())));
     }
     let custom: BTreeSet<GroupVersion> = crds
         .iter()
