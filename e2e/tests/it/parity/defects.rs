@@ -136,7 +136,7 @@ pub static DEFECTS: [Defect; 30] = [
     Defect { name: "DELETED with the old version", alteration: Alteration::Watch(|_, recording| {
         let mut versions: HashMap<String, Value> = HashMap::new();
         for event in &mut recording.events {
-            let metadata = &mut event["object"]["metadata"];
+            let metadata = &event["object"]["metadata"];
             let name = metadata["name"].as_str().unwrap_or_default().to_owned();
             let version = metadata["resourceVersion"].clone();
             if event["type"] == "DELETED"
@@ -209,10 +209,10 @@ fn in_json(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
     }
 }
 
-/// Alters an answer that is a list or a Table.
+/// Alters an answer that is a list of objects or a Table.
 fn in_list(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
     in_json(answer, |document| {
-        if document["items"].is_array() || document["kind"] == "Table" {
+        if document["metadata"]["resourceVersion"].is_string() && (document["items"].is_array() || document["rows"].is_array()) {
             alter(document);
         }
     });

@@ -104,7 +104,7 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
     });
     if let Some(timeout) = timeout.filter(|_| recording.status.is_success()) {
         let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
-        let (least, most) = (timeout * 1000 - 100, timeout * 1000 + 2000);
+        let (least, most) = (timeout * 1000, timeout * 1000 + 5000);
         outcome["lasted"] =
             if lasted < least { "shorter" } else if lasted < most { "as asked" } else { "longer" }.into();
         if timeout >= ENOUGH_FOR_A_BOOKMARK {
@@ -196,8 +196,17 @@ fn by_name(mut document: Value) -> Value {
         }
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // What may be done is a set.
+    let verbs = |row: &mut Value| {
+        if row["verbs"].is_array() {
+            keyed(&mut row["verbs"], &text);
+        }
+    };
     match kind.as_str() {
-        "APIResourceList" => keyed(&mut document["resources"], &|row| text(&row["name"])),
+        "APIResourceList" => {
+            document["resources"].as_array_mut().into_iter().flatten().for_each(verbs);
+            keyed(&mut document["resources"], &|row| text(&row["name"]));
+        }
         "APIGroupList" => {
             let names = document["groups"].as_array().into_iter().flatten().map(|group| text(&group["name"]));
             let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
@@ -210,7 +219,9 @@ fn by_name(mut document: Value) -> Value {
             for group in document["items"].as_array_mut().into_iter().flatten() {
                 for version in group["versions"].as_array_mut().into_iter().flatten() {
                     for resource in version["resources"].as_array_mut().into_iter().flatten() {
+                        verbs(resource);
                         if resource["subresources"].is_array() {
+                            resource["subresources"].as_array_mut().into_iter().flatten().for_each(verbs);
                             keyed(&mut resource["subresources"], &|row| text(&row["subresource"]));
                         }
                     }

@@ -48,7 +48,9 @@ pub fn cases() -> Vec<Case> {
         get("page/token and version", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion={current}&continue={token:current:a/x}"),
         get("page/token and match", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersionMatch=Exact&continue={token:current:a/x}"),
         get("page/token, version and match", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion={current}&resourceVersionMatch=Exact&continue={token:current:a/x}"),
-        get("page/token and version 0", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion=0&continue={token:current:a/x}"),
+        exact("page/token and version 0", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion=0&continue={token:current:a/x}"),
+        exact("page/old token and version 0", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion=0&continue={token:middle:a-b/x}"),
+        get("page/bad token and version 0", "/apis/shop.example.com/v1/shirts?limit=3&resourceVersion=0&continue=%25"),
     ]);
     let encoded = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
     for (what, token) in [
