@@ -4,3 +4,4 @@
 
 mod corpus;
 mod harness;
+mod parity;
