@@ -185,6 +185,12 @@ impl ControlPlane {
         &self.etcd
     }
 
+    /// `http://127.0.0.1:PORT` of etcd, for a test that stores what no API server would take.
+    #[must_use]
+    pub fn etcd_address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.etcd)
+    }
+
     /// Kills kube-apiserver; its address refuses connections until [`ControlPlane::start_apiserver`].
     pub fn stop_apiserver(&self) {
         self.apiserver.kill();

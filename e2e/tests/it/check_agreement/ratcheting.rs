@@ -1,0 +1,171 @@
+//! Updates: a list that was too long already may stay as it is.
+//!
+//! No API server takes such a list on creation, so it is written to etcd, as one that is older than the limit would stand there.
+//! `fieldcache check` sees no stored object; what is compared here is the library's judgement of an update.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use e2e::control_plane::ControlPlane;
+use e2e::eventually::eventually;
+use e2e::http::{Client, Endpoint, Request};
+use e2e::objects::{self, DEFINITIONS};
+use e2e::{compare, fixtures, unique};
+use fieldcache::crd::Crd;
+use fieldcache::extract::judge::judge;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::case::{field, version};
+
+/// Fields of the stored versions, fields of the new ones, and whether the new definition passes.
+struct Row {
+    title: &'static str,
+    stored: Vec<Vec<String>>,
+    new: Vec<Vec<String>>,
+    /// The schemas of the versions differ, so that lists are judged each on its own.
+    own_schemas: bool,
+    /// The update changes the schema too.
+    new_schema: bool,
+    is_accepted: bool,
+}
+
+#[tokio::test]
+async fn updates_are_judged_as_kube_apiserver_does() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let client = control_plane.client();
+    let etcd = Endpoint::plain(&control_plane.etcd_address())?.client();
+    let from =
+        |first: usize, count: usize| (first..first + count).map(|index| format!(".f{index}")).collect::<Vec<_>>();
+    let row = |title, stored: &[Vec<String>], new: &[Vec<String>], own_schemas, is_accepted| Row {
+        title,
+        stored: stored.to_vec(),
+        new: new.to_vec(),
+        own_schemas,
+        new_schema: false,
+        is_accepted,
+    };
+    let nine_and_bad = [from(0, 9), vec![".nosuch".to_owned()]].concat();
+    let mut rows = vec![
+        row("hoisted, the same nine", &[from(0, 9)], &[from(0, 9)], false, true),
+        row("hoisted, nine others", &[from(0, 9)], &[from(1, 9)], false, false),
+        row(
+            "hoisted, the same in another order",
+            &[from(0, 9)],
+            &[from(0, 9).into_iter().rev().collect()],
+            false,
+            false,
+        ),
+        row("hoisted, one more", &[from(0, 9)], &[from(0, 10)], false, false),
+        row("hoisted, one less but still too many", &[from(0, 10)], &[from(0, 9)], false, false),
+        row("hoisted, eight now", &[from(0, 9)], &[from(0, 8)], false, true),
+        row("hoisted, eight before", &[from(0, 8)], &[from(0, 9)], false, false),
+        row("two equal versions, the same nine", &[from(0, 9), from(0, 9)], &[from(0, 9), from(0, 9)], false, true),
+        row("per version, the same", &[from(0, 9), from(0, 2)], &[from(0, 9), from(0, 2)], true, true),
+        row("per version, only the other changes", &[from(0, 9), from(0, 2)], &[from(0, 9), from(0, 3)], true, true),
+        row("per version, nine others", &[from(0, 9), from(0, 2)], &[from(1, 9), from(0, 2)], true, false),
+        row(
+            "per version, the other is too long now",
+            &[from(0, 9), from(0, 2)],
+            &[from(0, 9), from(1, 9)],
+            true,
+            false,
+        ),
+        row(
+            "per version, both too long and the same",
+            &[from(0, 9), from(1, 9)],
+            &[from(0, 9), from(1, 9)],
+            true,
+            true,
+        ),
+        row(
+            "the same but wrong otherwise",
+            std::slice::from_ref(&nine_and_bad),
+            std::slice::from_ref(&nine_and_bad),
+            false,
+            false,
+        ),
+    ];
+    rows.push(Row {
+        new_schema: true,
+        ..row("hoisted, the same nine, another schema", &[from(0, 9)], &[from(0, 9)], false, true)
+    });
+    for row in &rows {
+        judged_alike(&client, &etcd, row).await.context(row.title)?;
+    }
+    println!("check agreement: {} updates of CRDs", rows.len());
+    Ok(())
+}
+
+async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
+    let group = unique::group("ratcheting");
+    let definition = |lists: &[Vec<String>], new_schema: bool| {
+        let versions = lists.iter().enumerate().map(|(index, list)| {
+            let name = format!("v{}", index + 1);
+            let mut properties = json!({});
+            for index in 0..12 {
+                properties[format!("f{index}")] = json!({ "type": "string" });
+            }
+            let mut schema = json!({ "type": "object", "properties": properties });
+            if row.own_schemas {
+                schema["description"] = name.clone().into();
+            }
+            if new_schema {
+                schema["properties"]["another"] = json!({ "type": "string" });
+            }
+            let fields: Vec<Value> = list.iter().map(|path| field(path)).collect();
+            version(&name, index == 0, Some(&schema), &fields)
+        });
+        let versions: Vec<Value> = versions.collect();
+        fixtures::definition(&group, "Namespaced", ("things", "thing", "Thing"), &versions, &fixtures::no_conversion())
+    };
+    let without_fields: Vec<Vec<String>> = row.stored.iter().map(|_| Vec::new()).collect();
+    objects::create(client, DEFINITIONS, &definition(&without_fields, false)).await?;
+    let path = format!("{DEFINITIONS}/things.{group}");
+    let stored = definition(&row.stored, false);
+    write_stored(client, etcd, &path, &stored).await?;
+
+    let mut new = client.get_json(&path).await?;
+    let old = new.clone();
+    new["spec"]["versions"] = definition(&row.new, row.new_schema)["spec"]["versions"].clone();
+    let answer = client.send(Request::new(Method::PUT, format!("{path}?dryRun=All")).json(&new)).await?;
+    let theirs = match answer.status.as_u16() {
+        200 => json!([]),
+        422 => answer.json()?["details"]["causes"].clone(),
+        _ => anyhow::bail!("{}: {}", answer.status, answer.text()),
+    };
+    let judgement = judge(&Crd::read(&new)?, Some(&Crd::read(&old)?));
+    let ours = judgement
+        .causes
+        .iter()
+        .map(|cause| json!({ "reason": cause.reason, "field": cause.field, "message": cause.message }));
+    compare::equal("kube-apiserver", &theirs, "judge", &ours.collect())?;
+    ensure!(judgement.is_accepted() == row.is_accepted, "accepted: {}", judgement.is_accepted());
+    objects::delete(client, &path).await?;
+    Ok(())
+}
+
+/// Replaces the versions of a stored definition behind the server's back, and waits until it sees them.
+async fn write_stored(client: &Client, etcd: &Client, path: &str, definition: &Value) -> Result<()> {
+    let name = definition["metadata"]["name"].as_str().context("a definition has a name")?;
+    let key = BASE64_STANDARD.encode(format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}"));
+    let ask = async |call: &str, body: &Value| -> Result<Value> {
+        etcd.send(Request::new(Method::POST, format!("/v3/kv/{call}")).json(body)).await?.success()?.json()
+    };
+    // The server writes conditions to a new definition; what it writes after us would undo ours, so both is repeated.
+    let seen = eventually("the server sees what was written to etcd", Duration::from_secs(20), async || {
+        let current = client.get_json(path).await?;
+        if current["spec"]["versions"] == definition["spec"]["versions"] {
+            return Ok(());
+        }
+        let found = ask("range", &json!({ "key": key })).await?;
+        let value = BASE64_STANDARD.decode(found["kvs"][0]["value"].as_str().context("no such key")?)?;
+        let mut stored: Value = serde_json::from_slice(&value).context("etcd holds no JSON")?;
+        stored["spec"]["versions"] = definition["spec"]["versions"].clone();
+        ask("put", &json!({ "key": key, "value": BASE64_STANDARD.encode(stored.to_string()) })).await?;
+        anyhow::bail!("not yet")
+    });
+    seen.await
+}
