@@ -23,6 +23,7 @@
 //!
 //! | room | what it is |
 //! |---|---|
+//! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
@@ -50,6 +51,8 @@ pub mod selector;
 pub mod store;
 pub mod subscribe;
 
+#[cfg(feature = "net")]
+pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
 #[cfg(feature = "net")]

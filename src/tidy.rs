@@ -29,8 +29,19 @@ const EDGES: [(&str, &[&str]); 17] = [
     (
         "cli",
         &[
-            "model", "selector", "crd", "schema", "extract", "store", "query", "openapi", "builtin", "registry", "source",
-            "server", "telemetry",
+            "model",
+            "selector",
+            "crd",
+            "schema",
+            "extract",
+            "store",
+            "query",
+            "openapi",
+            "builtin",
+            "registry",
+            "source",
+            "server",
+            "telemetry",
         ],
     ),
     ("main", &["cli"]),
@@ -101,7 +112,11 @@ fn every_file_is_reached_by_a_mod() {
         reached.insert(path);
     }
     for path in sources() {
-        assert!(reached.contains(&path), "{} is reached by no `mod`: it does not compile into anything", relative(&path));
+        assert!(
+            reached.contains(&path),
+            "{} is reached by no `mod`: it does not compile into anything",
+            relative(&path)
+        );
     }
 }
 
@@ -136,7 +151,17 @@ fn rooms_use_only_the_rooms_they_may_use() {
 #[test]
 fn the_core_names_no_edge_crate() {
     let core = ["model", "selector", "crd", "schema", "extract", "store", "query", "subscribe", "openapi"];
-    let edge = ["tokio::", "kube::", "hyper::", "http::", "tracing::", "std::env", "std::fs", "std::time::Instant", "SystemTime"];
+    let edge = [
+        "tokio::",
+        "kube::",
+        "hyper::",
+        "http::",
+        "tracing::",
+        "std::env",
+        "std::fs",
+        "std::time::Instant",
+        "SystemTime",
+    ];
     for path in sources() {
         let name = relative(&path);
         if !core.contains(&room(&name)) || is_test(&name) {

@@ -1,1 +1,152 @@
-//! To come.
+//! `fieldcache fields`: which fields are selectable, as kube-apiserver and this server take them.
+
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use super::low::{FieldsArguments, Output};
+use super::output::{Table, write_out, yaml};
+use super::source;
+use crate::extract::Origin;
+use crate::registry::{Catalog, Resource};
+
+/// Prints the fields of one resource, or of all that have some.
+///
+/// # Errors
+/// The source cannot be read, or serves no such resource.
+pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
+    let opened = source::open(&arguments.source, &[]).await?;
+    let catalog = opened.registry.catalog();
+    let wanted = match &arguments.resource {
+        Some(name) => {
+            let found = find(&catalog, name);
+            if found.is_empty() {
+                bail!("{} serves no resource {name:?}; `fieldcache fields` without a name lists all that have fields", opened.name);
+            }
+            found
+        }
+        None => catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).map(|found| &**found).collect(),
+    };
+    let rows: Vec<Row> = wanted.into_iter().flat_map(rows).collect();
+    let text = match arguments.output {
+        Output::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(Row::json))),
+        Output::Yaml => yaml(&Value::from_iter(rows.iter().map(Row::json))),
+        Output::Name => rows.iter().map(|row| format!("{}\n", row.field)).collect(),
+        Output::Table | Output::Wide => table(&rows, arguments.output == Output::Wide).print(),
+    };
+    write_out(&text)?;
+    Ok(Exit::Done)
+}
+
+/// A field of a resource, as it is printed.
+struct Row {
+    resource: String,
+    field: String,
+    kind: String,
+    allowed: Vec<String>,
+    format: String,
+    default: Option<String>,
+    origin: &'static str,
+    json_path: String,
+    description: String,
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let mut value = json!({
+            "resource": self.resource, "fieldPath": self.field, "type": self.kind, "origin": self.origin,
+            "jsonPath": self.json_path,
+        });
+        if !self.allowed.is_empty() {
+            value["enum"] = json!(self.allowed);
+        }
+        if let Some(default) = &self.default {
+            value["default"] = json!(default);
+        }
+        for (name, text) in [("format", &self.format), ("description", &self.description)] {
+            if !text.is_empty() {
+                value[name] = json!(text);
+            }
+        }
+        value
+    }
+}
+
+fn rows(resource: &Resource) -> Vec<Row> {
+    let name = resource.gvr.to_string();
+    let metadata = |field: &str| Row {
+        resource: name.clone(),
+        field: field.to_owned(),
+        kind: "string".to_owned(),
+        allowed: Vec::new(),
+        format: String::new(),
+        default: None,
+        origin: "Metadata",
+        json_path: format!(".{field}"),
+        description: String::new(),
+    };
+    let mut rows = vec![metadata("metadata.name")];
+    if resource.plan.accepts_namespace() {
+        rows.push(metadata("metadata.namespace"));
+    }
+    rows.extend(resource.plan.fields().iter().map(|field| Row {
+        resource: name.clone(),
+        field: field.label.clone(),
+        kind: field.kind.clone(),
+        allowed: field.allowed.clone(),
+        format: field.format.clone(),
+        default: field.default.clone(),
+        origin: match field.origin {
+            Origin::CustomResourceDefinition => "CustomResourceDefinition",
+            Origin::BuiltIn => "BuiltIn",
+        },
+        json_path: field.json_path.clone(),
+        description: field.description.clone(),
+    }));
+    rows
+}
+
+fn table(rows: &[Row], wide: bool) -> Table {
+    let mut table = match wide {
+        false => Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),
+        true => Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN", "FORMAT", "PATH", "DESCRIPTION"]),
+    };
+    for row in rows {
+        let mut cells = vec![
+            row.resource.clone(),
+            row.field.clone(),
+            row.kind.clone(),
+            row.default.clone().unwrap_or_default(),
+            row.allowed.join(","),
+            row.origin.to_owned(),
+        ];
+        if wide {
+            cells.extend([row.format.clone(), row.json_path.clone(), row.description.clone()]);
+        }
+        table.push(cells);
+    }
+    table
+}
+
+/// Resources by any name that kubectl takes: plural, singular, kind or short name, with `.GROUP` or `.VERSION.GROUP`.
+fn find<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a Resource> {
+    let wanted = name.to_lowercase();
+    let named = |resource: &Resource, name: &str| {
+        resource.gvr.resource == name
+            || resource.singular == name
+            || resource.kind.to_lowercase() == name
+            || resource.short_names.iter().any(|short| short == name)
+    };
+    catalog
+        .resources()
+        .map(|resource| &**resource)
+        .filter(|resource| {
+            named(resource, &wanted)
+                || wanted.split_once('.').is_some_and(|(first, rest)| {
+                    named(resource, first)
+                        && (rest == resource.gvr.group
+                            || rest == format!("{}.{}", resource.gvr.version, resource.gvr.group).trim_end_matches('.'))
+                })
+        })
+        .collect()
+}

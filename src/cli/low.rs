@@ -123,7 +123,9 @@ pub enum Output {
 
 /// `fieldcache check`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0 when every CustomResourceDefinition is accepted, 1 when one is refused, 2 for an unreadable file.")]
+#[command(
+    after_help = "Exit code: 0 when every CustomResourceDefinition is accepted, 1 when one is refused, 2 for an unreadable file."
+)]
 pub struct CheckArguments {
     /// Files with CustomResourceDefinitions, YAML or JSON; - reads standard input
     #[arg(required = true, value_name = "FILE")]

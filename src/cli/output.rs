@@ -59,3 +59,8 @@ pub fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
+
+/// A value as a YAML document.
+pub fn yaml(value: &serde_json::Value) -> String {
+    crate::openapi::yaml::text(value)
+}

@@ -1,1 +1,71 @@
-//! To come.
+//! `--dir`, `--kubeconfig`, `--context`, `--server` -> a registry that is being filled.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use futures::future::BoxFuture;
+
+use super::low::SourceArguments;
+use crate::model::Gvr;
+use crate::registry::{Catalog, Registry};
+use crate::source::cluster::{Cluster, ClusterSettings};
+use crate::source::connection::{ClusterOptions, Connection};
+use crate::source::discovery;
+
+/// A source that has been opened: its registry is filled with the first catalog.
+pub struct Opened {
+    /// What is served; goes on changing while `following` runs.
+    pub registry: Arc<Registry>,
+    /// What is read, for people: a folder or a server URL.
+    pub name: String,
+    /// Keeps the registry in step with the source; dropped, it stops.
+    pub following: BoxFuture<'static, ()>,
+}
+
+/// Opens the source and reads what it serves.
+///
+/// # Errors
+/// Says which folder, kubeconfig or cluster, what is wrong and what to do.
+pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::Result<Opened> {
+    let registry = Arc::new(Registry::new(Catalog::default()));
+    match &arguments.dir {
+        Some(folder) => open_folder(folder.clone(), registry),
+        None => open_cluster(arguments, resources, registry).await,
+    }
+}
+
+fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
+    let _ = registry;
+    bail!("--dir {} is not there yet", folder.display())
+}
+
+async fn open_cluster(
+    arguments: &SourceArguments,
+    resources: &[String],
+    registry: Arc<Registry>,
+) -> anyhow::Result<Opened> {
+    let mut pinned = Vec::new();
+    for text in resources {
+        let Some(gvr) = Gvr::parse(text) else {
+            bail!("--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com");
+        };
+        pinned.push(gvr);
+    }
+    let connection = Connection::open(&ClusterOptions {
+        kubeconfig: arguments.kubeconfig.clone(),
+        context: arguments.context.clone(),
+        server: arguments.server.clone(),
+    })
+    .await?;
+    let name = connection.url().to_owned();
+    let version = discovery::version(&connection).await??;
+    let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };
+    let cluster =
+        Cluster::start(connection, settings, registry.clone(), version).await.context("reading what the cluster serves")?;
+    let catalog = registry.catalog();
+    if let Some(unknown) = pinned.iter().find(|gvr| catalog.resource(gvr).is_none()) {
+        bail!("--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields");
+    }
+    Ok(Opened { registry, name, following: Box::pin(cluster.run()) })
+}

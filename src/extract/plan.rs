@@ -4,6 +4,7 @@
 //! not say is the empty text, or for built-in types what the table says. Which paths are right is `judge`'s and
 //! `builtin`'s; how the bytes are walked is `scan`'s.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -299,7 +300,7 @@ impl Plan {
         let metadata = span(reading.metadata);
         let name = required_text(&bytes, span(reading.name), "metadata.name")?;
         let namespace = match span(reading.namespace).of(&bytes) {
-            b"" | b"null" => String::new(),
+            b"" | b"null" => Cow::Borrowed(""),
             _ => required_text(&bytes, span(reading.namespace), "metadata.namespace")?,
         };
         if name.is_empty() {
@@ -308,7 +309,7 @@ impl Plan {
         let version_value = span(reading.resource_version);
         let version_text = required_text(&bytes, version_value, "metadata.resourceVersion")?;
         let Some(version) = Version::parse(&version_text) else {
-            return Err(Unreadable::Version { text: version_text });
+            return Err(Unreadable::Version { text: version_text.into_owned() });
         };
         let mut values = Vec::with_capacity(reading.sources.len());
         for (index, source) in (0..).zip(&reading.sources) {
@@ -362,23 +363,27 @@ fn text_at(bytes: &[u8], span: Span) -> Result<String, Unreadable> {
     value::text(span.of(bytes)).ok_or(Unreadable::Syntax { offset: span.start, expected: "a value" })
 }
 
-fn required_text(bytes: &[u8], span: Span, path: &'static str) -> Result<String, Unreadable> {
-    if span.of(bytes).first() != Some(&b'"') {
+fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, Unreadable> {
+    let [b'"', inside @ .., b'"'] = span.of(bytes) else {
         return Err(Unreadable::Missing { path });
-    }
-    text_at(bytes, span)
+    };
+    value::unescape(inside).ok_or(Unreadable::Syntax { offset: span.start, expected: "a string" })
 }
 
 /// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all.
 fn labels(bytes: &[u8], span: Span) -> Result<Vec<(String, String)>, Unreadable> {
-    let raw = span.of(bytes);
     let mut labels: Vec<(String, String)> = Vec::new();
-    for member in members(raw, span.start)? {
+    let raw = span.of(bytes);
+    each_member(raw, |member| {
         let key = value::unescape(member.key);
-        let key = key.ok_or(Unreadable::Syntax { offset: span.start + member.value.start, expected: "a key" })?;
-        let value = Span { start: span.start + member.value.start, end: span.start + member.value.end };
-        labels.push((key, text_at(bytes, value)?));
-    }
+        let key = key.ok_or(Unreadable::Syntax { offset: member.whole.start, expected: "a key" })?;
+        labels.push((key.into_owned(), text_at(raw, member.value)?));
+        Ok(())
+    })
+    .map_err(|error| match error {
+        Unreadable::Syntax { offset, expected } => Unreadable::Syntax { offset: span.start + offset, expected },
+        other => other,
+    })?;
     // The sort is stable, so of equal keys the last one in the bytes stands last.
     labels.sort_by(|left, right| left.0.cmp(&right.0));
     labels.dedup_by(|later, earlier| {
@@ -400,39 +405,34 @@ struct Member<'b> {
     value: Span,
 }
 
-/// The members of an object; none when it is anything else. Offsets of errors count from `base`.
-fn members(raw: &[u8], base: usize) -> Result<Vec<Member<'_>>, Unreadable> {
-    let mut members = Vec::new();
+/// Visits the members of an object; there are none when the bytes are any other value.
+fn each_member<'b>(
+    raw: &'b [u8],
+    mut visit: impl FnMut(Member<'b>) -> Result<(), Unreadable>,
+) -> Result<(), Unreadable> {
     if raw.first() != Some(&b'{') {
-        return Ok(members);
+        return Ok(());
     }
     let mut cursor = Cursor::new(raw);
-    let mut next = || -> Result<(), Unreadable> {
-        cursor.advance();
-        let mut is_first = true;
-        while !cursor.closes(b'}') {
-            if !is_first {
-                cursor.expect(b',', "a comma or the end of an object")?;
-                cursor.space();
-            }
-            is_first = false;
-            let start = cursor.position();
-            let key = cursor.string("a key")?.raw;
+    cursor.advance();
+    let mut is_first = true;
+    while !cursor.closes(b'}') {
+        if !is_first {
+            cursor.expect(b',', "a comma or the end of an object")?;
             cursor.space();
-            cursor.expect(b':', "a colon")?;
-            cursor.space();
-            let value_start = cursor.position();
-            cursor.skip_value(1)?;
-            let end = cursor.position();
-            members.push(Member { key, whole: Span { start, end }, value: Span { start: value_start, end } });
         }
-        Ok(())
-    };
-    match next() {
-        Ok(()) => Ok(members),
-        Err(Unreadable::Syntax { offset, expected }) => Err(Unreadable::Syntax { offset: base + offset, expected }),
-        Err(other) => Err(other),
+        is_first = false;
+        let start = cursor.position();
+        let key = cursor.string("a key")?.raw;
+        cursor.space();
+        cursor.expect(b':', "a colon")?;
+        cursor.space();
+        let value_start = cursor.position();
+        cursor.skip_value(1)?;
+        let end = cursor.position();
+        visit(Member { key, whole: Span { start, end }, value: Span { start: value_start, end } })?;
     }
+    Ok(())
 }
 
 /// The position of the comma behind kind and apiVersion when the object begins with exactly these two in Go's order and
@@ -453,15 +453,15 @@ fn leading_type_meta(bytes: &[u8], found: &Found, kind: Span, api_version: Span)
 fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, Unreadable> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');
-    for member in members(object, 0)? {
-        let key = value::unescape(member.key).unwrap_or_default();
-        if key != "kind" && key != "apiVersion" {
+    each_member(object, |member| {
+        if !matches!(value::unescape(member.key).as_deref(), Some("kind" | "apiVersion")) {
             if shorter.len() > 1 {
                 shorter.push(b',');
             }
             shorter.extend_from_slice(member.whole.of(object));
         }
-    }
+        Ok(())
+    })?;
     shorter.push(b'}');
     Ok(shorter)
 }

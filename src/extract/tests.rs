@@ -1,3 +1,9 @@
-//! Tests of the room, by file.
+//! Tests of the room, by file. `upstream` holds upstream's own cases, `properties` the random ones.
 
+mod builtin;
+mod judge;
+mod path;
 mod plan;
+mod properties;
+mod upstream;
+mod value;

@@ -4,6 +4,7 @@
 //! numbers have been through its storage once, which turns `1.0` and `1e2` into integers. Comparison is byte equality,
 //! so nothing is trimmed, folded or normalised here.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub fn text_of(value: &Value) -> String {
 /// The canonical text of one JSON value without white space around it; `None` for bytes that are none.
 pub(super) fn text(raw: &[u8]) -> Option<String> {
     match raw {
-        [b'"', inside @ .., b'"'] => unescape(inside),
+        [b'"', inside @ .., b'"'] => unescape(inside).map(Cow::into_owned),
         [b'{' | b'[', ..] => go_print(raw),
         b"null" => Some(String::new()),
         _ => scalar(raw),
@@ -67,11 +68,11 @@ fn go_float(float: f64) -> String {
 
 /// The text of a JSON string, from between its quotes; `None` for a broken escape. Bytes that are no UTF-8 and lone
 /// surrogates become U+FFFD, one for each byte, as Go's decoder does it (encoding/json `decode.go`, unquote).
-pub(super) fn unescape(raw: &[u8]) -> Option<String> {
+pub(super) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     if !raw.contains(&b'\\')
         && let Ok(text) = std::str::from_utf8(raw)
     {
-        return Some(text.to_owned());
+        return Some(Cow::Borrowed(text));
     }
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -108,7 +109,7 @@ pub(super) fn unescape(raw: &[u8]) -> Option<String> {
         }
     }
     push_lossy(&mut text, rest);
-    Some(text)
+    Some(Cow::Owned(text))
 }
 
 fn push_lossy(text: &mut String, bytes: &[u8]) {
@@ -155,7 +156,7 @@ fn go_print(raw: &[u8]) -> Option<String> {
                 }
                 "[]".to_owned()
             }
-            b'"' => unescape(cursor.string("a string").ok()?.raw)?,
+            b'"' => unescape(cursor.string("a string").ok()?.raw)?.into_owned(),
             _ => {
                 let start = cursor.position();
                 cursor.skip_scalar().ok()?;
@@ -198,7 +199,7 @@ fn key(cursor: &mut Cursor<'_>) -> Option<String> {
     let key = unescape(cursor.string("a key").ok()?.raw)?;
     cursor.space();
     cursor.expect(b':', "a colon").ok()?;
-    Some(key)
+    Some(key.into_owned())
 }
 
 /// Go's `%q` of a string (strconv `quote.go`), as error messages of Kubernetes quote what was written.

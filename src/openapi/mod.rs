@@ -66,8 +66,8 @@ pub struct Shared<'a> {
     /// Definitions by name in their OpenAPI v3 form, at least meta/v1 and `io.k8s.api.autoscaling.v1.Scale` with what
     /// they refer to. One that is missing leaves a dangling reference, never an error.
     pub definitions: &'a Map<String, Value>,
-    /// Descriptions of request parameters by parameter name, such as `fieldSelector`. A missing one is published
-    /// without a description. See [`operations::parameter_descriptions`].
+    /// Descriptions of query parameters by name, such as `fieldSelector`, or `patch/NAME` where PATCH has its own. A
+    /// missing one is published without a description. See [`operations::parameter_descriptions`].
     pub parameters: &'a Map<String, Value>,
 }
 

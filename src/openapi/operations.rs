@@ -128,6 +128,7 @@ const DELETE: &[(&str, &str)] = &[
 /// What can be done with a resource: method, `x-kubernetes-action`, first word of the operation, parameters.
 type Verb = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
+const LIST_OR_WATCH_VERB: Verb = ("get", "list", "list or watch", LIST);
 const LIST_VERB: Verb = ("get", "list", "list", LIST);
 const COLLECTION_VERBS: &[Verb] =
     &[LIST_VERB, ("post", "post", "create", WRITE), ("delete", "deletecollection", "delete collection of", LIST)];
@@ -155,7 +156,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
         produces: JSON_OR_YAML,
     };
     let writer = Writer { resource: &resource, descriptions };
-    let mut paths = writer.collections(COLLECTION_VERBS);
+    let mut paths = writer.collections(COLLECTION_VERBS, &[LIST_VERB]);
     paths.push(writer.path(Target::Object { subresource: "" }, OBJECT_VERBS));
     if version.has_status {
         paths.push(writer.path(Target::Object { subresource: "status" }, SUBRESOURCE_VERBS));
@@ -166,34 +167,37 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
     paths
 }
 
-/// The paths of a resource that can only be read: list and get.
+/// The paths of a built-in resource that can only be read: list and get. Upstream describes them in other words than
+/// those of a custom resource, and takes no resourceVersion when one object is asked for.
 pub fn read_only(resource: &Resource<'_>, descriptions: &Map<String, Value>) -> Vec<Path> {
     let writer = Writer { resource, descriptions };
-    let mut paths = writer.collections(&[LIST_VERB]);
-    paths.push(writer.path(Target::Object { subresource: "" }, &[GET_VERB]));
+    let mut paths = writer.collections(&[LIST_OR_WATCH_VERB], &[LIST_OR_WATCH_VERB]);
+    paths.push(writer.path(Target::Object { subresource: "" }, &[("get", "get", "read", &[])]));
     paths
 }
 
-/// Collects the descriptions of parameters out of a cluster's own document, v2 or v3, for [`super::Shared`].
+/// Collects the descriptions of query parameters out of a cluster's own document, v2 or v3, for [`super::Shared`].
+/// Those of PATCH have the key `patch/NAME`, since `fieldManager` is described differently there.
 pub fn parameter_descriptions(document: &Value) -> Map<String, Value> {
     let mut found = Map::new();
-    collect_descriptions(document, &mut found);
+    collect_descriptions(document, "", &mut found);
     found
 }
 
-fn collect_descriptions(value: &Value, found: &mut Map<String, Value>) {
+fn collect_descriptions(value: &Value, prefix: &str, found: &mut Map<String, Value>) {
     match value {
         Value::Object(object) => {
             if let (Some(Value::String(name)), Some(Value::String(place)), Some(description)) =
                 (object.get("name"), object.get("in"), object.get("description"))
                 && place == "query"
-                && !found.contains_key(name)
             {
-                found.insert(name.clone(), description.clone());
+                found.entry(format!("{prefix}{name}")).or_insert_with(|| description.clone());
             }
-            object.values().for_each(|member| collect_descriptions(member, found));
+            for (key, member) in object {
+                collect_descriptions(member, if key == "patch" { "patch/" } else { prefix }, found);
+            }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_descriptions(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_descriptions(item, prefix, found)),
         _ => {}
     }
 }
@@ -212,10 +216,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn collections(&self, verbs: &'static [Verb]) -> Vec<Path> {
+    fn collections(&self, verbs: &[Verb], everywhere: &[Verb]) -> Vec<Path> {
         let mut paths = vec![self.path(Target::Collection, verbs)];
         if self.resource.scope == Scope::Namespaced {
-            paths.push(self.path(Target::Everywhere, &[LIST_VERB]));
+            paths.push(self.path(Target::Everywhere, everywhere));
         }
         paths
     }
@@ -272,7 +276,7 @@ impl Writer<'_> {
             id: self.id(target, word, subresource),
             tag: tag(group, version),
             description: describe(action, word, subresource, kind),
-            parameters: self.parameters(target, parameters),
+            parameters: self.parameters(target, action, parameters),
             body: match action {
                 "post" | "put" => body(object, true),
                 "patch" => body(&format!("{META_V1}.Patch"), true),
@@ -288,10 +292,8 @@ impl Writer<'_> {
 
     fn id(&self, target: Target, word: &str, subresource: &str) -> String {
         let Resource { group, version, kind, scope, .. } = *self.resource;
-        let (verb, collection) = match word.split_once(' ') {
-            Some((verb, _)) => (verb, "Collection"),
-            None => (word, ""),
-        };
+        let verb = word.split_once(' ').map_or(word, |(verb, _)| verb);
+        let collection = if word.ends_with("collection of") { "Collection" } else { "" };
         let trimmed = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };
         let (group, version) = (camel_case(trimmed, true), camel_case(version, true));
         let all = matches!(target, Target::Everywhere);
@@ -301,27 +303,26 @@ impl Writer<'_> {
         camel_case(&format!("{verb}{group}{version}{collection}{namespaced}{kind}{subresource}{everywhere}"), false)
     }
 
-    fn parameters(&self, target: Target, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
+    fn parameters(&self, target: Target, action: &str, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> =
-            own.iter().map(|(name, kind)| self.parameter(name, "query", kind)).collect();
-        parameters.push(self.parameter("pretty", "query", "string"));
+            own.iter().map(|(name, kind)| self.query_parameter(action, name, kind)).collect();
+        parameters.push(self.query_parameter("", "pretty", "string"));
         if self.resource.scope == Scope::Namespaced && !matches!(target, Target::Everywhere) {
-            parameters.push(self.parameter("namespace", "path", "string"));
+            let description = "object name and auth scope, such as for teams and projects".to_owned();
+            parameters.push(Parameter { name: "namespace", place: "path", kind: "string", description });
         }
         if let Target::Object { .. } = target {
-            parameters.push(self.parameter("name", "path", "string"));
+            let description = format!("name of the {}", self.resource.kind);
+            parameters.push(Parameter { name: "name", place: "path", kind: "string", description });
         }
         parameters.sort_by_key(|parameter| parameter.name);
         parameters
     }
 
-    fn parameter(&self, name: &'static str, place: &'static str, kind: &'static str) -> Parameter {
-        let description = match (place, name) {
-            ("path", "name") => format!("name of the {}", self.resource.kind),
-            ("path", _) => "object name and auth scope, such as for teams and projects".to_owned(),
-            _ => self.descriptions.get(name).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        };
-        Parameter { name, place, kind, description }
+    fn query_parameter(&self, action: &str, name: &'static str, kind: &'static str) -> Parameter {
+        let own = if action == "patch" { self.descriptions.get(&format!("patch/{name}")) } else { None };
+        let description = own.or_else(|| self.descriptions.get(name)).and_then(Value::as_str).unwrap_or_default();
+        Parameter { name, place: "query", kind, description: description.to_owned() }
     }
 }
 
@@ -336,7 +337,7 @@ pub(super) fn operation_extensions(operation: &Operation) -> [(String, Value); 2
 fn describe(action: &str, word: &str, subresource: &str, kind: &str) -> String {
     let of = if subresource.is_empty() { String::new() } else { format!(" {subresource} of") };
     match action {
-        "list" => format!("list{of} objects of kind {kind}"),
+        "list" => format!("{word}{of} objects of kind {kind}"),
         "get" | "put" => format!("{word}{of} the specified {kind}"),
         "patch" => format!("partially update{of} the specified {kind}"),
         "deletecollection" => format!("{word} {kind}"),

@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, SelectableEntry};
 
+/// Says what is published of a built-in kind, by group, version and kind. `None` for a kind that it does not know.
+pub type Lookup<'a> = dyn Fn(&str, &str, &str) -> Option<Vec<SelectableEntry>> + 'a;
+
 /// The value of the extension.
 pub fn extension(entries: &[SelectableEntry]) -> Value {
     let list = entries.iter().map(|entry| {
@@ -26,9 +29,9 @@ pub fn of_custom_resource(json_paths: &[String]) -> Option<Value> {
     (!json_paths.is_empty()).then(|| Value::Array(entries.collect()))
 }
 
-/// Adds the extension to every definition, v2 or v3, that stands for exactly one kind for which `lookup` (group,
-/// version, kind) has entries, and to its list kind. Returns how many definitions were changed.
-pub fn annotate(document: &mut Value, lookup: &dyn Fn(&str, &str, &str) -> Option<Vec<SelectableEntry>>) -> usize {
+/// Adds the extension to every definition, v2 or v3, that stands for exactly one kind for which `lookup` has
+/// entries, and to its list kind. Returns how many definitions were changed.
+pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     let mut changed = 0;
     for place in ["/definitions", "/components/schemas"] {
         let Some(Value::Object(definitions)) = document.pointer_mut(place) else { continue };
@@ -46,10 +49,7 @@ pub fn annotate(document: &mut Value, lookup: &dyn Fn(&str, &str, &str) -> Optio
     changed
 }
 
-fn entries_of(
-    definition: &Map<String, Value>,
-    lookup: &dyn Fn(&str, &str, &str) -> Option<Vec<SelectableEntry>>,
-) -> Option<Vec<SelectableEntry>> {
+fn entries_of(definition: &Map<String, Value>, lookup: &Lookup<'_>) -> Option<Vec<SelectableEntry>> {
     let Some([kinds]) = definition.get(GROUP_VERSION_KIND).and_then(Value::as_array).map(Vec::as_slice) else {
         return None;
     };

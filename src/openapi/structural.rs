@@ -329,12 +329,15 @@ fn branch_is_structural(branch: &Object, type_allowed: bool) -> bool {
     let forbidden = ["description", "title", "default", "nullable", "example", "externalDocs", "$ref"];
     (type_allowed || !branch.contains_key("type"))
         && !forbidden.iter().any(|key| branch.get(*key).is_some_and(|value| *value != Value::Bool(false)))
-        && JUNCTORS.iter().filter_map(|key| branch.get(*key)?.as_array()).flatten().all(|nested| {
-            nested.as_object().is_some_and(|nested| branch_is_structural(nested, type_allowed))
-        })
-        && properties(branch).into_iter().flat_map(Map::values).all(|nested| {
-            nested.as_object().is_some_and(|nested| branch_is_structural(nested, false))
-        })
+        && JUNCTORS
+            .iter()
+            .filter_map(|key| branch.get(*key)?.as_array())
+            .flatten()
+            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, type_allowed)))
+        && properties(branch)
+            .into_iter()
+            .flat_map(Map::values)
+            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, false)))
         && branch.get("items").and_then(Value::as_object).is_none_or(|nested| branch_is_structural(nested, false))
 }
 
@@ -362,9 +365,12 @@ fn copy_list(from: &Object, key: &str, into: &mut Object) {
     }
 }
 
-/// A bound as Go prints it after reading it as a float64: an integral one has no point and no exponent.
+/// A bound as Go prints it after reading it as a float64: an integral one has no point and no exponent. One below the
+/// range of 64 bits stays as it was written, since there is no integer to print: the same float64 in other digits.
 fn go_float(number: &Number) -> Number {
-    let Some(float) = number.as_f64().filter(|_| number.as_i64().is_none_or(|integer| integer.abs() > 1 << 53)) else {
+    let Some(float) =
+        number.as_f64().filter(|_| number.as_i64().is_none_or(|integer| integer.unsigned_abs() > 1 << 53))
+    else {
         return number.clone();
     };
     let digits = float.to_string();

@@ -27,12 +27,12 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
             own_paths.extend(paths.into_iter().map(|path| (path.path.clone(), path_item(&path))));
         }
     }
-    own_definitions.extend(shared.definitions.iter().filter_map(|(name, definition)| {
+    for (name, definition) in shared.definitions {
         // The base knows the shared definitions itself; one that it lacks comes from the v3 form.
-        base.pointer("/definitions").and_then(|known| known.get(name)).is_none().then(|| {
-            (name.clone(), from_v3(definition))
-        })
-    }));
+        if base.get("definitions").and_then(|known| known.get(name)).is_none() && !own_definitions.contains_key(name) {
+            own_definitions.insert(name.clone(), from_v3(definition));
+        }
+    }
     merge_parts(base, own_paths, own_definitions);
 }
 
@@ -212,8 +212,7 @@ fn write(operation: &Operation) -> Value {
 }
 
 fn body_parameter(body: &Body) -> Value {
-    let mut written =
-        json!({"in": "body", "name": "body", "schema": {"$ref": Form::V2.reference(&body.definition)}});
+    let mut written = json!({"in": "body", "name": "body", "schema": {"$ref": Form::V2.reference(&body.definition)}});
     if body.required {
         written["required"] = Value::Bool(true);
     }

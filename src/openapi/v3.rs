@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::operations::{Operation, Parameter, Path, operation_extensions};
-use super::{Form, Shared, definitions, operations, reachable};
+use super::{Form, META_V1, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
 /// The document of `group`/`version` from every CRD that serves it. CRDs of other groups, and those that are not
@@ -30,6 +30,11 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
     }
     if paths.is_empty() {
         return None;
+    }
+    // Published even where a bare object does not refer to it.
+    let always = json!({"$ref": Form::V3.reference(&format!("{META_V1}.ObjectMeta"))});
+    for (name, definition) in reachable(&[&always], shared.definitions) {
+        own_definitions.entry(name).or_insert(definition);
     }
     let info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
     Some(document(info, paths, own_definitions, shared))

@@ -174,7 +174,8 @@ struct Looks {
 impl Looks {
     fn of(text: &str) -> Looks {
         let letters: Vec<char> = text.chars().collect();
-        let blank = |letter: Option<&char>| letter.is_none_or(|letter| matches!(letter, ' ' | '\t') || is_break(*letter));
+        let blank =
+            |letter: Option<&char>| letter.is_none_or(|letter| matches!(letter, ' ' | '\t') || is_break(*letter));
         let mut indicators = text.starts_with("---") || text.starts_with("...");
         let mut special = false;
         let mut tabs = false;
@@ -219,8 +220,8 @@ fn is_printable(letter: char) -> bool {
 /// `resolve.go`).
 fn reads_as_text(text: &str) -> bool {
     const WORDS: [&str; 20] = [
-        "true", "True", "TRUE", "false", "False", "FALSE", "", "~", "null", "Null", "NULL", ".nan", ".NaN", ".NAN", ".inf",
-        ".Inf", ".INF", "+.inf", "+.Inf", "+.INF",
+        "true", "True", "TRUE", "false", "False", "FALSE", "", "~", "null", "Null", "NULL", ".nan", ".NaN", ".NAN",
+        ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF",
     ];
     if WORDS.contains(&text) || matches!(text, "-.inf" | "-.Inf" | "-.INF") {
         return false;

@@ -42,7 +42,7 @@ impl ContinueToken {
         let invalid = |problem: String| TokenError(format!("continue key is not valid: {problem}"));
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
             let offset = match error {
-                base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol(offset, _) => {
+                base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol { offset, .. } => {
                     offset
                 }
                 base64::DecodeError::InvalidLength(length) => length,

@@ -1,1 +1,341 @@
-//! To come.
+//! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
+//!
+//! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
+//! Reading order: [`listen`] is the socket; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for resources (with
+//! [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
+//! [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
+//!
+//! Order of decisions, as in kube-apiserver: guards, timeout parameter, path, method, media type, options, storage.
+
+pub mod body;
+pub mod column;
+pub mod discovery;
+pub mod documents;
+pub mod encode;
+pub mod failure;
+pub mod get;
+pub mod guards;
+pub mod health;
+pub mod list;
+pub mod listen;
+pub mod negotiate;
+pub mod params;
+pub mod read;
+pub mod route;
+pub mod table;
+#[cfg(test)]
+mod tests;
+pub mod watch;
+pub mod yaml;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::Value;
+use tokio::sync::watch as state;
+
+use crate::registry::{Catalog, Registry, Resource, ResourceOrigin};
+
+use body::{Body, Finish, Pieces};
+use failure::Failure;
+use guards::Guard;
+use health::Check;
+use negotiate::{Format, Offer};
+use params::Query;
+use route::{Address, Target};
+
+/// What a server is told about its surroundings.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
+    /// request itself starts the load; the operator does not, as kube-apiserver does not.
+    pub patience: Duration,
+    /// Keeps browsers out; `None` where every client is authenticated.
+    pub guard: Option<Guard>,
+    /// Checks of `/livez` and `/readyz`.
+    pub checks: Vec<Check>,
+    /// The time, for ages in tables.
+    pub clock: Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { patience: Duration::ZERO, guard: None, checks: Vec::new(), clock: Arc::new(jiff::Timestamp::now) }
+    }
+}
+
+/// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a request starts over because its resource was replaced under it. Catalogs change when CRDs do; thrice
+/// within one request is not met outside of a loop.
+const MOST_ATTEMPTS: usize = 3;
+
+/// Answers requests from a registry.
+pub struct Server {
+    registry: Arc<Registry>,
+    settings: Settings,
+    /// True once the process is told to end: watches end, readiness goes.
+    draining: state::Sender<bool>,
+    /// Numbers the answers; see [`Server::audit_id`].
+    answers: AtomicU64,
+}
+
+/// A request with what every handler wants to know of it.
+struct Asked<'a> {
+    method: &'a Method,
+    headers: &'a HeaderMap,
+    authority: &'a str,
+    query: Query,
+    /// How long it may take, unless it is a watch.
+    timeout: Duration,
+}
+
+impl Server {
+    /// Serves a registry.
+    pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
+        Server { registry, settings, draining: state::Sender::new(false), answers: AtomicU64::new(0) }
+    }
+
+    /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.
+    pub fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Answers one request. Never fails and never panics: a defect of ours is a 500 of this request alone.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        let (parts, _) = request.into_parts();
+        let answered = AssertUnwindSafe(self.guarded(&parts)).catch_unwind().await;
+        let mut response = answered.unwrap_or_else(|_| {
+            tracing::error!(path = parts.uri.path(), "request panicked");
+            failed(&Failure::Internal("this request met a defect; the log says more".to_owned()), Format::Json, false)
+        });
+        let headers = response.headers_mut();
+        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&parts.headers));
+        if !headers.contains_key(CACHE_CONTROL) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+        if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        if parts.method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
+    }
+
+    async fn guarded(&self, parts: &http::request::Parts) -> Response<Body> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+        let mut asked =
+            Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT };
+        match self.dispatch(&mut asked, parts.uri.path()).await {
+            Ok(response) => response,
+            Err(failure) => {
+                let is_watch = asked.query.flag("watch");
+                let format = negotiate::negotiate(asked.headers, if is_watch { Offer::Watch } else { Offer::Resource })
+                    .map_or(Format::Json, |agreed| agreed.format);
+                // Clients read the answer of a watch line by line, errors too.
+                failed(&failure, format, asked.pretty() && !is_watch)
+            }
+        }
+    }
+
+    async fn dispatch(&self, asked: &mut Asked<'_>, path: &str) -> Result<Response<Body>, Failure> {
+        if let Some(guard) = &self.settings.guard {
+            guard.check(asked.authority, asked.headers)?;
+        }
+        guards::check_body(asked.method, asked.headers)?;
+        asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
+        let target = Target::of(path);
+        let address = match target {
+            Target::Resource(address) => address,
+            other => return self.around(asked, other),
+        };
+        for _ in 0..MOST_ATTEMPTS {
+            match self.resource(asked, &address).await {
+                Err(Failure::Replaced) => {}
+                settled => return settled,
+            }
+        }
+        Err(Failure::Replaced)
+    }
+
+    /// Everything that is no resource.
+    fn around(&self, asked: &Asked<'_>, target: Target) -> Result<Response<Body>, Failure> {
+        if target == Target::Unknown {
+            return Err(Failure::PageNotFound);
+        }
+        if !asked.is_read() {
+            return Err(Failure::MethodNotAllowedHere);
+        }
+        let catalog = self.registry.catalog();
+        match target {
+            Target::Health { endpoint, check } => {
+                let draining = *self.draining.borrow();
+                Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
+            }
+            Target::OpenApi(path) => documents(&catalog, &path, asked),
+            Target::Version => Ok(version(&catalog)),
+            other => discovery::answer(&catalog, &other, asked),
+        }
+    }
+
+    async fn resource(&self, asked: &Asked<'_>, address: &Address) -> Result<Response<Body>, Failure> {
+        let catalog = self.registry.catalog();
+        let resource = read::find(&catalog, address)?;
+        if let Some(verb) = write_verb(asked.method, address) {
+            return Err(refuse_verb(verb, &resource, address));
+        }
+        let mut response = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
+            watch::answer(self, asked, address, &resource).await?
+        } else if address.name.is_some() {
+            get::answer(self, asked, address, &resource).await?
+        } else {
+            list::answer(self, asked, address, &resource).await?
+        };
+        if let Some(warning) = &resource.deprecation_warning {
+            let text = format!("299 - {}", encode::quote(warning));
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                response.headers_mut().append(WARNING, value);
+            }
+        }
+        Ok(response)
+    }
+
+    /// The client's own id if it sent one, else one made of the process's start and the number of the answer: unique
+    /// and of the usual shape, which is all that it must be.
+    fn audit_id(&self, headers: &HeaderMap) -> HeaderValue {
+        if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
+            return sent.clone();
+        }
+        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        let start = read::jitter_seed();
+        let text = format!(
+            "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+            start >> 32,
+            (start >> 16) & 0xffff,
+            start & 0xfff,
+            (number >> 48) & 0xfff,
+            number & 0xffff_ffff_ffff
+        );
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+    }
+}
+
+impl Asked<'_> {
+    fn is_read(&self) -> bool {
+        matches!(*self.method, Method::GET | Method::HEAD)
+    }
+
+    fn pretty(&self) -> bool {
+        negotiate::is_pretty(self.headers, &self.query)
+    }
+}
+
+/// Kubernetes' verb of a method that writes; `None` for a read.
+fn write_verb(method: &Method, address: &Address) -> Option<&'static str> {
+    match *method {
+        Method::GET | Method::HEAD => None,
+        Method::POST => Some("create"),
+        Method::PUT => Some("update"),
+        Method::PATCH => Some("patch"),
+        Method::DELETE if address.name.is_some() => Some("delete"),
+        Method::DELETE => Some("deletecollection"),
+        // Upstream has no verb for it and prints none.
+        _ => Some(""),
+    }
+}
+
+fn refuse_verb(verb: &'static str, resource: &Resource, address: &Address) -> Failure {
+    match resource.origin {
+        ResourceOrigin::BuiltIn if verb.is_empty() => Failure::MethodNotAllowedHere,
+        _ => Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() },
+    }
+}
+
+/// `/openapi/...`.
+fn documents(_catalog: &Catalog, _path: &str, _asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
+    Err(Failure::PageNotFound)
+}
+
+/// `/version` is always indented.
+fn version(catalog: &Catalog) -> Response<Body> {
+    let body = match &catalog.version.body {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        body => body.clone(),
+    };
+    let mut text = Vec::new();
+    encode::Indenter::default().push(&encode::json_bytes(&body), &mut text);
+    with_type(Response::new(Body::whole(text)), "application/json")
+}
+
+fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+fn media_type(format: Format) -> &'static str {
+    match format {
+        Format::Json => "application/json",
+        Format::Yaml => "application/yaml",
+    }
+}
+
+/// A finished answer in chunks.
+fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
+    let finish =
+        Finish { pretty: format == Format::Json && asked.pretty(), gzip: negotiate::takes_gzip(asked.headers) };
+    let (body, compressed) = body::finish(pieces, finish);
+    let mut response = with_type(Response::new(body), media_type(format));
+    if compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
+}
+
+/// One JSON document as an answer.
+fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
+    let text = match format {
+        Format::Json => {
+            let mut text = json;
+            text.push(b'\n');
+            text
+        }
+        Format::Yaml => yaml::from_json(&json),
+    };
+    chunked(Box::new(std::iter::once(Bytes::from(text))), format, asked)
+}
+
+/// A failure as an answer.
+fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
+    let mut response = match failure.plain_text() {
+        Some(text) => with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8"),
+        None => {
+            let status = failure.status();
+            let mut text = Vec::new();
+            match format {
+                Format::Yaml => text = yaml::from_json(&status),
+                Format::Json if pretty => encode::Indenter::default().push(&status, &mut text),
+                Format::Json => text = status,
+            }
+            if format == Format::Json {
+                text.push(b'\n');
+            }
+            with_type(Response::new(Body::whole(text)), media_type(format))
+        }
+    };
+    *response.status_mut() = failure.code();
+    if let Some(seconds) = failure.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -39,6 +39,9 @@ pub fn encode(shape: &'static Shape, document: &Value) -> (Vec<u8>, Vec<Skipped>
     (bytes, writer.skipped)
 }
 
+/// A field of members whose names are data: its number, which names they are, and their shape.
+pub type NamedField = (u32, fn(&str) -> bool, &'static Shape);
+
 /// How a JSON value is written.
 #[derive(Debug)]
 pub enum Shape {
@@ -54,8 +57,8 @@ pub enum Shape {
     Record {
         /// Keyword, field number, shape; in the order of field numbers.
         fields: &'static [(&'static str, u32, &'static Shape)],
-        /// The field of members whose names are data: field number, which names, shape.
-        named: Option<(u32, fn(&str) -> bool, &'static Shape)>,
+        /// The field of members whose names are data.
+        named: Option<NamedField>,
         /// The field of vendor extensions; 0 when the message has none.
         extensions: u32,
     },
@@ -116,7 +119,7 @@ impl Writer {
     fn record(
         &mut self,
         fields: &'static [(&'static str, u32, &'static Shape)],
-        named: Option<(u32, fn(&str) -> bool, &'static Shape)>,
+        named: Option<NamedField>,
         extensions: u32,
         object: &Map<String, Value>,
         out: &mut Vec<u8>,

@@ -50,17 +50,14 @@ static INFO: Shape = record(
     7,
 );
 
-static CONTACT: Shape =
-    record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text), ("email", 3, &Shape::Text)], 4);
+static CONTACT: Shape = record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text), ("email", 3, &Shape::Text)], 4);
 
 static LICENSE: Shape = record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text)], 3);
 
 static EXTERNAL_DOCS: Shape = record(&[("description", 1, &Shape::Text), ("url", 2, &Shape::Text)], 3);
 
-static TAG: Shape = record(
-    &[("name", 1, &Shape::Text), ("description", 2, &Shape::Text), ("externalDocs", 3, &EXTERNAL_DOCS)],
-    4,
-);
+static TAG: Shape =
+    record(&[("name", 1, &Shape::Text), ("description", 2, &Shape::Text), ("externalDocs", 3, &EXTERNAL_DOCS)], 4);
 
 static SECURITY: Shape = Shape::List(&Shape::Named(&Shape::Texts));
 
@@ -72,12 +69,7 @@ static SECURITY_DEFINITION: Shape = Shape::Choice(|value| match value.get("type"
 static BASIC: Shape = record(&[("type", 1, &Shape::Text), ("description", 2, &Shape::Text)], 3);
 
 static API_KEY: Shape = record(
-    &[
-        ("type", 1, &Shape::Text),
-        ("name", 2, &Shape::Text),
-        ("in", 3, &Shape::Text),
-        ("description", 4, &Shape::Text),
-    ],
+    &[("type", 1, &Shape::Text), ("name", 2, &Shape::Text), ("in", 3, &Shape::Text), ("description", 4, &Shape::Text)],
     5,
 );
 

@@ -50,8 +50,7 @@ static INFO: Shape = record(
     7,
 );
 
-static CONTACT: Shape =
-    record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text), ("email", 3, &Shape::Text)], 4);
+static CONTACT: Shape = record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text), ("email", 3, &Shape::Text)], 4);
 
 static LICENSE: Shape = record(&[("name", 1, &Shape::Text), ("url", 2, &Shape::Text)], 3);
 
@@ -59,10 +58,8 @@ static EXTERNAL_DOCS: Shape = record(&[("description", 1, &Shape::Text), ("url",
 
 static SERVER: Shape = record(&[("url", 1, &Shape::Text), ("description", 2, &Shape::Text)], 4);
 
-static TAG: Shape = record(
-    &[("name", 1, &Shape::Text), ("description", 2, &Shape::Text), ("externalDocs", 3, &EXTERNAL_DOCS)],
-    4,
-);
+static TAG: Shape =
+    record(&[("name", 1, &Shape::Text), ("description", 2, &Shape::Text), ("externalDocs", 3, &EXTERNAL_DOCS)], 4);
 
 static SECURITY: Shape = Shape::List(&Shape::Named(&Shape::Texts));
 
@@ -105,10 +102,8 @@ static OPERATION: Shape = record(
     13,
 );
 
-static REFERENCE: Shape = record(
-    &[("$ref", 1, &Shape::Text), ("summary", 2, &Shape::Text), ("description", 3, &Shape::Text)],
-    0,
-);
+static REFERENCE: Shape =
+    record(&[("$ref", 1, &Shape::Text), ("summary", 2, &Shape::Text), ("description", 3, &Shape::Text)], 0);
 
 static PARAMETERS: Shape = Shape::List(&PARAMETER_OR_REFERENCE);
 
@@ -166,10 +161,8 @@ static EXAMPLE: Shape = record(
 
 static REQUEST_BODY_OR_REFERENCE: Shape = or_reference!(REQUEST_BODY);
 
-static REQUEST_BODY: Shape = record(
-    &[("description", 1, &Shape::Text), ("content", 2, &MEDIA_TYPES), ("required", 3, &Shape::Flag)],
-    4,
-);
+static REQUEST_BODY: Shape =
+    record(&[("description", 1, &Shape::Text), ("content", 2, &MEDIA_TYPES), ("required", 3, &Shape::Flag)], 4);
 
 static MEDIA_TYPES: Shape = Shape::Named(&MEDIA_TYPE);
 

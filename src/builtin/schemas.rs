@@ -1,0 +1,298 @@
+//! OpenAPI documents and schemas of the built-in kinds, out of k8s-openapi's schemars support.
+//!
+//! Names, texts and types are Kubernetes' own; k8s-openapi drops list types, defaults and formats of quantities, so a
+//! cluster's own document says more. Operations are those that a folder answers: list and get.
+//! Selectable fields are added by `openapi::selectable`.
+
+use std::sync::OnceLock;
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, ObjectMeta, Patch, Status};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::kinds::{self, BuiltinKind, KINDS};
+use crate::model::GroupVersion;
+use crate::openapi::{Form, GROUP_VERSION_KIND, META_V1, Shared, definitions, operations, v2, v3};
+
+type Object = Map<String, Value>;
+
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+/// k8s-openapi requires the name that these refer to; Kubernetes defaults it to the empty text.
+const NAME_IS_OPTIONAL: [&str; 8] = [
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "LocalObjectReference",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
+];
+const PRODUCES: &[&str] = &["application/json"];
+
+/// What the documents of custom resources need in folder mode.
+pub fn shared() -> Shared<'static> {
+    Shared { definitions: published(), parameters: parameters() }
+}
+
+/// Definitions by name as OpenAPI v3 publishes them: every kind, its list, and what they refer to.
+pub fn published() -> &'static Object {
+    static PUBLISHED: OnceLock<Object> = OnceLock::new();
+    PUBLISHED.get_or_init(|| {
+        let mut published: Object = generated()
+            .iter()
+            .map(|(name, definition)| {
+                let mut definition = publish(definition);
+                if let (Some(either), Value::Object(definition)) = (int_or_string(name), &mut definition) {
+                    definition.remove(INT_OR_STRING);
+                    definition.extend(either);
+                }
+                (name.clone(), definition)
+            })
+            .collect();
+        for kind in KINDS {
+            let list = list(kind, &published);
+            published.insert(list_definition(kind), list);
+            if let Some(Value::Object(definition)) = published.get_mut(&*kind.definition()) {
+                definition.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.kind)]));
+            }
+        }
+        let delete_options = kinds::group_versions().into_iter().map(|group_version| {
+            json!({"group": group_version.group, "version": group_version.version, "kind": "DeleteOptions"})
+        });
+        for (name, kinds) in [
+            (format!("{META_V1}.DeleteOptions"), delete_options.collect()),
+            (format!("{META_V1}.Status"), json!([{"group": "", "version": "v1", "kind": "Status"}])),
+            (operations::SCALE.to_owned(), json!([{"group": "autoscaling", "version": "v1", "kind": "Scale"}])),
+        ] {
+            if let Some(Value::Object(definition)) = published.get_mut(&name) {
+                definition.insert(GROUP_VERSION_KIND.to_owned(), kinds);
+            }
+        }
+        published
+    })
+}
+
+/// The OpenAPI v3 document of a built-in group-version.
+pub fn v3_document(group_version: &GroupVersion) -> Option<Value> {
+    let of_group = || KINDS.iter().filter(|kind| kind.group_version() == *group_version);
+    of_group().next()?;
+    let mut own = Object::new();
+    let mut paths = Object::new();
+    for kind in of_group() {
+        for name in [kind.definition().into_owned(), list_definition(kind)] {
+            own.extend(published().get(&name).map(|definition| (name, definition.clone())));
+        }
+        paths.extend(operations_of(kind).into_iter().map(|path| (path.path.clone(), v3::path_item(&path))));
+    }
+    let mut document = v3::document(info(), paths, own, &shared());
+    document["components"]["securitySchemes"] = json!({"BearerToken": bearer_token()});
+    Some(document)
+}
+
+/// The Swagger 2 document of all built-in kinds: the base into which custom resources are merged.
+pub fn v2_document() -> Value {
+    let mut paths = Object::new();
+    for kind in KINDS {
+        paths.extend(operations_of(kind).into_iter().map(|path| (path.path.clone(), v2::path_item(&path))));
+    }
+    let definitions = published().iter().map(|(name, definition)| (name.clone(), v2::from_v3(definition))).collect();
+    let mut document = json!({
+        "swagger": "2.0",
+        "info": info(),
+        "paths": {},
+        "security": [{"BearerToken": []}],
+        "securityDefinitions": {"BearerToken": bearer_token()},
+    });
+    v2::merge_parts(&mut document, paths, definitions);
+    document
+}
+
+/// The schema of a built-in kind with every reference resolved, without descriptions: for checking, pruning and
+/// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one keeps unknown fields.
+pub fn structural_schema(group: &str, version: &str, kind: &str) -> Option<Value> {
+    let name = kinds::of_kind(group, version, kind)?.definition();
+    Some(resolve(generated().get(&*name)?, &mut vec![name.into_owned()]))
+}
+
+/// Descriptions of query parameters, in our own words.
+pub fn parameters() -> &'static Object {
+    static PARAMETERS: OnceLock<Object> = OnceLock::new();
+    PARAMETERS.get_or_init(|| {
+        let texts = [
+            ("allowWatchBookmarks", "Asks for BOOKMARK events in a watch. A server may send none."),
+            ("continue", "The token of the previous page; the other parameters must be the same as then."),
+            ("dryRun", "With the value All, the request is processed and nothing is stored."),
+            ("fieldManager", "The name of the actor that makes the change."),
+            ("fieldSelector", "Selects objects by the values of their fields. Defaults to everything."),
+            ("fieldValidation", "What to do about unknown or duplicate fields: Ignore, Warn or Strict."),
+            ("force", "Takes over fields that other managers own. For apply patches only."),
+            ("gracePeriodSeconds", "Seconds until the object is deleted; zero deletes it at once."),
+            (
+                "ignoreStoreReadErrorWithClusterBreakingPotential",
+                "Deletes an object that cannot be read, without its finalizers. Unsafe.",
+            ),
+            ("labelSelector", "Selects objects by their labels. Defaults to everything."),
+            ("limit", "The largest number of items in one answer; more are had with continue."),
+            ("orphanDependents", "Deprecated: use propagationPolicy. Whether dependents stay when the object goes."),
+            ("pretty", "If true, the answer is indented."),
+            ("propagationPolicy", "What happens to dependents: Orphan, Background or Foreground."),
+            ("resourceVersion", "The version that the answer must not be older than, or must have exactly."),
+            ("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
+            ("sendInitialEvents", "Begins a watch with the present objects, and marks their end with a BOOKMARK."),
+            ("shardSelector", "Selects a part of the objects by a hash of their identity."),
+            ("timeoutSeconds", "Ends a list or watch after that many seconds."),
+            ("watch", "Answers with a stream of events instead of a list."),
+        ];
+        texts.into_iter().map(|(name, text)| (name.to_owned(), Value::from(text))).collect()
+    })
+}
+
+/// Definitions as k8s-openapi writes them, with references of OpenAPI v3 and with Kubernetes' own idea of what is
+/// required.
+fn generated() -> &'static Object {
+    static GENERATED: OnceLock<Object> = OnceLock::new();
+    GENERATED.get_or_init(|| {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        let mut generator = settings.into_generator();
+        for kind in KINDS {
+            (kind.add_schema)(&mut generator);
+        }
+        generator.subschema_for::<ObjectMeta>();
+        generator.subschema_for::<ListMeta>();
+        generator.subschema_for::<DeleteOptions>();
+        generator.subschema_for::<Patch>();
+        generator.subschema_for::<Status>();
+        generator.subschema_for::<Scale>();
+        let mut generated = generator.take_definitions(false);
+        for kind in KINDS {
+            require(&mut generated, &kind.definition(), |required| required.retain(|name| name != "metadata"));
+        }
+        for name in NAME_IS_OPTIONAL {
+            require(&mut generated, &format!("io.k8s.api.core.v1.{name}"), |required| {
+                required.retain(|property| property != "name");
+            });
+        }
+        require(&mut generated, "io.k8s.api.core.v1.Event", |required| required.insert(0, Value::from("metadata")));
+        require(&mut generated, "io.k8s.api.events.v1.Event", |required| required.push(Value::from("eventTime")));
+        generated
+    })
+}
+
+/// Changes `required` of a definition.
+fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Value>)) {
+    let Some(Value::Object(definition)) = definitions.get_mut(name) else { return };
+    let Value::Array(required) = definition.entry("required").or_insert_with(|| json!([])) else { return };
+    change(required);
+    if required.is_empty() {
+        definition.remove("required");
+    }
+}
+
+fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {
+    let resource = operations::Resource {
+        group: kind.group,
+        version: kind.version,
+        kind: kind.kind,
+        plural: kind.plural,
+        scope: kind.scope,
+        definition: &kind.definition(),
+        list_definition: &list_definition(kind),
+        produces: PRODUCES,
+    };
+    operations::read_only(&resource, parameters())
+}
+
+fn list(kind: &BuiltinKind, published: &Object) -> Value {
+    let shared = Shared { definitions: published, parameters: parameters() };
+    let items = format!("List of {}.", kind.plural);
+    let mut list = definitions::list_of(kind.kind, kind.list_kind, &kind.definition(), &items, Form::V3, &shared);
+    list.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.list_kind)]));
+    Value::Object(list)
+}
+
+fn list_definition(kind: &BuiltinKind) -> String {
+    let definition = kind.definition();
+    let package = definition.strip_suffix(kind.kind).unwrap_or(&definition);
+    format!("{package}{}", kind.list_kind)
+}
+
+fn group_version_kind(kind: &BuiltinKind, name: &str) -> Value {
+    json!({"group": kind.group, "version": kind.version, "kind": name})
+}
+
+fn info() -> Value {
+    json!({"title": "Kubernetes", "version": "1.36"})
+}
+
+fn bearer_token() -> Value {
+    json!({"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"})
+}
+
+/// Wraps references that have something beside them, as OpenAPI 3.0 demands.
+fn publish(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut published: Object = object.iter().map(|(key, member)| (key.clone(), publish(member))).collect();
+            if published.len() > 1
+                && let Some(reference) = published.get("$ref").filter(|reference| reference.is_string()).cloned()
+            {
+                published.remove("$ref");
+                published.insert("allOf".to_owned(), json!([{"$ref": reference}]));
+            }
+            Value::Object(published)
+        }
+        Value::Array(items) => items.iter().map(publish).collect(),
+        other => other.clone(),
+    }
+}
+
+/// How Kubernetes publishes the two types that are written as a string or a number.
+fn int_or_string(name: &str) -> Option<Object> {
+    let published = match name {
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => {
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
+        }
+        QUANTITY => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        _ => return None,
+    };
+    published.as_object().cloned()
+}
+
+/// Puts definitions in the place of references. `open` holds the names on the way to this value.
+fn resolve(value: &Value, open: &mut Vec<String>) -> Value {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get("$ref") {
+                let name = reference.strip_prefix(Form::V3.reference_prefix()).unwrap_or(reference);
+                let Some(definition) = generated().get(name).filter(|_| !open.iter().any(|above| above == name)) else {
+                    return json!({"x-kubernetes-preserve-unknown-fields": true});
+                };
+                open.push(name.to_owned());
+                let resolved = resolve(definition, open);
+                open.pop();
+                return resolved;
+            }
+            let mut resolved = Object::new();
+            for (key, member) in object {
+                match (key.as_str(), member) {
+                    ("properties", Value::Object(properties)) => {
+                        let properties: Object =
+                            properties.iter().map(|(name, property)| (name.clone(), resolve(property, open))).collect();
+                        resolved.insert(key.clone(), Value::Object(properties));
+                    }
+                    ("description", _) => {}
+                    _ => {
+                        resolved.insert(key.clone(), resolve(member, open));
+                    }
+                }
+            }
+            Value::Object(resolved)
+        }
+        Value::Array(items) => items.iter().map(|item| resolve(item, open)).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,231 @@
+//! The table of built-in kinds and the documents made of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::kinds::{KINDS, group_versions, of_kind, of_resource};
+use super::schemas::{published, shared, structural_schema, v2_document, v3_document};
+use crate::crd::Crd;
+use crate::model::{GroupVersion, Gvr, Scope};
+use crate::openapi::{GROUP_VERSION_KIND, SelectableEntry, protobuf, selectable, v2, v3};
+
+#[test]
+fn kinds_and_resources_are_unique_and_grouped() {
+    let kinds: BTreeSet<_> = KINDS.iter().map(|kind| (kind.group, kind.version, kind.kind)).collect();
+    let resources: BTreeSet<_> = KINDS.iter().map(|kind| kind.gvr()).collect();
+    assert_eq!((kinds.len(), resources.len()), (KINDS.len(), KINDS.len()));
+    let mut runs: Vec<GroupVersion> = KINDS.iter().map(super::kinds::BuiltinKind::group_version).collect();
+    runs.dedup();
+    assert_eq!(runs, group_versions(), "the kinds of a group-version stand together");
+    for run in runs {
+        let plurals: Vec<_> = KINDS.iter().filter(|kind| kind.group_version() == run).map(|kind| kind.plural).collect();
+        assert!(plurals.is_sorted(), "{run}: {plurals:?}");
+    }
+}
+
+#[test]
+fn the_table_says_what_kubectl_api_resources_says() {
+    for (resource, kind, list_kind, singular, scope, short_names, categories, has_status) in [
+        ("pods.v1", "Pod", "PodList", "pod", Scope::Namespaced, &["po"][..], &["all"][..], true),
+        ("nodes.v1", "Node", "NodeList", "node", Scope::Cluster, &["no"], &[], true),
+        ("endpoints.v1", "Endpoints", "EndpointsList", "endpoints", Scope::Namespaced, &["ep"], &[], false),
+        ("secrets.v1", "Secret", "SecretList", "secret", Scope::Namespaced, &[], &[], false),
+        (
+            "deployments.v1.apps",
+            "Deployment",
+            "DeploymentList",
+            "deployment",
+            Scope::Namespaced,
+            &["deploy"],
+            &["all"],
+            true,
+        ),
+        (
+            "horizontalpodautoscalers.v2.autoscaling",
+            "HorizontalPodAutoscaler",
+            "HorizontalPodAutoscalerList",
+            "horizontalpodautoscaler",
+            Scope::Namespaced,
+            &["hpa"],
+            &["all"],
+            true,
+        ),
+        (
+            "storageclasses.v1.storage.k8s.io",
+            "StorageClass",
+            "StorageClassList",
+            "storageclass",
+            Scope::Cluster,
+            &["sc"],
+            &[],
+            false,
+        ),
+        (
+            "customresourcedefinitions.v1.apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "CustomResourceDefinitionList",
+            "customresourcedefinition",
+            Scope::Cluster,
+            &["crd", "crds"],
+            &["api-extensions"],
+            true,
+        ),
+        (
+            "resourceslices.v1.resource.k8s.io",
+            "ResourceSlice",
+            "ResourceSliceList",
+            "resourceslice",
+            Scope::Cluster,
+            &[],
+            &[],
+            false,
+        ),
+    ] {
+        let known = of_resource(&Gvr::parse(resource).unwrap()).unwrap();
+        assert_eq!((known.kind, known.list_kind, &*known.singular()), (kind, list_kind, singular), "{resource}");
+        assert_eq!((known.scope, known.has_status), (scope, has_status), "{resource}");
+        assert_eq!((known.short_names, known.categories), (short_names, categories), "{resource}");
+        assert!(of_kind(known.group, known.version, kind).is_some(), "{resource}");
+    }
+    for absent in [
+        "componentstatuses.v1",
+        "subjectaccessreviews.v1.authorization.k8s.io",
+        "clustertrustbundles.v1beta1.certificates.k8s.io",
+    ] {
+        assert!(of_resource(&Gvr::parse(absent).unwrap()).is_none(), "{absent}");
+    }
+}
+
+#[test]
+fn groups_stand_in_the_order_of_apis_and_versions_by_preference() {
+    let names: Vec<String> = group_versions().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        [
+            "v1",
+            "apiregistration.k8s.io/v1",
+            "apps/v1",
+            "events.k8s.io/v1",
+            "autoscaling/v2",
+            "autoscaling/v1",
+            "batch/v1",
+            "certificates.k8s.io/v1",
+            "networking.k8s.io/v1",
+            "policy/v1",
+            "rbac.authorization.k8s.io/v1",
+            "storage.k8s.io/v1",
+            "admissionregistration.k8s.io/v1",
+            "apiextensions.k8s.io/v1",
+            "scheduling.k8s.io/v1",
+            "coordination.k8s.io/v1",
+            "node.k8s.io/v1",
+            "discovery.k8s.io/v1",
+            "resource.k8s.io/v1",
+            "flowcontrol.apiserver.k8s.io/v1",
+        ]
+    );
+}
+
+/// Every reference of a document leads somewhere.
+fn assert_closed(document: &Value, whole: &Value) {
+    match document {
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get("$ref") {
+                let pointer = reference.strip_prefix('#').unwrap();
+                assert!(whole.pointer(pointer).is_some(), "{reference} leads nowhere");
+            }
+            object.values().for_each(|member| assert_closed(member, whole));
+        }
+        Value::Array(items) => items.iter().for_each(|item| assert_closed(item, whole)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_document_is_closed_and_fits_its_message() {
+    for group_version in group_versions() {
+        let document = v3_document(&group_version).unwrap();
+        assert_closed(&document, &document);
+        let (_, skipped) = protobuf::encode(&protobuf::v3::DOCUMENT, &document);
+        assert_eq!(skipped, [], "{group_version}");
+    }
+    let document = v2_document();
+    assert_closed(&document, &document);
+    assert_eq!(protobuf::encode(&protobuf::v2::DOCUMENT, &document).1, []);
+    assert!(v3_document(&GroupVersion::new("apps", "v1beta1")).is_none());
+}
+
+#[test]
+fn kubectl_explain_finds_every_kind() {
+    for kind in KINDS {
+        let document = v3_document(&kind.group_version()).unwrap();
+        let wanted = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        let namespace = if kind.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
+        let path = format!("/{}{namespace}/{}/{{name}}", kind.group_version().path(), kind.plural);
+        assert_eq!(document["paths"][&path]["get"][GROUP_VERSION_KIND], wanted, "{path}");
+        let definition = &document["components"]["schemas"][&*kind.definition()];
+        assert_eq!(definition[GROUP_VERSION_KIND], json!([wanted]), "{path}");
+    }
+}
+
+#[test]
+fn definitions_have_the_form_of_kubernetes() {
+    let pod = &published()["io.k8s.api.core.v1.Pod"];
+    let reference = json!([{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}]);
+    assert_eq!(pod["properties"]["spec"]["allOf"], reference, "a described reference is wrapped");
+    assert_eq!(pod.get("required"), None);
+    let quantity = &published()["io.k8s.apimachinery.pkg.api.resource.Quantity"];
+    assert_eq!(quantity["oneOf"], json!([{"type": "string"}, {"type": "number"}]));
+    let list = &published()["io.k8s.api.core.v1.PodList"];
+    assert_eq!(list["properties"]["items"]["items"]["$ref"], "#/components/schemas/io.k8s.api.core.v1.Pod");
+    assert_eq!(list["required"], json!(["items"]));
+    assert_eq!(published()["io.k8s.api.core.v1.SecretKeySelector"]["required"], json!(["key"]), "name is optional");
+    let v2 = v2_document();
+    let v2_quantity = &v2["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"];
+    assert_eq!(v2_quantity["type"], "string");
+    assert_eq!(v2_quantity.get("oneOf"), None);
+}
+
+#[test]
+fn a_schema_for_checking_has_no_reference_left() {
+    let pod = structural_schema("", "v1", "Pod").unwrap();
+    assert!(!pod.to_string().contains("$ref"));
+    let port =
+        pod.pointer("/properties/spec/properties/containers/items/properties/ports/items/properties/containerPort");
+    assert_eq!(port.unwrap()["type"], "integer");
+    let image_description = pod.pointer("/properties/spec/properties/containers/items/properties/image").unwrap();
+    assert_eq!(*image_description, json!({"type": "string"}), "texts are left out");
+    let crd = structural_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
+    let inner = crd.pointer(
+        "/properties/spec/properties/versions/items/properties/schema/properties/openAPIV3Schema/properties/not",
+    );
+    assert_eq!(*inner.unwrap(), json!({"x-kubernetes-preserve-unknown-fields": true}), "a schema in itself ends");
+    assert!(structural_schema("apps", "v1", "Pod").is_none());
+}
+
+#[test]
+fn custom_resources_and_fields_come_on_top() {
+    let crd = Crd::read(&json!({
+        "metadata": {"name": "shirts.stable.example.com"},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+                "subresources": {"scale": {}}, "selectableFields": [{"jsonPath": ".spec.color"}]}],
+        }
+    }))
+    .unwrap();
+    let document = v3::custom_resources(&[&crd], "stable.example.com", "v1", &shared()).unwrap();
+    assert_closed(&document, &document);
+    let metadata = &document["components"]["schemas"]["com.example.stable.v1.Shirt"]["properties"]["apiVersion"];
+    assert!(metadata["description"].is_string(), "texts of meta/v1 are there");
+
+    let mut whole = v2_document();
+    v2::merge(&mut whole, &[&crd], &shared());
+    assert_closed(&whole, &whole);
+    let entry = SelectableEntry { field_path: "metadata.name".to_owned(), default: None, description: None };
+    let changed = selectable::annotate(&mut whole, &|group, version, kind| {
+        of_kind(group, version, kind).map(|_| vec![entry.clone()])
+    });
+    assert_eq!(changed, 2 * KINDS.len(), "every kind and its list");
+}

@@ -1,0 +1,268 @@
+//! Random objects and paths: the scanner against an obviously right walk, against jsonpath-rust, and against broken bytes.
+
+use bytes::Bytes;
+use jsonpath_rust::JsonPath;
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use serde_json::{Value, json};
+
+use super::plan::crd;
+use crate::extract::scan::locate;
+use crate::extract::trie::{Step, Trie};
+use crate::extract::value::{text, text_of};
+use crate::extract::{Plan, path};
+
+/// A document as it may be written: repeated keys included.
+#[derive(Clone, Debug)]
+enum Written {
+    Scalar(String),
+    List(Vec<Written>),
+    Object(Vec<(String, Written)>),
+}
+
+const KEYS: [&str; 8] = ["a", "b", "c", "metadata", "a b", "é", "k\\\"", ""];
+
+fn keys() -> impl Strategy<Value = String> {
+    prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned)
+}
+
+fn documents() -> impl Strategy<Value = Written> {
+    let literals = ["null", "true", "false", "0", "-0", "1.0", "1e2", "-12", "1.5", "1e21", "12345678.5"];
+    let scalars = prop_oneof![
+        prop::sample::select(literals.to_vec()).prop_map(str::to_owned),
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<String>().prop_map(|text| Value::from(text).to_string()),
+        "[\\[\\]{}:,\\\\\" a-c]{0,20}".prop_map(|text| Value::from(text).to_string()),
+    ];
+    scalars.prop_map(Written::Scalar).prop_recursive(5, 60, 6, |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Written::List),
+            3 => prop::collection::vec((keys(), inner), 0..6).prop_map(Written::Object),
+        ]
+    })
+}
+
+fn objects() -> impl Strategy<Value = Written> {
+    prop::collection::vec((keys(), documents()), 0..6).prop_map(Written::Object)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![5 => keys().prop_map(Step::Key), 1 => Just(Step::First)]
+}
+
+fn paths() -> impl Strategy<Value = Vec<Vec<Step>>> {
+    prop::collection::vec(prop::collection::vec(step(), 1..5), 1..6)
+}
+
+/// Where white space stands and which keys are escaped.
+struct Style {
+    choices: Vec<u8>,
+    next: usize,
+}
+
+impl Style {
+    fn choose(&mut self, of: u8) -> usize {
+        self.next += 1;
+        usize::from(self.choices.get(self.next % self.choices.len().max(1)).copied().unwrap_or(0) % of)
+    }
+
+    fn gap(&mut self, out: &mut String) {
+        out.push_str(["", "", "", " ", "\n\t", "\r "][self.choose(6)]);
+    }
+
+    fn key(&mut self, key: &str, out: &mut String) {
+        let mut characters = key.chars();
+        match characters.next() {
+            Some(first) if self.choose(4) == 0 => {
+                let rest = Value::from(characters.as_str()).to_string();
+                out.push_str(&format!("\"\\u{:04x}{}", u32::from(first), &rest[1..]));
+            }
+            _ => out.push_str(&Value::from(key).to_string()),
+        }
+    }
+
+    fn write(&mut self, document: &Written, out: &mut String) {
+        match document {
+            Written::Scalar(text) => out.push_str(text),
+            Written::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    self.gap(out);
+                    self.write(item, out);
+                    self.gap(out);
+                }
+                out.push(']');
+            }
+            Written::Object(members) => {
+                out.push('{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    self.gap(out);
+                    self.key(key, out);
+                    self.gap(out);
+                    out.push(':');
+                    self.gap(out);
+                    self.write(value, out);
+                    self.gap(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// A document in writing.
+fn written() -> impl Strategy<Value = String> {
+    (objects(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(document, choices)| {
+        let mut out = String::new();
+        let mut style = Style { choices, next: 0 };
+        style.gap(&mut out);
+        style.write(&document, &mut out);
+        style.gap(&mut out);
+        out
+    })
+}
+
+/// The obviously right walk; of repeated keys serde_json keeps the last, as Go does.
+fn walk<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.as_object()?.get(key),
+        Step::First => value.as_array()?.first(),
+    })
+}
+
+/// Go's rendering, written down recursively; numbers are the tables' business.
+fn naive_text(value: &Value, is_nested: bool) -> String {
+    match value {
+        Value::Null if is_nested => "<nil>".to_owned(),
+        Value::Null => String::new(),
+        Value::Bool(_) => value.to_string(),
+        Value::Number(_) => text_of(value),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(|item| naive_text(item, true)).collect::<Vec<_>>().join(" "))
+        }
+        Value::Object(members) => {
+            let mut keys: Vec<&String> = members.keys().collect();
+            keys.sort();
+            let pairs: Vec<String> =
+                keys.into_iter().map(|key| format!("{key}:{}", naive_text(&members[key], true))).collect();
+            format!("map[{}]", pairs.join(" "))
+        }
+    }
+}
+
+/// What the scanner finds at the paths, in their order.
+fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<String> {
+    let mut trie = Trie::new();
+    let slots: Vec<usize> = paths.iter().map(|path| trie.insert(path)).collect();
+    let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)));
+    let span_text = |slot: usize| match found.slots[slot] {
+        span if span.is_absent() => String::new(),
+        span => text(span.of(bytes)).unwrap(),
+    };
+    slots.into_iter().map(span_text).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_scanner_finds_what_the_naive_walk_finds(document in written(), paths in paths()) {
+        let value: Value = serde_json::from_str(&document).unwrap();
+        let expected: Vec<String> =
+            paths.iter().map(|steps| walk(&value, steps).map_or_else(String::new, |found| naive_text(found, false))).collect();
+        prop_assert_eq!(scanned(document.as_bytes(), &paths), expected, "{}", document);
+    }
+
+    #[test]
+    fn the_scanner_finds_what_jsonpath_finds(document in written(), keys in prop::collection::vec("[abc]|metadata|é", 1..4)) {
+        let value: Value = serde_json::from_str(&document).unwrap();
+        let query = format!("$.{}", keys.join("."));
+        let found: Vec<&Value> = value.query(&query).unwrap();
+        prop_assert!(found.len() <= 1);
+        let expected = found.first().map_or_else(String::new, |value| text_of(value));
+        let steps = keys.into_iter().map(Step::Key).collect();
+        prop_assert_eq!(scanned(document.as_bytes(), &[steps]), [expected], "{} of {}", query, document);
+    }
+
+    #[test]
+    fn no_prefix_of_an_object_is_one(document in written(), paths in paths()) {
+        let mut trie = Trie::new();
+        for path in &paths {
+            trie.insert(path);
+        }
+        for end in 0..document.trim_end().len() {
+            prop_assert!(locate(&trie, &document.as_bytes()[..end]).is_err(), "{} of {}", end, document);
+        }
+    }
+
+    #[test]
+    fn broken_bytes_never_panic_and_right_ones_are_never_refused(
+        document in written(),
+        paths in paths(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\"\\{}[]:, x0e-\xff\x00".to_vec())), 1..4),
+    ) {
+        let mut bytes = document.into_bytes();
+        for (place, byte) in &edits {
+            let place = place.index(bytes.len());
+            bytes[place] = *byte;
+        }
+        let mut trie = Trie::new();
+        for path in &paths {
+            trie.insert(path);
+        }
+        let found = locate(&trie, &bytes);
+        if let Ok(found) = &found {
+            for span in &found.slots {
+                let _ = text(span.of(&bytes));
+            }
+        }
+        if serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object()) {
+            prop_assert!(found.is_ok(), "{:?}: {}", found, String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    #[test]
+    fn plans_never_panic_on_broken_objects(
+        document in written(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        is_built_in in any::<bool>(),
+    ) {
+        let name = "\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\",\"c\":\"\\u0064\"},\"resourceVersion\":\"1\"}";
+        let mut bytes = format!("{{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"spec\":{document},{name}}}").into_bytes();
+        let is_whole = edits.is_empty();
+        for (place, byte) in edits {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let plan = if is_built_in {
+            Plan::built_in("", "v1", "Pod", crate::model::Scope::Namespaced)
+        } else {
+            let schema = json!({"properties": {"spec": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}});
+            Plan::custom_resource(&crd("Namespaced", schema, &[".spec.a", ".spec.b"]), "v1")
+        };
+        match plan.extract(Bytes::from(bytes)) {
+            Ok(record) => {
+                prop_assert_eq!(record.values.len(), plan.fields().len());
+                let metadata = &record.bytes[record.metadata_span.start as usize..record.metadata_span.end as usize];
+                let is_object = metadata.starts_with(b"{") && metadata.ends_with(b"}");
+                prop_assert!(is_object);
+                let version = &record.bytes[record.version_span.start as usize..record.version_span.end as usize];
+                prop_assert_eq!(std::str::from_utf8(version).ok(), Some(&*record.version.to_string()));
+            }
+            Err(error) => prop_assert!(!is_whole, "{}", error),
+        }
+    }
+
+    #[test]
+    fn paths_of_any_text_are_judged_without_a_panic(text in "[.\\[\\]'\\\\a-c*$ é]{0,20}", other in any::<String>()) {
+        let schema = json!({"properties": {"a": {"additionalProperties": {"properties": {"b": {"type": "string"}}}},
+            "b": {"additionalProperties": true}, "'a.b'": {"type": "string"}, ".": {"type": "string"}}});
+        for json_path in [&text, &other] {
+            if let Ok(resolved) = path::resolve(json_path, &schema) {
+                // Every segment follows a dot, so the text is the segments again.
+                let rebuilt: String = resolved.segments.iter().map(|segment| format!(".{segment}")).collect();
+                prop_assert_eq!(&rebuilt, json_path);
+            }
+        }
+    }
+}

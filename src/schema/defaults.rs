@@ -1,0 +1,84 @@
+//! Filling in defaults as kube-apiserver does on create and on every read (apiextensions `schema/defaulting`).
+//!
+//! A default below an absent parent is not applied. An explicit null stays where the schema is nullable, becomes the
+//! default where it is not, and is taken away where there is none. Nothing is validated and nothing else is removed:
+//! see [`super::prune`] and [`super::validate`].
+
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Node};
+
+/// Applies the defaults of a schema to an object.
+pub fn apply(object: &mut Value, schema: Node<'_>) {
+    take_away_nulls(object, Some(schema));
+    fill_in(object, schema);
+}
+
+/// Removes nulls that are neither allowed nor have a default to become.
+fn take_away_nulls(value: &mut Value, schema: Option<Node<'_>>) {
+    match value {
+        Value::Object(members) => members.retain(|name, member| {
+            let schema = schema.and_then(|schema| schema_of_member(schema, name));
+            if is_refused_null(member, schema) {
+                return schema.is_some_and(|schema| schema.get("default").is_some());
+            }
+            take_away_nulls(member, schema);
+            true
+        }),
+        Value::Array(items) => {
+            let schema = schema.and_then(|schema| schema.items());
+            items.iter_mut().for_each(|item| take_away_nulls(item, schema));
+        }
+        _ => {}
+    }
+}
+
+fn fill_in(value: &mut Value, schema: Node<'_>) {
+    match value {
+        Value::Object(members) => {
+            add_missing(members, schema);
+            for (name, member) in members {
+                let Some(schema) = schema_of_member(schema, name) else { continue };
+                replace_null(member, schema);
+                fill_in(member, schema);
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.items() else { return };
+            for item in items {
+                replace_null(item, schema);
+                fill_in(item, schema);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn add_missing(members: &mut Map<String, Value>, schema: Node<'_>) {
+    for (name, property) in schema.properties().into_iter().flatten() {
+        if !members.contains_key(name)
+            && let Some(default) = schema.child(property).get("default")
+        {
+            members.insert(name.clone(), default.clone());
+        }
+    }
+}
+
+fn replace_null(value: &mut Value, schema: Node<'_>) {
+    if is_refused_null(value, Some(schema))
+        && let Some(default) = schema.get("default")
+    {
+        *value = default.clone();
+    }
+}
+
+fn is_refused_null(value: &Value, schema: Option<Node<'_>>) -> bool {
+    value.is_null() && schema.is_some_and(|schema| !schema.is("nullable"))
+}
+
+fn schema_of_member<'a>(schema: Node<'a>, name: &str) -> Option<Node<'a>> {
+    schema.property(name).or_else(|| match schema.additional() {
+        Additional::Schema(schema) => Some(schema),
+        Additional::Unsaid | Additional::Anything | Additional::Refused => None,
+    })
+}

@@ -1,0 +1,285 @@
+//! The formats of texts that kube-apiserver checks for custom resources (kube-openapi `validation/strfmt`).
+//!
+//! A format that is not in the list is no restriction, as upstream (apiextensions `validation/formats.go`). Where
+//! upstream leans on a parser of Go's library (uri, email), the check here is the grammar without its rarest corners:
+//! comments in mail addresses and zones in IPv6 literals of a URI are refused or let pass a little differently.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults};
+
+/// Whether a format is checked. Dashes in names do not count: `date-time` is `datetime`.
+pub fn is_known(format: &str) -> bool {
+    check_of(format).is_some()
+}
+
+/// Whether a text has a format; unknown formats fit everything.
+pub fn matches(format: &str, text: &str) -> bool {
+    check_of(format).is_none_or(|check| check(text))
+}
+
+fn check_of(format: &str) -> Option<fn(&str) -> bool> {
+    Some(match &*format.replace('-', "") {
+        "bsonobjectid" => |text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "uri" => is_uri,
+        "email" => is_email,
+        "hostname" => is_hostname,
+        "ipv4" => |text| text.contains('.') && sloppy_ip(text).is_some(),
+        "ipv6" => |text| text.contains(':') && text.parse::<Ipv6Addr>().is_ok(),
+        "cidr" => is_cidr,
+        "mac" => is_mac,
+        "uuid" => |text| is_uuid(text, None),
+        "uuid3" => |text| is_uuid(text, Some(b'3')),
+        "uuid4" => |text| is_uuid(text, Some(b'4')),
+        "uuid5" => |text| is_uuid(text, Some(b'5')),
+        "isbn" => |text| is_isbn10(text) || is_isbn13(text),
+        "isbn10" => is_isbn10,
+        "isbn13" => is_isbn13,
+        "creditcard" => is_credit_card,
+        "ssn" => |text| text.len() == 11 && fits(&SSN, text),
+        "hexcolor" => |text| fits(&HEX_COLOR, text),
+        "rgbcolor" => |text| fits(&RGB_COLOR, text),
+        "byte" => |text| fits(&BASE64, text),
+        "password" => |_| true,
+        "date" => is_date,
+        "duration" => is_duration,
+        "datetime" => is_date_time,
+        "k8sshortname" => |text| dns_label_faults(text).is_empty(),
+        "k8slongname" => |text| dns_subdomain_faults(text).is_empty(),
+        _ => return None,
+    })
+}
+
+/// A pattern of this file, compiled once.
+type Pattern = LazyLock<Regex>;
+
+fn fits(pattern: &Pattern, text: &str) -> bool {
+    pattern.is_match(text)
+}
+
+fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the patterns of this file must compile")
+}
+
+static SSN: Pattern = LazyLock::new(|| pattern(r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
+static HEX_COLOR: Pattern = LazyLock::new(|| pattern("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+static RGB_COLOR: Pattern = LazyLock::new(|| {
+    let part = r"\s*(0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*";
+    pattern(&format!(r"^rgb\({part},{part},{part}\)$"))
+});
+static BASE64: Pattern =
+    LazyLock::new(|| pattern("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"));
+static CREDIT_CARD: Pattern = LazyLock::new(|| {
+    pattern(
+        "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])\
+         [0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})$",
+    )
+});
+static HOSTNAME: Pattern = LazyLock::new(|| {
+    let letter = r"a-zA-Z0-9\p{S}\p{L}";
+    pattern(&format!(
+        r"^([{letter}]((-?[{letter}]{{0,62}})?)|([{letter}](([a-zA-Z0-9-\p{{S}}\p{{L}}]{{0,61}}[{letter}])?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$"
+    ))
+});
+static TIME: Pattern =
+    LazyLock::new(|| pattern(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$"));
+static GO_DURATION: Pattern =
+    LazyLock::new(|| pattern(r"^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"));
+/// The looser form: numbers followed by a word that names a unit; one such pair suffices.
+static WORDY_DURATION: Pattern = LazyLock::new(|| {
+    pattern(
+        r"(?i)[0-9]+\s*(ns|nano[a-zµ]*|us|µs|micro[a-zµ]*|ms|milli[a-zµ]*|s|sec[a-zµ]*|m|min[a-zµ]*|h|hr|hour[a-zµ]*|d|day[a-zµ]*|w|wk|week[a-zµ]*)(?:[^a-zµ]|$)",
+    )
+});
+
+fn is_hostname(text: &str) -> bool {
+    text.len() <= 255 && fits(&HOSTNAME, text) && text.split('.').all(|label| label.len() <= 63)
+}
+
+/// What Go's `url.ParseRequestURI` takes: an absolute path, or a scheme and something behind it.
+fn is_uri(text: &str) -> bool {
+    if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+        return false;
+    }
+    let (scheme, rest) = match text
+        .find(|character: char| !character.is_ascii_alphanumeric() && !"+-.".contains(character))
+    {
+        Some(end) if text[end..].starts_with(':') && end > 0 && text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            (&text[..end], &text[end + 1..])
+        }
+        _ => ("", text),
+    };
+    if scheme.is_empty() && !rest.starts_with('/') {
+        return text == "*";
+    }
+    if !rest.starts_with('/') {
+        return true;
+    }
+    let without_query = rest.split('?').next().unwrap_or(rest);
+    let (authority, path) = match without_query.strip_prefix("//").filter(|_| !scheme.is_empty()) {
+        Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+        None => ("", without_query),
+    };
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let port = if host.starts_with('[') { host.split_once(']').map_or("bad", |(_, port)| port) } else { host };
+    let port_is_number = port.split_once(':').is_none_or(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let host_is_clean = !host.contains([' ', '"', '<', '>', '\\', '^', '`', '{', '|', '}']);
+    port_is_number && host_is_clean && escapes_are_whole(path) && escapes_are_whole(authority)
+}
+
+fn escapes_are_whole(text: &str) -> bool {
+    text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// `a@b` or `Name <a@b>`, with atoms or a quoted text on the left.
+fn is_email(text: &str) -> bool {
+    let text = text.trim();
+    let address = match text.strip_suffix('>') {
+        Some(rest) => match rest.rsplit_once('<') {
+            Some((_, address)) => address,
+            None => return false,
+        },
+        None => text,
+    };
+    let Some((local, domain)) = address.rsplit_once('@') else { return false };
+    let is_atom = |text: &str| {
+        !text.is_empty()
+            && text.chars().all(|character| {
+                character.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(character) || !character.is_ascii()
+            })
+    };
+    let is_quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
+    let is_literal = domain.starts_with('[') && domain.ends_with(']');
+    (is_quoted || local.split('.').all(is_atom)) && (is_literal || domain.split('.').all(is_atom))
+}
+
+/// An address as older Go versions read it: leading zeros in IPv4 are decimal.
+fn sloppy_ip(text: &str) -> Option<IpAddr> {
+    if text.contains(':') {
+        return text.parse().ok();
+    }
+    let parts: Vec<&str> = text.split('.').collect();
+    let octet = |part: &str| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u8>().ok().filter(|_| is_number)
+    };
+    match parts[..] {
+        [a, b, c, d] => Some(IpAddr::V4(Ipv4Addr::new(octet(a)?, octet(b)?, octet(c)?, octet(d)?))),
+        _ => None,
+    }
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let largest = match sloppy_ip(address) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
+    };
+    length.bytes().all(|byte| byte.is_ascii_digit()) && length.parse::<u32>().is_ok_and(|length| length <= largest)
+}
+
+/// 6, 8 or 20 bytes, in pairs joined by `:` or `-`, or in fours joined by `.`.
+fn is_mac(text: &str) -> bool {
+    let (separator, digits) = match text.as_bytes().get(2) {
+        Some(b':') => (':', 2),
+        Some(b'-') => ('-', 2),
+        _ => ('.', 4),
+    };
+    let mut groups = 0;
+    let is_group = |group: &str| group.len() == digits && group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let all_fit = text.split(separator).inspect(|_| groups += 1).all(is_group);
+    all_fit && matches!(groups * digits / 2, 6 | 8 | 20)
+}
+
+fn is_uuid(text: &str, version: Option<u8>) -> bool {
+    // Each of the four dashes may be missing.
+    let mut digits = Vec::with_capacity(32);
+    for byte in text.bytes() {
+        match byte {
+            b'-' if matches!(digits.len(), 8 | 12 | 16 | 20) => digits.push(b'-'),
+            byte if byte.is_ascii_hexdigit() => digits.push(byte.to_ascii_lowercase()),
+            _ => return false,
+        }
+        if digits.last() == Some(&b'-') {
+            digits.pop();
+        }
+    }
+    let has_no_doubled_dash = !text.contains("--") && !text.ends_with('-');
+    let has_variant = matches!(version, None | Some(b'3')) || digits.get(16).is_some_and(|byte| b"89ab".contains(byte));
+    digits.len() == 32 && has_no_doubled_dash && version.is_none_or(|version| digits[12] == version) && has_variant
+}
+
+fn without_blanks_and_dashes(text: &str) -> Vec<u8> {
+    text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'-').collect()
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let digits = without_blanks_and_dashes(text);
+    let Some((last, first)) = digits.split_last() else { return false };
+    if digits.len() != 10 || !first.iter().all(u8::is_ascii_digit) || !(last.is_ascii_digit() || *last == b'X') {
+        return false;
+    }
+    let value = |byte: &u8| if *byte == b'X' { 10 } else { u32::from(byte - b'0') };
+    digits.iter().zip(1..).map(|(byte, weight)| weight * value(byte)).sum::<u32>() % 11 == 0
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let digits = without_blanks_and_dashes(text);
+    digits.len() == 13
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits
+            .iter()
+            .zip([1, 3].into_iter().cycle())
+            .map(|(byte, weight)| weight * u32::from(byte - b'0'))
+            .sum::<u32>()
+            % 10
+            == 0
+}
+
+fn is_credit_card(text: &str) -> bool {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let sum: u32 = digits
+        .bytes()
+        .rev()
+        .zip([1, 2].into_iter().cycle())
+        .map(|(byte, factor)| {
+            let product = u32::from(byte - b'0') * factor;
+            product % 10 + product / 10
+        })
+        .sum();
+    fits(&CREDIT_CARD, &digits) && sum.is_multiple_of(10)
+}
+
+/// `2006-01-02`, a day that exists.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return false;
+    }
+    let number = |part: &str| part.parse::<u32>().ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let parts = (text.get(..4).and_then(number), text.get(5..7).and_then(number), text.get(8..).and_then(number));
+    let (Some(year), Some(month), Some(day)) = parts else { return false };
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day)
+}
+
+fn is_date_time(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    parts.next().is_some_and(is_date) && parts.next().is_some_and(|time| fits(&TIME, time))
+}
+
+/// What `time.ParseDuration` takes, or words such as `3 days`.
+fn is_duration(text: &str) -> bool {
+    fits(&GO_DURATION, text) || fits(&WORDY_DURATION, text)
+}

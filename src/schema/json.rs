@@ -1,0 +1,117 @@
+//! JSON with the bytes that a Go server writes: `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers as encoding/json
+//! prints them.
+//!
+//! Objects read from a cluster have this form already; what folder mode makes itself must not differ (the JavaScript
+//! client splits watch lines at a bare U+2028). Keys come out in alphabetical order, as Go writes maps.
+
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+/// Writes a document compactly.
+pub fn to_text(value: &Value) -> String {
+    let mut text = String::new();
+    write_value(&mut text, value);
+    text
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => text.push_str(&float_in_documents(float)),
+            None => text.push_str(&number.to_string()),
+        },
+        Value::String(string) => write_string(text, string),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_value(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push('{');
+            for (index, (name, member)) in members.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_string(text, name);
+                text.push(':');
+                write_value(text, member);
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn write_string(text: &mut String, string: &str) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                write!(text, "\\u{:04x}", u32::from(character)).expect("writing to a String must succeed");
+            }
+            _ => text.push(character),
+        }
+    }
+    text.push('"');
+}
+
+/// Brings every number into the form that storing and reading gives: `1.0` and `1e2` become integers, an integer
+/// beyond 64 bits becomes a float.
+pub fn normalize_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_i64() => {
+            let float = number.as_f64().unwrap_or_default();
+            // Go writes up to 1e21 without exponent, and what has no exponent and fits is read back as an integer.
+            let is_integer = float.fract() == 0.0 && float.abs() < TWO_TO_63;
+            let normal = if is_integer { Some(Number::from(float as i64)) } else { Number::from_f64(float) };
+            if let Some(normal) = normal {
+                *number = normal;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Object(members) => members.values_mut().for_each(normalize_numbers),
+        _ => {}
+    }
+}
+
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// A float as Go's `%v` prints it: shortest, with an exponent below -4 or from 6 on.
+pub fn float_in_messages(float: f64) -> String {
+    with_exponent(float, -4, 6)
+}
+
+/// A float as Go's encoding/json prints it: an exponent below -6 or from 21 on, without a leading zero in a negative
+/// exponent.
+fn float_in_documents(float: f64) -> String {
+    let text = with_exponent(float, -6, 21);
+    match text.split_once("e-0") {
+        Some((mantissa, exponent)) => format!("{mantissa}e-{exponent}"),
+        None => text,
+    }
+}
+
+fn with_exponent(float: f64, smallest: i32, first_too_large: i32) -> String {
+    // `{:e}` is the shortest form that reads back; its exponent has no sign and no padding.
+    let scientific = format!("{float:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (smallest..first_too_large).contains(&exponent) || float == 0.0 {
+        return format!("{float}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}

@@ -1,0 +1,234 @@
+//! The rules of metadata: name, namespace, labels, annotations, owners, finalizers (apimachinery `api/validation`).
+//!
+//! What a name may look like differs between kinds: see [`NameRule::of`]. Types are checked here too, since a Go
+//! server would fail to decode them: a label value `true` or `1` is the most common slip in YAML. What the server
+//! sets itself (uid, resourceVersion, managedFields) is not judged.
+
+use serde_json::{Map, Value};
+
+use crate::model::Scope;
+use crate::selector::syntax::{
+    dns_1035_label_faults, dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults,
+    path_segment_faults,
+};
+use crate::selector::{Problem, Reason};
+
+/// Bytes of all annotations together, keys and values (apimachinery `TotalAnnotationSizeLimitB`).
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// What names of a kind may look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// A DNS subdomain: all custom resources and most built-in kinds.
+    DnsSubdomain,
+    /// A DNS label: Namespace.
+    DnsLabel,
+    /// A DNS label that starts with a letter: Service.
+    Dns1035Label,
+    /// Anything that fits into one segment of a URL: RBAC, APIService, ClusterTrustBundle.
+    PathSegment,
+}
+
+impl NameRule {
+    /// The rule of a kind.
+    pub fn of(group: &str, kind: &str) -> NameRule {
+        match (group, kind) {
+            ("", "Namespace") => NameRule::DnsLabel,
+            ("", "Service") => NameRule::Dns1035Label,
+            ("rbac.authorization.k8s.io" | "apiregistration.k8s.io", _)
+            | ("certificates.k8s.io", "ClusterTrustBundle") => NameRule::PathSegment,
+            _ => NameRule::DnsSubdomain,
+        }
+    }
+
+    /// What is wrong with a name.
+    pub fn faults(self, name: &str) -> Vec<String> {
+        match self {
+            NameRule::DnsSubdomain => dns_subdomain_faults(name),
+            NameRule::DnsLabel => dns_label_faults(name),
+            NameRule::Dns1035Label => dns_1035_label_faults(name),
+            NameRule::PathSegment => path_segment_faults(name),
+        }
+    }
+}
+
+/// Everything that is wrong with `metadata` of an object; none means that it is valid.
+pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let empty = Map::new();
+    let metadata = match object.get("metadata") {
+        None | Some(Value::Null) => &empty,
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => {
+            return vec![Problem::with_value(Reason::TypeInvalid, "metadata", other, "must be an object")];
+        }
+    };
+    names(metadata, scope, name_rule, &mut problems);
+    let generation = metadata.get("generation").unwrap_or(&Value::Null);
+    match generation {
+        Value::Null => {}
+        Value::Number(number) if number.as_i64().is_some_and(|number| number >= 0) => {}
+        other => {
+            let detail = "must be greater than or equal to 0";
+            problems.push(Problem::with_value(Reason::Invalid, "metadata.generation", other, detail));
+        }
+    }
+    labels(metadata, &mut problems);
+    annotations(metadata, &mut problems);
+    owners(metadata, &mut problems);
+    finalizers(metadata, &mut problems);
+    problems
+}
+
+fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<Problem>) {
+    let Some(name) = text(metadata, "name", problems) else { return };
+    if name.is_empty() {
+        let detail = "name or generateName is required";
+        problems.push(Problem::without_value(Reason::Required, "metadata.name", detail));
+    }
+    let faults = if name.is_empty() { Vec::new() } else { name_rule.faults(name) };
+    problems.extend(invalid("metadata.name", name, faults));
+    let Some(namespace) = text(metadata, "namespace", problems) else { return };
+    match (scope, namespace.is_empty()) {
+        (Scope::Namespaced, true) => {
+            problems.push(Problem::without_value(Reason::Required, "metadata.namespace", ""));
+        }
+        (Scope::Namespaced, false) => {
+            problems.extend(invalid("metadata.namespace", namespace, dns_label_faults(namespace)));
+        }
+        (Scope::Cluster, true) => {}
+        (Scope::Cluster, false) => {
+            let detail = "not allowed on this type";
+            problems.push(Problem::without_value(Reason::Forbidden, "metadata.namespace", detail));
+        }
+    }
+}
+
+fn labels(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+    for (key, value) in texts(metadata, "labels", problems) {
+        problems.extend(invalid("metadata.labels", key, label_key_faults(key)));
+        problems.extend(invalid("metadata.labels", value, label_value_faults(value)));
+    }
+}
+
+fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+    let mut size = 0;
+    for (key, value) in texts(metadata, "annotations", problems) {
+        size += key.len() + value.len();
+        // Case is free in annotation keys, also in the prefix.
+        problems.extend(invalid("metadata.annotations", key, label_key_faults(&key.to_lowercase())));
+    }
+    if size > ANNOTATIONS_MAX {
+        let detail = format!("may not be more than {ANNOTATIONS_MAX} bytes");
+        problems.push(Problem::without_value(Reason::TooLong, "metadata.annotations", detail));
+    }
+}
+
+fn owners(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+    let path = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    let owners = list(metadata, "ownerReferences", problems);
+    for (index, owner) in owners.iter().enumerate() {
+        let Some(owner) = owner.as_object() else {
+            let field = format!("{path}[{index}]");
+            problems.push(Problem::with_value(Reason::TypeInvalid, field, owner, "must be an object"));
+            continue;
+        };
+        for (member, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            let value = owner.get(member).cloned().unwrap_or_else(|| Value::from(""));
+            if value.as_str().is_none_or(str::is_empty) {
+                problems.push(Problem::with_value(Reason::Invalid, format!("{path}.{member}"), &value, detail));
+            }
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let part = |member: &str| owner.get(member).and_then(Value::as_str).unwrap_or_default();
+            let this = format!("{}/{}", part("kind"), part("name"));
+            match &controller {
+                None => controller = Some(this),
+                Some(first) => {
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
+                         and {this}"
+                    );
+                    let shown = Value::from(owners.to_vec());
+                    problems.push(Problem::with_value(Reason::Invalid, path, &shown, detail));
+                }
+            }
+        }
+    }
+}
+
+fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+    for (index, finalizer) in list(metadata, "finalizers", problems).iter().enumerate() {
+        match finalizer.as_str() {
+            Some(text) => problems.extend(invalid("metadata.finalizers", text, label_key_faults(text))),
+            None => {
+                let field = format!("metadata.finalizers[{index}]");
+                problems.push(Problem::with_value(Reason::TypeInvalid, field, finalizer, "must be a string"));
+            }
+        }
+    }
+}
+
+fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<Problem> {
+    faults.into_iter().map(|fault| Problem::with_value(Reason::Invalid, field, &Value::from(value), fault)).collect()
+}
+
+/// A text member; absent and null are empty, another type is reported and `None`.
+fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Problem>) -> Option<&'a str> {
+    match metadata.get(name) {
+        None | Some(Value::Null) => Some(""),
+        Some(Value::String(text)) => Some(text),
+        Some(other) => {
+            let field = format!("metadata.{name}");
+            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a string"));
+            None
+        }
+    }
+}
+
+/// The pairs of a map of texts; members of another type are reported and left out.
+fn texts<'a>(
+    metadata: &'a Map<String, Value>,
+    name: &str,
+    problems: &mut Vec<Problem>,
+) -> Vec<(&'a String, &'a String)> {
+    let pairs = match metadata.get(name) {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Object(pairs)) => pairs,
+        Some(other) => {
+            let field = format!("metadata.{name}");
+            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be an object"));
+            return Vec::new();
+        }
+    };
+    let mut texts = Vec::new();
+    for (key, value) in pairs {
+        match value {
+            Value::String(text) => texts.push((key, text)),
+            other => {
+                let field = format!("metadata.{name}[{key}]");
+                let detail = "must be a string; quote it if it stands in YAML";
+                problems.push(Problem::with_value(Reason::TypeInvalid, field, other, detail));
+            }
+        }
+    }
+    texts
+}
+
+fn list<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Problem>) -> &'a [Value] {
+    match metadata.get(name) {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            let field = format!("metadata.{name}");
+            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a list"));
+            &[]
+        }
+    }
+}

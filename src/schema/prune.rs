@@ -1,0 +1,114 @@
+//! Taking out what a schema does not know, as kube-apiserver does (apiextensions `schema/pruning`), and the same for
+//! built-in kinds, which a Go server decodes into structs.
+//!
+//! Kept everywhere: declared properties, values of `additionalProperties`, everything below
+//! `x-kubernetes-preserve-unknown-fields` that is not declared there; at the root and in embedded resources also
+//! apiVersion, kind and metadata.
+
+use serde_json::Value;
+
+use super::node::{Additional, Node};
+
+/// Prunes an object of a custom resource by the schema of its version.
+pub fn prune(object: &mut Value, schema: Node<'_>) {
+    prune_at(object, Some(schema), IsResource::Yes);
+}
+
+/// Brings an object of a built-in kind into the form that decoding into Go structs gives: unknown fields and nulls
+/// go, and a quantity written as a number becomes a text. A schema that says nothing about an object keeps it whole.
+pub fn decode_built_in(object: &mut Value, schema: Node<'_>) {
+    match object {
+        Value::Object(members) => {
+            let is_struct = schema.properties().is_some();
+            let is_open = schema.is("x-kubernetes-preserve-unknown-fields");
+            members.retain(|name, member| {
+                let kind_or_version = matches!(&**name, "apiVersion" | "kind");
+                let known = schema.property(name);
+                let schema = match (known, schema.additional()) {
+                    (Some(schema), _) | (None, Additional::Schema(schema)) => schema,
+                    _ => return !is_struct || is_open || kind_or_version,
+                };
+                decode_built_in(member, schema);
+                !member.is_null()
+            });
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.items() {
+                items.iter_mut().for_each(|item| decode_built_in(item, schema));
+            }
+        }
+        Value::Number(number) if schema.definition().is_some_and(|name| name.ends_with("resource.Quantity")) => {
+            *object = Value::String(number.to_string());
+        }
+        _ => {}
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsResource {
+    Yes,
+    No,
+}
+
+fn prune_at(value: &mut Value, schema: Option<Node<'_>>, is_resource: IsResource) {
+    let keeps_unknown = schema.is_some_and(|schema| schema.is("x-kubernetes-preserve-unknown-fields"));
+    match value {
+        Value::Object(members) => members.retain(|name, member| {
+            let Some(schema) = schema else { return false };
+            let is_embedded = is_resource == IsResource::Yes || schema.is("x-kubernetes-embedded-resource");
+            if is_embedded && matches!(&**name, "apiVersion" | "kind" | "metadata") {
+                return true;
+            }
+            match (schema.property(name), schema.additional()) {
+                (Some(property), _) => prune_at(member, Some(property), IsResource::No),
+                (None, Additional::Schema(additional)) => prune_at(member, Some(additional), IsResource::No),
+                // `true` has no schema behind it: upstream prunes below it as below nothing.
+                (None, Additional::Anything) => prune_at(member, None, IsResource::No),
+                (None, _) => return keeps_unknown,
+            }
+            true
+        }),
+        Value::Array(items) => {
+            let item_schema = schema.and_then(|schema| schema.items());
+            // Below preserved fields an item without a schema is left alone.
+            if item_schema.is_none() && keeps_unknown {
+                return;
+            }
+            for item in items {
+                if keeps_unknown && let Some(item_schema) = item_schema {
+                    skip_prune(item, item_schema);
+                } else {
+                    prune_at(item, item_schema, IsResource::No);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Items of a preserved list are preserved themselves; only what their schema declares is pruned further down.
+fn skip_prune(value: &mut Value, schema: Node<'_>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if schema.is("x-kubernetes-embedded-resource") && matches!(&**name, "apiVersion" | "kind" | "metadata")
+                {
+                    continue;
+                }
+                match (schema.property(name), schema.additional()) {
+                    (Some(below), _) | (None, Additional::Schema(below)) => {
+                        prune_at(member, Some(below), IsResource::No);
+                    }
+                    (None, Additional::Anything) => prune_at(member, None, IsResource::No),
+                    (None, Additional::Unsaid | Additional::Refused) => {}
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.items() {
+                items.iter_mut().for_each(|item| skip_prune(item, schema));
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,587 @@
+//! Refusing what a schema does not allow, in kube-apiserver's words (kube-openapi `validation/validate`, translated
+//! as apiextensions `apiserver/validation` does).
+//!
+//! Checks run in upstream's order, and the count of checks that a value passed decides, as there, which alternative
+//! of `anyOf` and `oneOf` is quoted. Also here: duplicates in lists of type `set` and `map`, and the type fields of
+//! embedded resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::format;
+use super::json;
+use super::node::{Additional, Node};
+use crate::selector::syntax::{dns_1035_label_faults, quote};
+use crate::selector::{Problem, Reason};
+
+/// Everything that a schema refuses about an object; none means that it is valid.
+pub fn validate(object: &Value, schema: Node<'_>) -> Vec<Problem> {
+    let validator = Validator { patterns: RefCell::default() };
+    let mut problems = validator.value(object, schema, "").problems;
+    lists(object, schema, "", &mut problems);
+    embedded(object, schema, "", &mut problems);
+    problems
+}
+
+/// What one schema says of one value.
+#[derive(Default)]
+struct Outcome {
+    problems: Vec<Problem>,
+    /// How many checks passed, counted as upstream counts.
+    matches: usize,
+}
+
+impl Outcome {
+    fn merge(&mut self, other: Outcome) {
+        self.matches += other.matches;
+        for problem in other.problems {
+            self.add(problem);
+        }
+    }
+
+    fn add(&mut self, problem: Problem) {
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// A number as a Go decoder holds it: an integer of 64 bits where it fits and has no fraction written.
+#[derive(Clone, Copy)]
+enum Numeral {
+    Integer(i64),
+    Float(f64),
+}
+
+impl Numeral {
+    fn of(value: &Value) -> Option<Numeral> {
+        let Value::Number(number) = value else { return None };
+        Some(number.as_i64().map_or_else(|| Numeral::Float(number.as_f64().unwrap_or_default()), Numeral::Integer))
+    }
+
+    fn float(self) -> f64 {
+        match self {
+            Numeral::Integer(integer) => integer as f64,
+            Numeral::Float(float) => float,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Numeral::Integer(integer) => integer.to_string(),
+            Numeral::Float(float) => json::float_in_messages(float),
+        }
+    }
+}
+
+struct Validator {
+    patterns: RefCell<HashMap<String, Result<Regex, String>>>,
+}
+
+impl Validator {
+    fn value(&self, value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+        let mut outcome = Outcome::default();
+        if value.is_null() {
+            if has_type_check(schema) {
+                outcome.merge(type_check(value, schema, path));
+            } else {
+                outcome.matches += 1;
+            }
+            outcome.problems.extend(enumeration(value, schema, path));
+            return outcome;
+        }
+        if has_type_check(schema) {
+            outcome.merge(type_check(value, schema, path));
+            outcome.matches += 1;
+        }
+        outcome.merge(self.combinations(value, schema, path));
+        outcome.matches += 1;
+        match value {
+            Value::String(text) => {
+                if let Some(problem) = self.text(text, schema, path) {
+                    outcome.add(problem);
+                }
+                outcome.matches += 1;
+                if let Some(format) = effective_format(schema).filter(|format| format::is_known(format)) {
+                    if !format::matches(format, text) {
+                        outcome.add(wrong_type(path, format, Some(text)));
+                    }
+                    outcome.matches += 1;
+                }
+            }
+            Value::Number(_) => {
+                if let Some(numeral) = Numeral::of(value) {
+                    outcome.merge(number(numeral, schema, path));
+                }
+                outcome.matches += 1;
+            }
+            Value::Array(items) => {
+                outcome.merge(self.list(items, schema, path));
+                outcome.matches += 1;
+            }
+            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+        }
+        if let Some(problem) = enumeration(value, schema, path) {
+            outcome.add(problem);
+        }
+        outcome.matches += 1;
+        if let Value::Object(members) = value {
+            outcome.merge(self.object(members, schema, path));
+            outcome.matches += 1;
+        }
+        outcome.matches += 1;
+        outcome
+    }
+
+    fn combinations(&self, value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+        let mut outcome = Outcome::default();
+        let any_of = schema.alternatives("anyOf");
+        if !any_of.is_empty() {
+            let mut best: Option<Outcome> = None;
+            for alternative in any_of {
+                let tried = self.value(value, alternative, path);
+                let is_valid = tried.is_valid();
+                if is_valid || best.as_ref().is_none_or(|best| tried.matches > best.matches) {
+                    best = Some(tried);
+                }
+                if is_valid {
+                    break;
+                }
+            }
+            if best.as_ref().is_some_and(|best| !best.is_valid()) {
+                outcome.add(general(format!("{} must validate at least one schema (anyOf)", quote(path))));
+            }
+            outcome.merge(best.unwrap_or_default());
+        }
+        let one_of = schema.alternatives("oneOf");
+        if !one_of.is_empty() {
+            let mut best: Option<Outcome> = None;
+            let mut valid = 0;
+            for alternative in one_of {
+                let tried = self.value(value, alternative, path);
+                if tried.is_valid() {
+                    valid += 1;
+                    if valid == 1 {
+                        best = Some(tried);
+                    }
+                } else if valid == 0 && best.as_ref().is_none_or(|best| tried.matches > best.matches) {
+                    best = Some(tried);
+                }
+            }
+            if valid != 1 {
+                let found = match valid {
+                    0 => "Found none valid".to_owned(),
+                    valid => format!("Found {valid} valid alternatives"),
+                };
+                outcome.add(general(format!("{} must validate one and only one schema (oneOf). {found}", quote(path))));
+            }
+            outcome.merge(best.filter(|_| valid < 2).unwrap_or_default());
+        }
+        let all_of = schema.alternatives("allOf");
+        let count = all_of.len();
+        let mut valid = 0;
+        for alternative in all_of {
+            let tried = self.value(value, alternative, path);
+            valid += usize::from(tried.is_valid());
+            outcome.merge(tried);
+        }
+        if valid != count {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            outcome.add(general(format!("{} must validate all the schemas (allOf){none}", quote(path))));
+        }
+        if let Some(not) = schema.get("not").filter(|not| not.is_object())
+            && self.value(value, schema.child(not), path).is_valid()
+        {
+            outcome.add(general(format!("{} must not validate the schema (not)", quote(path))));
+        }
+        outcome.matches += 1;
+        outcome
+    }
+
+    fn text(&self, text: &str, schema: Node<'_>, path: &str) -> Option<Problem> {
+        let length = text.chars().count() as u64;
+        if let Some(limit) = limit(schema, "maxLength").filter(|limit| length > *limit) {
+            let bytes = if limit == 1 { "byte" } else { "bytes" };
+            let detail = format!("may not be more than {limit} {bytes}");
+            return Some(Problem::without_value(Reason::TooLong, field(path), detail));
+        }
+        if let Some(limit) = limit(schema, "minLength").filter(|limit| length < *limit) {
+            return Some(invalid(path, &quote(text), format!("should be at least {limit} chars long")));
+        }
+        let pattern = schema.text("pattern").filter(|pattern| !pattern.is_empty())?;
+        let mut patterns = self.patterns.borrow_mut();
+        let compiled = patterns
+            .entry(pattern.to_owned())
+            .or_insert_with(|| Regex::new(pattern).map_err(|error| error.to_string().replace('\n', " ")));
+        match compiled {
+            Ok(compiled) if compiled.is_match(text) => None,
+            Ok(_) => Some(invalid(path, &quote(text), format!("should match '{pattern}'"))),
+            Err(error) => {
+                let rule = format!("should match '{pattern}, but pattern is invalid: {error}'");
+                Some(invalid(path, &quote(text), rule))
+            }
+        }
+    }
+
+    fn list(&self, items: &[Value], schema: Node<'_>, path: &str) -> Outcome {
+        let mut outcome = Outcome::default();
+        if let Some(item_schema) = schema.items() {
+            for (index, item) in items.iter().enumerate() {
+                outcome.merge(self.value(item, item_schema, &format!("{path}[{index}]")));
+            }
+        }
+        let size = items.len() as u64;
+        if let Some(limit) = limit(schema, "minItems").filter(|limit| size < *limit) {
+            outcome.add(invalid(path, &size.to_string(), format!("should have at least {limit} items")));
+        }
+        if let Some(limit) = limit(schema, "maxItems").filter(|limit| size > *limit) {
+            outcome.add(too_many(path, size, limit));
+        }
+        let is_repeated = |(index, item): (usize, &Value)| items[..index].contains(item);
+        if schema.is("uniqueItems") && items.iter().enumerate().any(is_repeated) {
+            outcome.add(invalid(path, "\"\"", "shouldn't contain duplicates"));
+        }
+        outcome.matches += 1;
+        outcome
+    }
+
+    fn object(&self, members: &Map<String, Value>, schema: Node<'_>, path: &str) -> Outcome {
+        let mut outcome = Outcome::default();
+        let size = members.len() as u64;
+        if let Some(limit) = limit(schema, "minProperties").filter(|limit| size < *limit) {
+            outcome.add(invalid(path, &size.to_string(), format!("should have at least {limit} properties")));
+        }
+        if let Some(limit) = limit(schema, "maxProperties").filter(|limit| size > *limit) {
+            outcome.add(too_many(path, size, limit));
+        }
+        for (name, member) in members {
+            if let Some(property) = schema.property(name) {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                outcome.merge(self.value(member, property, &path));
+                continue;
+            }
+            match schema.additional() {
+                Additional::Schema(additional) => {
+                    outcome.merge(self.value(member, additional, &format!("{path}.{name}")));
+                }
+                Additional::Refused => {
+                    let detail = format!("{path}.{name} in body is a forbidden property");
+                    outcome.add(Problem::with_text(Reason::Invalid, field(path), &quote(name), detail));
+                }
+                Additional::Unsaid | Additional::Anything => {}
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for name in required.iter().filter_map(Value::as_str).filter(|name| !members.contains_key(*name)) {
+            outcome.add(Problem::without_value(Reason::Required, field(&format!("{path}.{name}")), ""));
+        }
+        outcome
+    }
+}
+
+/// The path of a message as the path of a cause. The document itself has none, which upstream prints as `<nil>`.
+fn field(path: &str) -> String {
+    match path.strip_prefix('.').unwrap_or(path) {
+        "" => "<nil>".to_owned(),
+        path => path.to_owned(),
+    }
+}
+
+/// A value as upstream's messages show it: texts quoted, numbers as `%v`, everything else as JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        value => Numeral::of(value).map_or_else(|| json::to_text(value), Numeral::text),
+    }
+}
+
+fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> Problem {
+    Problem::with_text(Reason::Invalid, field(path), value, format!("{path} in body {rule}"))
+}
+
+/// A fault that upstream knows only as a sentence, so that it cannot say where it is.
+fn general(sentence: String) -> Problem {
+    Problem::with_text(Reason::Invalid, "<nil>", "\"\"", sentence)
+}
+
+fn too_many(path: &str, size: u64, limit: u64) -> Problem {
+    let items = if limit == 1 { "item" } else { "items" };
+    Problem::with_text(Reason::TooMany, field(path), &size.to_string(), format!("must have at most {limit} {items}"))
+}
+
+fn wrong_type(path: &str, expected: &str, found: Option<&str>) -> Problem {
+    let found = quote(found.unwrap_or_default());
+    let detail = format!("{path} in body must be of type {expected}: {found}");
+    Problem::with_text(Reason::TypeInvalid, field(path), &found, detail)
+}
+
+fn limit(schema: Node<'_>, keyword: &str) -> Option<u64> {
+    let value = schema.get(keyword)?;
+    value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
+}
+
+/// The types that a schema names; int-or-string stands for two.
+fn types<'a>(schema: Node<'a>) -> Vec<&'a str> {
+    if schema.is("x-kubernetes-int-or-string") {
+        return vec!["integer", "string"];
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) if !name.is_empty() => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The format, unless it is one that this type does not have; those are ignored (apiextensions `formats.go`).
+fn effective_format<'a>(schema: Node<'a>) -> Option<&'a str> {
+    let format = schema.text("format").filter(|format| !format.is_empty())?;
+    let is_known = match types(schema)[..] {
+        ["integer"] => matches!(format, "int32" | "int64"),
+        ["number"] => matches!(format, "float" | "double"),
+        ["string"] | [] | [_, _, ..] => format::is_known(format),
+        _ => false,
+    };
+    is_known.then_some(format)
+}
+
+fn has_type_check(schema: Node<'_>) -> bool {
+    !types(schema).is_empty() || effective_format(schema).is_some()
+}
+
+fn type_check(value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+    let types = types(schema);
+    let passed = Outcome { problems: Vec::new(), matches: 1 };
+    let failed = |problem| Outcome { problems: vec![problem], matches: 0 };
+    if value.is_null() {
+        return if types.is_empty() || types.contains(&"null") || schema.is("nullable") {
+            passed
+        } else {
+            failed(wrong_type(path, &types.join(","), Some("null")))
+        };
+    }
+    let numeral = Numeral::of(value);
+    let (found, found_format) = match (value, numeral) {
+        (Value::Bool(_), _) => ("boolean", ""),
+        (Value::String(_), _) => ("string", ""),
+        (Value::Array(_), _) => ("array", ""),
+        (_, Some(Numeral::Integer(_))) => ("integer", "int64"),
+        (_, Some(Numeral::Float(_))) => ("number", "float64"),
+        _ => ("object", ""),
+    };
+    let is_whole = matches!(numeral, Some(Numeral::Float(float)) if is_json_integer(float));
+    let fits = types.contains(&found)
+        || (is_whole && types.contains(&"integer"))
+        || (found == "integer" && types.contains(&"number"));
+    let is_text_or_list = matches!(value, Value::String(_) | Value::Array(_));
+    let is_numeric = types.contains(&"number") || types.contains(&"integer");
+    if let Some(format) = effective_format(schema) {
+        if !is_text_or_list && !fits && found_format != format {
+            return failed(wrong_type(path, format, Some(found_format)));
+        }
+        // Upstream leaves texts with a format to the format check, and with them, oddly, lists.
+        if is_text_or_list && !is_numeric {
+            return passed;
+        }
+    }
+    if fits { passed } else { failed(wrong_type(path, &types.join(","), Some(found))) }
+}
+
+/// Whether a float counts as an integer: within what a double holds exactly, and whole up to rounding.
+fn is_json_integer(float: f64) -> bool {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    let whole = float.trunc();
+    float.abs() <= LARGEST && (float == whole || (float - whole).abs() / (float.abs() + whole.abs()) < 1e-9)
+}
+
+fn enumeration(value: &Value, schema: Node<'_>, path: &str) -> Option<Problem> {
+    let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
+    let equals = |one: &Value| match (Numeral::of(one), Numeral::of(value)) {
+        // Upstream converts the value to the type of the allowed one, which cuts a fraction off.
+        (Some(Numeral::Integer(one)), Some(value)) => one as f64 == value.float().trunc(),
+        (Some(one), Some(value)) => one.float() == value.float(),
+        _ => one == value && !value.is_null(),
+    };
+    if allowed.iter().any(equals) {
+        return None;
+    }
+    let texts: Vec<String> = allowed
+        .iter()
+        .map(|one| match one {
+            Value::String(text) => quote(text),
+            other => quote(&json::to_text(other)),
+        })
+        .collect();
+    let detail = format!("supported values: {}", texts.join(", "));
+    Some(Problem::with_text(Reason::NotSupported, field(path), &shown(value), detail))
+}
+
+fn number(numeral: Numeral, schema: Node<'_>, path: &str) -> Outcome {
+    let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
+    let types = types(schema);
+    if let ([kind], format) = (&types[..], effective_format(schema).unwrap_or_default()) {
+        let fits = match (*kind, format, numeral) {
+            ("integer", "int32", Numeral::Integer(integer)) => i32::try_from(integer).is_ok(),
+            ("integer", "int32", Numeral::Float(float)) => float.fract() == 0.0 && float.abs() <= f64::from(i32::MAX),
+            ("integer", _, Numeral::Float(float)) => float.fract() == 0.0 && float.abs() < 9.223_372_036_854_775e18,
+            ("number", "float", numeral) => numeral.float().abs() <= f64::from(f32::MAX),
+            _ => true,
+        };
+        if !fits {
+            let format =
+                if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
+            outcome.add(general(format!("Checked value must be of type {kind} {format} in {path}")));
+        }
+    }
+    // Beside an integer upstream compares with the bound cut to an integer and prints that.
+    let bound = |keyword: &str| {
+        let bound = schema.get(keyword)?.as_f64()?;
+        Some(match numeral {
+            Numeral::Integer(_) => Numeral::Integer(bound as i64),
+            Numeral::Float(_) => Numeral::Float(bound),
+        })
+    };
+    let shown = numeral.text();
+    if let Some(factor) = bound("multipleOf") {
+        let is_multiple = match (numeral, factor) {
+            (Numeral::Integer(integer), Numeral::Integer(factor)) => factor > 0 && integer % factor == 0,
+            _ if factor.float() < 1.0 => is_json_integer(numeral.float() * (1.0 / factor.float())),
+            _ => is_json_integer(numeral.float() / factor.float()),
+        };
+        if factor.float() <= 0.0 {
+            let detail = format!("factor MultipleOf declared for {path} must be positive: {}", factor.text());
+            outcome.add(Problem::with_text(Reason::Invalid, field(path), &factor.text(), detail));
+        } else if !is_multiple {
+            outcome.add(invalid(path, &shown, format!("should be a multiple of {}", factor.text())));
+        }
+    }
+    let compare = |bound: Numeral| match (numeral, bound) {
+        (Numeral::Integer(one), Numeral::Integer(other)) => Some(one.cmp(&other)),
+        _ => numeral.float().partial_cmp(&bound.float()),
+    };
+    for (keyword, exclusive_keyword, wrong, inclusive_words, exclusive_words) in [
+        ("minimum", "exclusiveMinimum", std::cmp::Ordering::Less, "greater than or equal to", "greater than"),
+        ("maximum", "exclusiveMaximum", std::cmp::Ordering::Greater, "less than or equal to", "less than"),
+    ] {
+        let Some(bound) = bound(keyword) else { continue };
+        let order = compare(bound);
+        let is_exclusive = schema.is(exclusive_keyword);
+        if order == Some(wrong) || (is_exclusive && order == Some(std::cmp::Ordering::Equal)) {
+            let words = if is_exclusive { exclusive_words } else { inclusive_words };
+            outcome.add(invalid(path, &shown, format!("should be {words} {}", bound.text())));
+        }
+    }
+    outcome
+}
+
+/// Duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
+fn lists(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if let Some(property) = schema.property(name) {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    lists(member, property, &path, problems);
+                } else if let Additional::Schema(additional) = schema.additional() {
+                    lists(member, additional, &format!("{path}[{name}]"), problems);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match schema.text("x-kubernetes-list-type") {
+                Some("set") => duplicates(items, path, problems),
+                Some("map") => match items.iter().position(|item| !item.is_object() && !item.is_null()) {
+                    Some(index) => problems.push(Problem::with_text(
+                        Reason::Invalid,
+                        format!("{path}[{index}]"),
+                        &shown(&items[index]),
+                        "must be an object for an array of list-type map",
+                    )),
+                    None => {
+                        let keys: Vec<Value> = items.iter().map(|item| map_key(item, schema)).collect();
+                        duplicates(&keys, path, problems);
+                    }
+                },
+                _ => {}
+            }
+            if let Some(item_schema) = schema.items() {
+                for (index, item) in items.iter().enumerate() {
+                    lists(item, item_schema, &format!("{path}[{index}]"), problems);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The members that tell the items of a list of type `map` apart.
+fn map_key(item: &Value, schema: Node<'_>) -> Value {
+    let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
+    let names = keys.unwrap_or_default().iter().filter_map(Value::as_str);
+    names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect::<Map<_, _>>().into()
+}
+
+/// Reports the second appearance of each repeated item, not the later ones.
+fn duplicates(items: &[Value], path: &str, problems: &mut Vec<Problem>) {
+    for (index, item) in items.iter().enumerate() {
+        if items[..index].iter().filter(|earlier| *earlier == item).count() == 1 {
+            problems.push(Problem::with_text(Reason::Duplicate, format!("{path}[{index}]"), &shown(item), ""));
+        }
+    }
+}
+
+/// apiVersion and kind of the root and of embedded resources (apiextensions `schema/objectmeta`). The metadata of the
+/// root is [`super::metadata`]'s.
+fn embedded(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(members) => {
+            if path.is_empty() || schema.is("x-kubernetes-embedded-resource") {
+                for name in ["apiVersion", "kind"] {
+                    problems.extend(type_field(members.get(name), name, below(name)));
+                }
+            }
+            for (name, member) in members {
+                if let Some(property) = schema.property(name) {
+                    embedded(member, property, &below(name), problems);
+                } else if let Additional::Schema(additional) = schema.additional() {
+                    embedded(member, additional, &format!("{path}[{name}]"), problems);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(item_schema) = schema.items() {
+                for (index, item) in items.iter().enumerate() {
+                    embedded(item, item_schema, &format!("{path}[{index}]"), problems);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<Problem> {
+    let Some(value) = value else { return Some(Problem::without_value(Reason::Required, field, "")) };
+    let detail = match value {
+        Value::String(text) if text.is_empty() => "must not be empty".to_owned(),
+        Value::String(text) if name == "kind" => {
+            let faults = dns_1035_label_faults(&text.to_lowercase());
+            if faults.is_empty() {
+                return None;
+            }
+            format!("may have mixed case, but should otherwise match: {}", faults.join(","))
+        }
+        Value::String(text) if text.matches('/').count() > 1 => {
+            format!("unexpected GroupVersion string: {text}")
+        }
+        Value::String(_) => return None,
+        _ => "must be a string".to_owned(),
+    };
+    Some(Problem::with_text(Reason::Invalid, field, &shown(value), detail))
+}

@@ -1,0 +1,164 @@
+//! The body of an answer: whole, in chunks made on demand, or a stream that waits.
+//!
+//! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
+//! queued here. Compression follows apiserver `handlers/responsewriters`: level 1, above 131072 bytes, only for a token
+//! that is exactly `gzip`.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::stream::{Stream, StreamExt};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use super::encode::Indenter;
+
+/// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
+const COMPRESS_ABOVE: usize = 128 * 1024;
+
+/// Chunks of an answer, made one by one.
+pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+
+/// A response body.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Bytes),
+    Pieces(Pieces),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl Body {
+    /// No bytes.
+    pub fn empty() -> Body {
+        Body(Kind::Whole(Bytes::new()))
+    }
+
+    /// These bytes.
+    pub fn whole(bytes: impl Into<Bytes>) -> Body {
+        Body(Kind::Whole(bytes.into()))
+    }
+
+    /// Chunks made on demand, without waiting.
+    pub fn pieces(pieces: Pieces) -> Body {
+        Body(Kind::Pieces(pieces))
+    }
+
+    /// Batches that come when they come.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
+        Body(Kind::Stream(Box::pin(stream)))
+    }
+
+    /// The length, when it is known beforehand.
+    pub fn length(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Whole(bytes) => Some(bytes.len() as u64),
+            Kind::Pieces(_) | Kind::Stream(_) => None,
+        }
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| std::mem::take(bytes))),
+            Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
+            Kind::Stream(stream) => stream.poll_next_unpin(context),
+        };
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.0, Kind::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length().map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// How the chunks of an answer are finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// Indented by two spaces.
+    pub pretty: bool,
+    /// The client takes gzip.
+    pub gzip: bool,
+}
+
+/// A body of chunks, and whether it is compressed. Small answers come out whole, so that they carry their length.
+pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
+    let mut pieces = if finish.pretty { Box::new(Pretty { pieces, indenter: Indenter::default() }) } else { pieces };
+    let mut first = Vec::new();
+    let mut size = 0;
+    // A second chunk means that the answer is not small; whether it is worth compressing shows at the threshold.
+    while size <= COMPRESS_ABOVE && (finish.gzip || first.len() < 2) {
+        match pieces.next() {
+            Some(piece) => {
+                size += piece.len();
+                first.push(piece);
+            }
+            None if first.len() == 1 => return (Body::whole(first.remove(0)), false),
+            None => return (Body::whole(first.concat()), false),
+        }
+    }
+    let all: Pieces = Box::new(first.into_iter().chain(pieces));
+    if finish.gzip {
+        let encoder = Some(GzEncoder::new(Vec::new(), Compression::new(1)));
+        (Body::pieces(Box::new(Gzip { pieces: all, encoder })), true)
+    } else {
+        (Body::pieces(all), false)
+    }
+}
+
+struct Pretty {
+    pieces: Pieces,
+    indenter: Indenter,
+}
+
+impl Iterator for Pretty {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let piece = self.pieces.next()?;
+        let mut indented = Vec::with_capacity(piece.len() * 2);
+        self.indenter.push(&piece, &mut indented);
+        Some(Bytes::from(indented))
+    }
+}
+
+struct Gzip {
+    pieces: Pieces,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Iterator for Gzip {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let encoder = self.encoder.as_mut()?;
+            let compressed = match self.pieces.next() {
+                Some(piece) => {
+                    // Writing to memory does not fail.
+                    let _ = encoder.write_all(&piece);
+                    std::mem::take(encoder.get_mut())
+                }
+                None => self.encoder.take()?.finish().unwrap_or_default(),
+            };
+            if !compressed.is_empty() {
+                return Some(Bytes::from(compressed));
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The OpenAPI endpoints as functions: a request's path, query and headers in, a response out. kube-openapi
+//! `pkg/handler` and `pkg/handler3`, kube-aggregator `pkg/controllers/openapiv3`.
+//!
+//! Three defects of upstream are not copied: the index is `application/json`, not `text/plain`; an unknown group-version
+//! is 404, not an empty 200; every answer is made from one set, so an index never names a document that is gone.
+//! No routing, authorization or socket here: `server` asks [`answer`] for everything below `/openapi`. How documents are
+//! built is said in `openapi`.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, RANGE, VARY,
+};
+use http::{Method, Response, StatusCode};
+use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
+use serde_json::Value;
+
+use crate::openapi::{Document, hash, protobuf};
+
+/// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
+const SMALLEST_GZIPPED_BODY: usize = 1400;
+
+const JSON: &str = "application/json";
+
+/// What `Cache-Control` says when nothing may be cached: kube-apiserver's default.
+const NOT_CACHED: &str = "no-cache, private";
+
+/// All documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
+/// world is a new set.
+#[derive(Debug)]
+pub struct DocumentSet {
+    v2: Lazy,
+    v3: BTreeMap<String, Lazy>,
+    index: OnceLock<Document>,
+}
+
+/// Makes a document when it is first asked for.
+pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
+
+impl DocumentSet {
+    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
+    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
+        DocumentSet {
+            v2: Lazy::new(v2, protobuf::to_protobuf_v2),
+            v3: v3.into_iter().map(|(key, build)| (key, Lazy::new(build, protobuf::to_protobuf_v3))).collect(),
+            index: OnceLock::new(),
+        }
+    }
+
+    /// The Swagger 2 document.
+    pub fn v2(&self) -> &Document {
+        self.v2.document()
+    }
+
+    /// The v3 document of a key, such as `apis/apps/v1`.
+    pub fn v3(&self, key: &str) -> Option<&Document> {
+        self.v3.get(key).map(Lazy::document)
+    }
+
+    /// The index of the v3 documents. Builds them all, for their hashes.
+    pub fn index(&self) -> &Document {
+        self.index.get_or_init(|| {
+            let hashes = self.v3.iter().map(|(key, lazy)| (key.as_str(), lazy.document().hash.as_str()));
+            Document::new(&hash::index(hashes))
+        })
+    }
+}
+
+/// One document in all its forms.
+struct Lazy {
+    build: Build,
+    encode: fn(&Value) -> Vec<u8>,
+    json: OnceLock<Document>,
+    protobuf: OnceLock<Bytes>,
+    gzipped_json: OnceLock<Bytes>,
+    gzipped_protobuf: OnceLock<Bytes>,
+}
+
+impl std::fmt::Debug for Lazy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Lazy").field("hash", &self.json.get().map(|document| &document.hash)).finish()
+    }
+}
+
+impl Lazy {
+    fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> Lazy {
+        Lazy {
+            build,
+            encode,
+            json: OnceLock::new(),
+            protobuf: OnceLock::new(),
+            gzipped_json: OnceLock::new(),
+            gzipped_protobuf: OnceLock::new(),
+        }
+    }
+
+    fn document(&self) -> &Document {
+        self.json.get_or_init(|| Document::new(&(self.build)()))
+    }
+
+    fn body(&self, encoding: Encoding) -> Bytes {
+        match encoding {
+            Encoding::Json => self.document().json.clone(),
+            Encoding::Protobuf => self.protobuf.get_or_init(|| self.protobuf()).clone(),
+        }
+    }
+
+    fn gzipped(&self, encoding: Encoding) -> Bytes {
+        let cell = match encoding {
+            Encoding::Json => &self.gzipped_json,
+            Encoding::Protobuf => &self.gzipped_protobuf,
+        };
+        cell.get_or_init(|| gzip(&self.body(encoding))).clone()
+    }
+
+    fn protobuf(&self) -> Bytes {
+        // Read back from the bytes rather than kept as a value: few clients ask, and the value is several times larger.
+        let value = serde_json::from_slice(&self.document().json).expect("a document we wrote must be JSON");
+        Bytes::from((self.encode)(&value))
+    }
+}
+
+/// A request below `/openapi`.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// GET and HEAD are answered; anything else is 405.
+    pub method: &'a Method,
+    /// What stands before `/openapi` in the client's URL, such as the path of a View; empty at the root. Redirects repeat
+    /// it; the index does not, since clients put it before what they read there.
+    pub prefix: &'a str,
+    /// The path after `/openapi`: `/v2`, `/v3`, `/v3/apis/apps/v1`.
+    pub path: &'a str,
+    /// The query without its question mark.
+    pub query: Option<&'a str>,
+    /// Accept, Accept-Encoding, If-None-Match and Range are looked at.
+    pub headers: &'a HeaderMap,
+    /// The time of the answer, for `Expires`.
+    pub now: Timestamp,
+}
+
+/// Answers one request.
+pub fn answer(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return Answer::new(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD").finish();
+    }
+    match request.path {
+        "/v2" => v2(request, &documents.v2),
+        "/v3" => index(request, documents.index()),
+        path => match path.strip_prefix("/v3/").and_then(|key| documents.v3.get_key_value(key)) {
+            Some((key, document)) => v3(request, key, document),
+            None => Answer::new(StatusCode::NOT_FOUND).finish(),
+        },
+    }
+}
+
+fn v2(request: &Request<'_>, document: &Lazy) -> Response<Bytes> {
+    let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
+    let Some(encoding) = negotiate(request.headers, Version::V2) else {
+        return vary(Answer::new(StatusCode::NOT_ACCEPTABLE)).finish();
+    };
+    let answer = vary(Answer::new(StatusCode::OK))
+        .header(CONTENT_TYPE, encoding.content_type(Version::V2))
+        .header(ETAG, &quoted(&document.document().hash));
+    let body = document.body(encoding);
+    if accepts_gzip(request.headers) && body.len() >= SMALLEST_GZIPPED_BODY && !request.headers.contains_key(RANGE) {
+        return answer.header(CONTENT_ENCODING, "gzip").content(request, document.gzipped(encoding));
+    }
+    answer.content(request, body)
+}
+
+fn index(request: &Request<'_>, document: &Document) -> Response<Bytes> {
+    Answer::new(StatusCode::OK)
+        .header(CONTENT_TYPE, JSON)
+        .header(ETAG, &quoted(&document.hash))
+        .content(request, document.json.clone())
+}
+
+fn v3(request: &Request<'_>, key: &str, document: &Lazy) -> Response<Bytes> {
+    let Some(encoding) = negotiate(request.headers, Version::V3) else {
+        return Answer::new(StatusCode::NOT_ACCEPTABLE).header(VARY, "Accept").finish();
+    };
+    let current = &document.document().hash;
+    let answer = Answer::new(StatusCode::OK)
+        .header(VARY, "Accept")
+        .header(CONTENT_TYPE, encoding.content_type(Version::V3))
+        .header(ETAG, &quoted(current));
+    match hash_of(request.query) {
+        Some(asked) if asked != *current => Answer { status: StatusCode::MOVED_PERMANENTLY, ..answer }
+            .header(LOCATION, &format!("{}{}", request.prefix, hash::url(key, current)))
+            .finish(),
+        // The address names the content, so it never goes stale.
+        Some(_) => answer
+            .header(CACHE_CONTROL, "public, immutable")
+            .header(EXPIRES, &in_a_year(request.now))
+            .content(request, document.body(encoding)),
+        None => answer.content(request, document.body(encoding)),
+    }
+}
+
+/// A response on its way.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+impl Answer {
+    fn new(status: StatusCode) -> Answer {
+        Answer { status, headers: HeaderMap::new() }
+    }
+
+    fn header(mut self, name: HeaderName, value: &str) -> Answer {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.append(name, value);
+        }
+        self
+    }
+
+    /// The content, or a part of it, or the news that the client has it already. Go's `http.ServeContent`.
+    fn content(mut self, request: &Request<'_>, body: Bytes) -> Response<Bytes> {
+        let is_known = self.headers.get(ETAG).is_some_and(|tag| {
+            request.headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|known| {
+                known
+                    .split(',')
+                    .map(str::trim)
+                    .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
+            })
+        });
+        if is_known {
+            self.status = StatusCode::NOT_MODIFIED;
+            for name in [CONTENT_TYPE, CONTENT_ENCODING] {
+                self.headers.remove(name);
+            }
+            return self.finish();
+        }
+        let mut body = body;
+        if !self.headers.contains_key(CONTENT_ENCODING) {
+            let length = body.len();
+            self = self.header(ACCEPT_RANGES, "bytes");
+            match requested_range(request.headers, length) {
+                Some(Some((first, last))) => {
+                    self.status = StatusCode::PARTIAL_CONTENT;
+                    self = self.header(CONTENT_RANGE, &format!("bytes {first}-{last}/{length}"));
+                    body = body.slice(first..=last);
+                }
+                Some(None) => {
+                    self.status = StatusCode::RANGE_NOT_SATISFIABLE;
+                    self = self.header(CONTENT_RANGE, &format!("bytes */{length}"));
+                    body = Bytes::new();
+                }
+                None => {}
+            }
+        }
+        let answer = self.header(CONTENT_LENGTH, &body.len().to_string());
+        answer.with_body(if request.method == Method::HEAD { Bytes::new() } else { body })
+    }
+
+    /// No body.
+    fn finish(self) -> Response<Bytes> {
+        self.with_body(Bytes::new())
+    }
+
+    fn with_body(mut self, body: Bytes) -> Response<Bytes> {
+        self.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(NOT_CACHED));
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Version {
+    V2,
+    V3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Encoding {
+    /// The dotted spelling, also to a client that asked with the at sign.
+    fn content_type(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Encoding::Json, _) => JSON,
+            (Encoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            (Encoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        }
+    }
+}
+
+/// What the client would rather have; `None` when it wants nothing that we have.
+fn negotiate(headers: &HeaderMap, version: Version) -> Option<Encoding> {
+    let accept = joined(headers, ACCEPT);
+    let accept = if accept.trim().is_empty() { "*/*" } else { &accept };
+    let mut clauses: Vec<(&str, &str, f64)> = accept.split(',').filter_map(clause).collect();
+    // goautoneg: by quality, then a named type before a wildcard; among equals the first.
+    clauses.sort_by(|left, right| {
+        right
+            .2
+            .total_cmp(&left.2)
+            .then((left.0 == "*").cmp(&(right.0 == "*")))
+            .then((left.1 == "*").cmp(&(right.1 == "*")))
+    });
+    let number = match version {
+        Version::V2 => "v2",
+        Version::V3 => "v3",
+    };
+    let protobuf = ["@", "."].map(|sign| format!("com.github.proto-openapi.spec.{number}{sign}v1.0+protobuf"));
+    clauses.into_iter().find_map(|(kind, subtype, _)| match subtype {
+        _ if kind != "application" && kind != "*" => None,
+        "json" | "*" => Some(Encoding::Json),
+        _ if protobuf.iter().any(|name| name == subtype) => Some(Encoding::Protobuf),
+        _ => None,
+    })
+}
+
+/// Type, subtype and quality of one clause of Accept. A clause of quality 0 is none.
+fn clause(text: &str) -> Option<(&str, &str, f64)> {
+    let mut parts = text.split(';').map(str::trim);
+    let media_type = parts.next()?;
+    let (kind, subtype) = if media_type == "*" { ("*", "*") } else { media_type.split_once('/')? };
+    let quality = parts.find_map(|parameter| parameter.strip_prefix("q=")).map_or(Some(1.0), |text| text.parse().ok());
+    let quality = quality.unwrap_or(1.0);
+    (quality > 0.0).then_some((kind.trim(), subtype.trim(), quality))
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    joined(headers, ACCEPT_ENCODING).split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip") || name == "*");
+        let refused = parts.any(|parameter| {
+            parameter
+                .strip_prefix("q=")
+                .is_some_and(|quality| quality.parse::<f64>().is_ok_and(|quality| quality <= 0.0))
+        });
+        is_gzip && !refused
+    })
+}
+
+/// All values of a header as one list.
+fn joined(headers: &HeaderMap, name: HeaderName) -> String {
+    let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+/// First and last byte of a single range; the inner `None` when it lies outside. Several ranges, and what cannot be read,
+/// are answered with the whole.
+fn requested_range(headers: &HeaderMap, length: usize) -> Option<Option<(usize, usize)>> {
+    let (first, last) = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?.trim().split_once('-')?;
+    if last.contains(',') {
+        return None;
+    }
+    let range = match (first.trim(), last.trim()) {
+        ("", suffix) => {
+            let suffix: usize = suffix.parse().ok()?;
+            (length.saturating_sub(suffix), length.checked_sub(1)?)
+        }
+        (first, "") => (first.parse().ok()?, length.checked_sub(1)?),
+        (first, last) => (first.parse().ok()?, last.parse::<usize>().ok()?.min(length.checked_sub(1)?)),
+    };
+    Some((range.0 < length && range.0 <= range.1).then_some(range))
+}
+
+/// The value of `hash`; an empty one counts as none, as upstream.
+fn hash_of(query: Option<&str>) -> Option<&str> {
+    let value = query?.split('&').find_map(|pair| pair.strip_prefix("hash="))?;
+    (!value.is_empty()).then_some(value)
+}
+
+fn quoted(hash: &str) -> String {
+    format!("\"{hash}\"")
+}
+
+/// A year from now in the form of RFC 1123, with the zone named UTC as Go names it.
+fn in_a_year(now: Timestamp) -> String {
+    let now = now.to_zoned(TimeZone::UTC);
+    let then = now.checked_add(1.year()).unwrap_or(now);
+    then.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string()
+}
+
+fn gzip(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("writing to a Vec must succeed");
+    Bytes::from(encoder.finish().expect("writing to a Vec must succeed"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! Bytes on the wire: JSON as Go writes it, objects spliced into lists and events without being read again.
+//!
+//! The bytes of an object are the source's; what stands around them is written here, with Go's escapes (`<`, `>`, `&`,
+//! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
+//! iterator of chunks, made when the connection can take one. YAML is in `yaml`, columns are in `table`.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::model::Version;
+use crate::registry::{Resource, ResourceOrigin};
+use crate::store::Object;
+
+/// Size of a chunk of a streamed answer, in bytes: large enough that the cost per chunk vanishes, small enough that
+/// thousands of slow readers hold little.
+pub const CHUNK: usize = 64 * 1024;
+
+/// Go's `%q` of a text: for messages.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            control if u32::from(control) < 0x20 || control == '\u{7f}' => {
+                quoted.push_str(&format!("\\x{:02x}", u32::from(control)));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Writes a JSON string with Go's escapes.
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut buffer = [0; 4];
+    for letter in text.chars() {
+        match letter {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\u{8}' => out.extend_from_slice(b"\\b"),
+            '\u{c}' => out.extend_from_slice(b"\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}' => {
+                out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
+            }
+            other => out.extend_from_slice(other.encode_utf8(&mut buffer).as_bytes()),
+        }
+    }
+    out.push(b'"');
+}
+
+/// Writes a value as compact JSON with Go's escapes.
+pub fn write_value(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        Value::String(text) => write_string(text, out),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_value(item, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            out.push(b'{');
+            for (index, (key, member)) in members.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_string(key, out);
+                out.push(b':');
+                write_value(member, out);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// A value as compact JSON.
+pub fn json_bytes(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_value(value, &mut out);
+    out
+}
+
+/// An object at the version that an answer shows it with: its own, or that of the change that took it away.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// The object.
+    pub object: &'a Object,
+    /// The version to show.
+    pub version: Version,
+}
+
+impl<'a> Shown<'a> {
+    /// As it is.
+    pub fn as_is(object: &'a Object) -> Shown<'a> {
+        Shown { object, version: object.version }
+    }
+
+    /// As an item of a list: the stored bytes.
+    pub fn write_item(self, out: &mut Vec<u8>) {
+        self.write_range(0, self.object.bytes.len(), out);
+    }
+
+    /// As a single object or in an event: built-in kinds get kind and apiVersion in front.
+    pub fn write_single(self, resource: &Resource, out: &mut Vec<u8>) {
+        match resource.origin {
+            ResourceOrigin::Custom => self.write_item(out),
+            ResourceOrigin::BuiltIn => {
+                write_type(&resource.kind, &resource.gvr.group_version().to_string(), out);
+                // An object is never `{}`: it has metadata at least.
+                out.push(b',');
+                self.write_range(1, self.object.bytes.len(), out);
+            }
+        }
+    }
+
+    /// As meta.k8s.io PartialObjectMetadata.
+    pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
+        write_type("PartialObjectMetadata", api_version, out);
+        out.extend_from_slice(b",\"metadata\":");
+        let span = &self.object.metadata_span;
+        self.write_range(span.start as usize, span.end as usize, out);
+        out.push(b'}');
+    }
+
+    /// A part of the object's bytes, with the version replaced where it is not the object's own.
+    fn write_range(self, start: usize, end: usize, out: &mut Vec<u8>) {
+        let bytes = &self.object.bytes;
+        if self.version == self.object.version {
+            out.extend_from_slice(&bytes[start..end]);
+            return;
+        }
+        let span = &self.object.version_span;
+        out.extend_from_slice(&bytes[start..span.start as usize]);
+        out.extend_from_slice(self.version.to_string().as_bytes());
+        out.extend_from_slice(&bytes[span.end as usize..end]);
+    }
+}
+
+/// Writes `{"kind":K,"apiVersion":V`, to be continued.
+pub fn write_type(kind: &str, api_version: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"kind\":");
+    write_string(kind, out);
+    out.extend_from_slice(b",\"apiVersion\":");
+    write_string(api_version, out);
+}
+
+/// metadata of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListMeta {
+    /// The version that the list shows.
+    pub version: Version,
+    /// Token of the next page; empty on the last one.
+    pub continue_token: String,
+    /// How many objects follow this page, where it is told.
+    pub remaining: Option<u64>,
+}
+
+impl ListMeta {
+    /// In the order of the Go type, empty members left out.
+    pub fn write_typed(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{{\"resourceVersion\":\"{}\"", self.version).as_bytes());
+        if !self.continue_token.is_empty() {
+            out.extend_from_slice(b",\"continue\":");
+            write_string(&self.continue_token, out);
+        }
+        self.write_remaining(out);
+        out.push(b'}');
+    }
+
+    /// In alphabetical order, as lists of custom resources have it; `continue` is there even when empty.
+    pub fn write_untyped(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"continue\":");
+        write_string(&self.continue_token, out);
+        self.write_remaining(out);
+        out.extend_from_slice(format!(",\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
+    }
+
+    fn write_remaining(&self, out: &mut Vec<u8>) {
+        if let Some(remaining) = self.remaining {
+            out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+        }
+    }
+}
+
+/// What stands before and after the items of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Before.
+    pub head: Vec<u8>,
+    /// After.
+    pub tail: Vec<u8>,
+}
+
+impl Envelope {
+    /// Of an ordinary list.
+    pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
+        let api_version = resource.gvr.group_version().to_string();
+        match resource.origin {
+            ResourceOrigin::Custom => {
+                let mut head = b"{\"apiVersion\":".to_vec();
+                write_string(&api_version, &mut head);
+                head.extend_from_slice(b",\"items\":[");
+                let mut tail = b"],\"kind\":".to_vec();
+                write_string(&resource.list_kind, &mut tail);
+                tail.extend_from_slice(b",\"metadata\":");
+                meta.write_untyped(&mut tail);
+                tail.extend_from_slice(b"}\n");
+                Envelope { head, tail }
+            }
+            ResourceOrigin::BuiltIn => Envelope::typed(&resource.list_kind, &api_version, meta),
+        }
+    }
+
+    /// Of a list of a Go type: kind, apiVersion, metadata, items.
+    pub fn typed(kind: &str, api_version: &str, meta: &ListMeta) -> Envelope {
+        let mut head = Vec::new();
+        write_type(kind, api_version, &mut head);
+        head.extend_from_slice(b",\"metadata\":");
+        meta.write_typed(&mut head);
+        head.extend_from_slice(b",\"items\":[");
+        Envelope { head, tail: b"]}\n".to_vec() }
+    }
+}
+
+/// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for.
+pub struct Chunks<Items, Write> {
+    pending: Vec<u8>,
+    items: Items,
+    write: Write,
+    separator: &'static [u8],
+    is_first: bool,
+    tail: Option<Vec<u8>>,
+}
+
+impl<Items, Write, Item> Chunks<Items, Write>
+where
+    Items: Iterator<Item = Item>,
+    Write: FnMut(Item, &mut Vec<u8>),
+{
+    /// Items in an envelope, with a comma in between (JSON) or nothing (YAML).
+    pub fn new(envelope: Envelope, items: Items, separator: &'static [u8], write: Write) -> Chunks<Items, Write> {
+        let Envelope { head, tail } = envelope;
+        Chunks { pending: head, items, write, separator, is_first: true, tail: Some(tail) }
+    }
+}
+
+impl<Items, Write, Item> Iterator for Chunks<Items, Write>
+where
+    Items: Iterator<Item = Item>,
+    Write: FnMut(Item, &mut Vec<u8>),
+{
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = std::mem::take(&mut self.pending);
+        while chunk.len() < CHUNK && self.tail.is_some() {
+            match self.items.next() {
+                Some(item) => {
+                    if !std::mem::take(&mut self.is_first) {
+                        chunk.extend_from_slice(self.separator);
+                    }
+                    (self.write)(item, &mut chunk);
+                }
+                None => chunk.extend(self.tail.take().into_iter().flatten()),
+            }
+        }
+        (!chunk.is_empty()).then(|| Bytes::from(chunk))
+    }
+}
+
+/// Re-indents JSON by two spaces as it passes, as Go's `json.Indent` does.
+#[derive(Debug, Default)]
+pub struct Indenter {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// An opening bracket has been written; whether a line break follows depends on what comes.
+    opened: bool,
+}
+
+impl Indenter {
+    /// Writes the next piece of one JSON text.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        for &byte in piece {
+            if self.in_string {
+                out.push(byte);
+                self.in_string = self.escaped || byte != b'"';
+                self.escaped = byte == b'\\' && !self.escaped;
+                continue;
+            }
+            if byte.is_ascii_whitespace() {
+                if byte == b'\n' && self.depth == 0 {
+                    out.push(b'\n');
+                }
+                continue;
+            }
+            let closes = matches!(byte, b'}' | b']');
+            if closes {
+                self.depth = self.depth.saturating_sub(1);
+            }
+            if std::mem::take(&mut self.opened) != closes {
+                self.break_line(out);
+            }
+            out.push(byte);
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.opened = true;
+                }
+                b',' => self.break_line(out),
+                b':' => out.push(b' '),
+                _ => {}
+            }
+        }
+    }
+
+    fn break_line(&self, out: &mut Vec<u8>) {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * self.depth, b' ');
+    }
+}

@@ -1,0 +1,274 @@
+//! Every way in which a request fails, and the one place that chooses status codes.
+//!
+//! A [`Failure`] is a decision with its facts; [`Failure::status`] turns it into the metav1 Status that kube-apiserver
+//! answers with (apimachinery `api/errors/errors.go`). Few failures have a plain text body, because upstream's do.
+//! This room writes no response: see `answer` in the parent module, and `watch` for errors inside of a stream.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::model::{Gvr, Version};
+
+use super::encode::quote;
+
+/// Why a request has no ordinary answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No such path: plain text, as the API server's outer router answers.
+    PageNotFound,
+    /// No such path below a built-in group version: a Status.
+    UnknownResource,
+    /// No such object.
+    NotFound {
+        /// The resource.
+        gvr: Gvr,
+        /// The name that was asked for.
+        name: String,
+    },
+    /// A verb that the resource does not offer, among them every write.
+    MethodNotAllowed {
+        /// Kubernetes' verb, such as `create`.
+        verb: &'static str,
+        /// The resource, with its subresource if one was named.
+        gvr: Gvr,
+    },
+    /// A method other than GET and HEAD on a path that is no resource.
+    MethodNotAllowedHere,
+    /// A parameter or selector that cannot be read.
+    BadRequest(String),
+    /// A resourceVersion that cannot be read, where upstream lets a bare error through: 500 and no reason.
+    Bare(String),
+    /// ListOptions that contradict each other.
+    InvalidOptions(Vec<OptionFault>),
+    /// No offered media type is accepted, or not in the form that was asked for.
+    NotAcceptable(String),
+    /// A body without a media type.
+    UnsupportedMediaType(String),
+    /// A browser on a foreign page; see `guards`.
+    Forbidden(String),
+    /// History does not reach back to that version.
+    Expired {
+        /// Upstream's words for this case.
+        message: String,
+        /// A token with which the list can be continued, inconsistently.
+        continue_token: Option<String>,
+    },
+    /// The copy has not come as far as the version that was asked for.
+    TooLargeVersion {
+        /// The version that was asked for.
+        asked: Version,
+        /// The version of the copy.
+        current: Version,
+    },
+    /// The resource's data is still being read.
+    Loading(String),
+    /// The resource was replaced while the request waited; the request is repeated with the new one.
+    Replaced,
+    /// A defect of ours.
+    Internal(String),
+}
+
+/// One entry of `details.causes` of an invalid ListOptions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionFault {
+    /// The parameter.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: OptionProblem,
+}
+
+/// What is wrong with an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionProblem {
+    /// It must not be there; the text says why.
+    Forbidden(String),
+    /// Its value is none of the known ones.
+    NotSupported {
+        /// The value.
+        value: String,
+        /// The known ones.
+        supported: &'static [&'static str],
+    },
+}
+
+impl OptionFault {
+    fn reason(&self) -> &'static str {
+        match self.problem {
+            OptionProblem::Forbidden(_) => "FieldValueForbidden",
+            OptionProblem::NotSupported { .. } => "FieldValueNotSupported",
+        }
+    }
+
+    /// The message without the field's name.
+    fn body(&self) -> String {
+        match &self.problem {
+            OptionProblem::Forbidden(why) => format!("Forbidden: {why}"),
+            OptionProblem::NotSupported { value, supported } => {
+                let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
+                format!("Unsupported value: {}: supported values: {}", quote(value), supported.join(", "))
+            }
+        }
+    }
+}
+
+/// The parts of a Status that differ between failures.
+struct Parts {
+    code: StatusCode,
+    reason: Option<&'static str>,
+    message: String,
+    details: Option<Value>,
+}
+
+impl Parts {
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Parts {
+        Parts { code, reason: Some(reason), message: message.into(), details: None }
+    }
+
+    fn with(mut self, details: Value) -> Parts {
+        self.details = Some(details);
+        self
+    }
+}
+
+/// Seconds after which a client may come again while data is being loaded. Loading takes seconds; upstream starts its
+/// own back-off at one second too.
+const LOADING_RETRY_SECONDS: u64 = 1;
+
+impl Failure {
+    /// The HTTP status.
+    pub fn code(&self) -> StatusCode {
+        self.parts().code
+    }
+
+    /// The plain text body, for those failures that have no Status.
+    pub fn plain_text(&self) -> Option<&'static str> {
+        matches!(self, Failure::PageNotFound).then_some("404 page not found\n")
+    }
+
+    /// Seconds for the `Retry-After` header.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Failure::TooLargeVersion { .. } => Some(1),
+            Failure::Loading(_) | Failure::Replaced => Some(LOADING_RETRY_SECONDS),
+            _ => None,
+        }
+    }
+
+    /// The metav1 Status as one line of JSON, keys in the order of the Go type.
+    pub fn status(&self) -> Vec<u8> {
+        let parts = self.parts();
+        let token = match self {
+            Failure::Expired { continue_token: Some(token), .. } => json!({ "continue": token }),
+            _ => json!({}),
+        };
+        let mut text =
+            format!("{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{token},\"status\":\"Failure\"")
+                .into_bytes();
+        let mut member = |name: &str, value: &Value| {
+            text.extend_from_slice(format!(",\"{name}\":").as_bytes());
+            super::encode::write_value(value, &mut text);
+        };
+        if !parts.message.is_empty() {
+            member("message", &Value::from(parts.message));
+        }
+        if let Some(reason) = parts.reason {
+            member("reason", &Value::from(reason));
+        }
+        if let Some(details) = &parts.details {
+            member("details", details);
+        }
+        member("code", &Value::from(parts.code.as_u16()));
+        text.push(b'}');
+        text
+    }
+
+    fn parts(&self) -> Parts {
+        match self {
+            Failure::PageNotFound | Failure::UnknownResource => {
+                Parts::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+                    .with(json!({}))
+            }
+            Failure::NotFound { gvr, name } => Parts::new(
+                StatusCode::NOT_FOUND,
+                "NotFound",
+                format!("{} {} not found", gvr.group_resource(), quote(name)),
+            )
+            .with(details(name, gvr)),
+            Failure::MethodNotAllowed { verb, gvr } => Parts::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "MethodNotAllowed",
+                format!("{verb} is not supported on resources of kind {}", quote(&gvr.group_resource())),
+            )
+            .with(details("", gvr)),
+            Failure::MethodNotAllowedHere => Parts::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )
+            .with(json!({})),
+            Failure::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
+            Failure::Bare(message) => {
+                Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.clone(), details: None }
+            }
+            Failure::InvalidOptions(faults) => invalid_options(faults),
+            Failure::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
+            Failure::UnsupportedMediaType(message) => {
+                Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+            }
+            Failure::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
+            Failure::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
+            Failure::TooLargeVersion { asked, current } => Parts::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "Timeout",
+                format!("Timeout: Too large resource version: {asked}, current: {current}"),
+            )
+            .with(json!({
+                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+                "retryAfterSeconds": 1,
+            })),
+            Failure::Loading(_) | Failure::Replaced => Parts::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                match self {
+                    Failure::Loading(progress) => format!("storage is (re)initializing: {progress}"),
+                    _ => "storage is (re)initializing".to_owned(),
+                },
+            )
+            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            Failure::Internal(message) => Parts::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                format!("Internal error occurred: {message}"),
+            )
+            .with(json!({"causes": [{"message": message}]})),
+        }
+    }
+}
+
+fn details(name: &str, gvr: &Gvr) -> Value {
+    let mut details = Map::new();
+    for (key, value) in [("name", name), ("group", &*gvr.group), ("kind", &*gvr.resource)] {
+        if !value.is_empty() {
+            details.insert(key.to_owned(), Value::from(value));
+        }
+    }
+    Value::Object(details)
+}
+
+fn invalid_options(faults: &[OptionFault]) -> Parts {
+    let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.body())).collect();
+    let message = match &messages[..] {
+        [single] => single.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    let causes: Vec<Value> = faults
+        .iter()
+        .map(|fault| json!({"reason": fault.reason(), "message": fault.body(), "field": fault.field}))
+        .collect();
+    Parts::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        format!("ListOptions.meta.k8s.io \"\" is invalid: {message}"),
+    )
+    .with(json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}))
+}

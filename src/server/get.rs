@@ -1,0 +1,68 @@
+//! One GET: an object by name, or its status, which upstream serves as the whole object.
+//!
+//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; unset and 0 mean
+//! the copy as it is.
+
+use http::Response;
+
+use crate::registry::Resource;
+
+use super::body::Body;
+use super::encode::Shown;
+use super::failure::Failure;
+use super::negotiate::{Form, Offer, negotiate};
+use super::params::read_version;
+use super::route::Address;
+use super::table::{Columns, Include};
+use super::{Asked, Server, document, read};
+
+pub(super) async fn answer(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    resource: &Resource,
+) -> Result<Response<Body>, Failure> {
+    let name = address.name.as_deref().unwrap_or_default();
+    let not_found = || Failure::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
+    match address.subresource.as_deref() {
+        None => {}
+        Some("status") if resource.subresources.iter().any(|held| held.name == "status") => {}
+        // The other subresources are no views of the object: scale has a kind of its own, log and exec are streams.
+        Some(known) if resource.subresources.iter().any(|held| held.name == known) => {
+            let mut gvr = address.gvr.clone();
+            gvr.resource = format!("{}/{known}", gvr.resource);
+            return Err(Failure::MethodNotAllowed { verb: "get", gvr });
+        }
+        Some(_) => return Err(not_found()),
+    }
+    let agreed = negotiate(asked.headers, Offer::Resource)?;
+    if let Form::PartialList(_) = agreed.form {
+        return Err(Failure::NotAcceptable(format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+            super::list::go_type(resource, &resource.kind)
+        )));
+    }
+    let include = Include::read(&asked.query, &agreed.form)?;
+    let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
+    let patience = server.settings.patience.min(asked.timeout);
+    let mut snapshot = read::snapshot(&resource.live, patience).await?;
+    if let Some(version) = version {
+        snapshot = read::not_older_than(&resource.live, snapshot, version).await?;
+    }
+    let key = match read::namespace_of(resource, address) {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    };
+    let object = snapshot.get(&key).ok_or_else(not_found)?;
+    let shown = Shown::as_is(object);
+    let mut json = Vec::with_capacity(object.bytes.len() + 256);
+    match &agreed.form {
+        Form::Whole | Form::PartialList(_) | Form::AggregatedDiscovery => shown.write_single(resource, &mut json),
+        Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
+        Form::Table(version) => {
+            let columns = Columns::of(resource, (server.settings.clock)());
+            columns.write_single(shown, resource, version, include, true, &mut json);
+        }
+    }
+    Ok(document(json, agreed.format, asked))
+}

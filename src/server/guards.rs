@@ -1,0 +1,81 @@
+//! What keeps web pages out of a server on a developer's own machine.
+//!
+//! Local `serve` answers without credentials, so whatever a browser sends it must not be taken for its user. Three
+//! marks tell: a Host that is no loopback name (a foreign name that resolves to this machine, DNS rebinding), an Origin
+//! that is not this server, and Sec-Fetch-Site. No CORS header is ever sent. Programs set none of these marks.
+
+use std::net::IpAddr;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, TRANSFER_ENCODING};
+use http::{HeaderMap, Method};
+
+use super::encode::quote;
+use super::failure::Failure;
+
+/// Which requests a local server answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// Hosts besides the loopback ones: the address that the user bound, when it is another one.
+    pub hosts: Vec<String>,
+}
+
+impl Guard {
+    /// Refuses what a foreign page may have caused.
+    ///
+    /// # Errors
+    /// 403 that names the header.
+    pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), Failure> {
+        let host = host_of(authority);
+        if !self.is_own(host) {
+            return Err(Failure::Forbidden(format!(
+                "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
+                quote(authority)
+            )));
+        }
+        if let Some(origin) = headers.get(ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default();
+            let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            if own != Some(authority) {
+                let message = format!("Origin {} is not this server; web pages are not answered", quote(origin));
+                return Err(Failure::Forbidden(message));
+            }
+        }
+        let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if matches!(site, "cross-site" | "same-site") {
+            let message =
+                format!("Sec-Fetch-Site is {}: requests caused by another web page are not answered", quote(site));
+            return Err(Failure::Forbidden(message));
+        }
+        Ok(())
+    }
+
+    fn is_own(&self, host: &str) -> bool {
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        is_loopback
+            || host.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
+    }
+}
+
+/// A host without its port and brackets.
+fn host_of(authority: &str) -> &str {
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        return bracketed.split(']').next().unwrap_or_default();
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// Refuses bodies without a media type: what an HTML form without an encoding type can send.
+///
+/// # Errors
+/// 415.
+pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let has_body = headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0");
+    if !reads && has_body && !headers.contains_key(CONTENT_TYPE) {
+        let message = "the body of the request was in an unknown format - a Content-Type is needed";
+        return Err(Failure::UnsupportedMediaType(message.to_owned()));
+    }
+    Ok(())
+}

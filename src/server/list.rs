@@ -1,0 +1,250 @@
+//! One LIST: which state is shown, which page of it, and its answer in chunks.
+//!
+//! The state is chosen by the matrix of resourceVersion, resourceVersionMatch, limit and continue (apiserver
+//! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always on the one copy. The answer is made while it is sent:
+//! what a request holds is its snapshot and one chunk, however large the list and however slow the reader.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Response};
+
+use crate::model::{Scope, Version};
+use crate::query::{ContinueToken, Listing, Selection, State};
+use crate::registry::{Resource, ResourceOrigin};
+use crate::store::{Object, Snapshot};
+
+use super::body::{Body, Pieces};
+use super::encode::{Chunks, Envelope, ListMeta, Shown};
+use super::failure::Failure;
+use super::negotiate::{Form, Format, Offer, negotiate};
+use super::params::{ListOptions, read_version};
+use super::route::Address;
+use super::table::{Columns, Include};
+use super::{Asked, Server, chunked, read, yaml};
+
+/// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
+/// kept, and the list is walked twice.
+const KEPT_PAGE: usize = 1024;
+
+/// Upstream's words for a page whose version is too old.
+const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
+    start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+    remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+    created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old.";
+
+pub(super) async fn answer(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    resource: &Arc<Resource>,
+) -> Result<Response<Body>, Failure> {
+    let agreed = negotiate(asked.headers, Offer::Resource)?;
+    let options = ListOptions::read(&asked.query)?;
+    let selection = read::selection(resource, address, &options)?;
+    if let Form::Partial(_) = agreed.form {
+        return Err(Failure::NotAcceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type(resource, &resource.list_kind)
+        )));
+    }
+    let include = Include::read(&asked.query, &agreed.form)?;
+    let wanted = Wanted::read(&options, &selection, resource)?;
+    let patience = server.settings.patience.min(asked.timeout);
+    let snapshot = read::snapshot(&resource.live, patience).await?;
+    let state = wanted.state(resource, snapshot).await?;
+    let page = Page::take(state, &selection, &wanted);
+    let explain = asked.query.flag("explain").then(|| page.plan.clone());
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
+    let mut response = chunked(pieces, agreed.format, asked);
+    if let Some(plan) = explain {
+        let json = super::encode::json_bytes(&serde_json::json!({ "plan": plan }));
+        if let Ok(value) = HeaderValue::from_bytes(&json) {
+            response.headers_mut().insert(HeaderName::from_static("fieldcache-explain"), value);
+        }
+    }
+    Ok(response)
+}
+
+/// A Go type as upstream's messages print it.
+pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
+    match resource.origin {
+        ResourceOrigin::Custom if kind == resource.kind => "*unstructured.Unstructured".to_owned(),
+        ResourceOrigin::Custom => "*unstructured.UnstructuredList".to_owned(),
+        ResourceOrigin::BuiltIn => {
+            let group = resource.gvr.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+            format!("*{group}.{kind}")
+        }
+    }
+}
+
+/// Which state, and which page of it, a request wants.
+struct Wanted {
+    state: WantedState,
+    /// At most so many objects.
+    limit: Option<usize>,
+    /// From here on, as the token has it, and as a key of the store.
+    start: Option<(String, String)>,
+    /// What stands in front of keys in tokens of this request.
+    prefix: String,
+}
+
+enum WantedState {
+    Current,
+    NotOlderThan(Version),
+    Exactly(Version),
+}
+
+impl Wanted {
+    fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, Failure> {
+        let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        // One object by name: upstream looks it up and knows no pages there.
+        let place_is_known = selection.namespace.is_some() || resource.scope == Scope::Cluster;
+        let is_lookup = place_is_known && read::exact_name(&selection.fields).is_some();
+        let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !is_lookup);
+        let is_zero = !options.version.is_empty() && options.version.bytes().all(|digit| digit == b'0');
+        if !options.continue_token.is_empty() && !is_zero && !is_lookup {
+            let token = ContinueToken::decode(&options.continue_token)
+                .map_err(|error| Failure::BadRequest(error.to_string()))?;
+            if !options.version.is_empty() {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(Failure::BadRequest(message.to_owned()));
+            }
+            let state = token.version.map_or(WantedState::Current, WantedState::Exactly);
+            let key = format!("{prefix}{}", token.start);
+            return Ok(Wanted { state, limit, start: Some((token.start, key)), prefix });
+        }
+        let version = read_version(&options.version)
+            .map_err(|problem| Failure::BadRequest(format!("invalid resource version: {problem}")))?;
+        let (state, limit) = match version {
+            None => (WantedState::Current, limit),
+            Some(Version::ZERO) => (WantedState::Current, None),
+            Some(version) if options.is_exact() => (WantedState::Exactly(version), limit),
+            Some(version) if options.is_not_older_than() || limit.is_none() => {
+                (WantedState::NotOlderThan(version), limit)
+            }
+            // A version with a limit and no match has meant "exactly" since before there was a match.
+            Some(version) => (WantedState::Exactly(version), limit),
+        };
+        Ok(Wanted { state, limit, start: None, prefix })
+    }
+
+    async fn state(&self, resource: &Resource, snapshot: Snapshot) -> Result<State, Failure> {
+        match self.state {
+            WantedState::Current => Ok(State::current(snapshot)),
+            WantedState::NotOlderThan(version) => {
+                Ok(State::current(read::not_older_than(&resource.live, snapshot, version).await?))
+            }
+            WantedState::Exactly(version) => {
+                let snapshot = read::not_older_than(&resource.live, snapshot, version).await?;
+                State::at(snapshot, version).map_err(|_| match &self.start {
+                    Some((start, _)) => Failure::Expired {
+                        message: EXPIRED_PAGE.to_owned(),
+                        continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),
+                    },
+                    None => Failure::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
+                })
+            }
+        }
+    }
+}
+
+/// The objects of one page, and what its metadata says.
+struct Page {
+    meta: ListMeta,
+    objects: PageObjects,
+    plan: String,
+}
+
+enum PageObjects {
+    Kept(std::vec::IntoIter<Arc<Object>>),
+    Walked(std::iter::Take<Box<Listing>>),
+}
+
+impl Iterator for PageObjects {
+    type Item = Arc<Object>;
+
+    fn next(&mut self) -> Option<Arc<Object>> {
+        match self {
+            PageObjects::Kept(objects) => objects.next(),
+            PageObjects::Walked(listing) => listing.next(),
+        }
+    }
+}
+
+impl Page {
+    fn take(state: State, selection: &Selection, wanted: &Wanted) -> Page {
+        let version = state.version();
+        let start = wanted.start.as_ref().map(|(_, key)| &**key);
+        let walk = |state: State| Box::new(Listing::new(state, selection, start));
+        let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
+        let Some(limit) = wanted.limit else {
+            let listing = walk(state);
+            let plan = listing.explain().to_owned();
+            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan };
+        };
+        let mut scout = walk(state.clone());
+        let plan = scout.explain().to_owned();
+        let kept: Vec<Arc<Object>> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
+        let mut last = kept.last().map(|object| object.key.clone());
+        for object in scout.by_ref().take(limit - kept.len()) {
+            last = Some(object.key.clone());
+        }
+        if let Some(last) = last.filter(|_| scout.peek().is_some()) {
+            let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
+            let start = format!("{relative}\0");
+            meta.continue_token = ContinueToken { version: Some(version), start }.encode();
+            if !selection.is_selective() {
+                meta.remaining = Some(scout.remaining());
+            }
+        }
+        let objects = if limit <= KEPT_PAGE {
+            PageObjects::Kept(kept.into_iter())
+        } else {
+            PageObjects::Walked(walk(state).take(limit))
+        };
+        Page { meta, objects, plan }
+    }
+}
+
+/// The answer, piece by piece.
+fn pieces(
+    page: Page,
+    resource: &Arc<Resource>,
+    format: Format,
+    form: &Form,
+    include: Include,
+    now: jiff::Timestamp,
+) -> Pieces {
+    let resource = resource.clone();
+    let Page { meta, objects, .. } = page;
+    let (envelope, write): (Envelope, Box<dyn FnMut(Arc<Object>, &mut Vec<u8>) + Send>) = match form {
+        Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
+            let envelope = Envelope::of_list(&resource, &meta);
+            (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
+        }
+        Form::PartialList(version) => {
+            let api_version = format!("meta.k8s.io/{version}");
+            let envelope = Envelope::typed("PartialObjectMetadataList", &api_version, &meta);
+            (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
+        }
+        Form::Table(version) => {
+            let columns = Columns::of(&resource, now);
+            let envelope = columns.envelope(&meta, version);
+            let version = version.clone();
+            let write = move |object: Arc<Object>, out: &mut Vec<u8>| {
+                columns.write_row(Shown::as_is(&object), &resource, &version, include, out);
+            };
+            (envelope, Box::new(write))
+        }
+    };
+    match format {
+        Format::Json => Box::new(Chunks::new(envelope, objects, b",", write)),
+        Format::Yaml => {
+            let mut objects = objects.peekable();
+            let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
+            Box::new(Chunks::new(envelope, objects, b"", yaml::item_writer(write)))
+        }
+    }
+}

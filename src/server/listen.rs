@@ -1,0 +1,157 @@
+//! The socket: HTTP/1.1 and HTTP/2 with prior knowledge on one port, a bound on connections, a graceful end.
+//!
+//! TLS is not here: local `serve` speaks plain HTTP on the loopback, the operator wraps its own. A panic ends at most
+//! the connection it happens on; `Server::answer` turns those of handlers into answers before.
+#![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use super::Server;
+
+/// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
+/// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
+const MOST_CONNECTIONS: usize = 8192;
+
+/// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds.
+const STREAMS_PER_CONNECTION: u32 = 2000;
+
+/// How long the head of a request may take to arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// HTTP/2 pings find peers that went without a word.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long answers in progress may take after the end was asked for.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Pause after a failed accept: out of file descriptors, which only time mends.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why an address cannot be listened on; Display names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another program has the port.
+    #[error("address {0} is in use: stop the program that listens there, or choose another one with --address")]
+    InUse(SocketAddr),
+    /// The port needs rights.
+    #[error("not allowed to listen on {0}: choose a port above 1023 with --address")]
+    NotAllowed(SocketAddr),
+    /// The machine has no such address.
+    #[error("this machine has no address {0}: choose one of its own with --address, such as 127.0.0.1:8181")]
+    NotHere(SocketAddr),
+    /// Anything else.
+    #[error("cannot listen on {address}")]
+    Other {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Binds.
+    ///
+    /// # Errors
+    /// [`BindError`], one variant for each remedy.
+    pub async fn bind(address: SocketAddr) -> Result<Listener, BindError> {
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse(address),
+            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address),
+            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address),
+            _ => BindError::Other { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Listener { listener, address })
+    }
+
+    /// The address, with the port that the system chose if it was asked to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
+    pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.accept(&places) => accepted,
+                () = &mut stop => break,
+            };
+            let Some((stream, place)) = accepted else { continue };
+            let connection = connection(stream, server.clone(), &graceful);
+            tokio::spawn(async move {
+                let _place = place;
+                connection.await;
+            });
+        }
+        server.drain();
+        if timeout(GRACE, graceful.shutdown()).await.is_err() {
+            tracing::warn!("answers in progress were cut at the end of the grace period");
+        }
+    }
+
+    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let place = places.clone().acquire_owned().await.ok()?;
+        match self.listener.accept().await {
+            Ok((stream, _)) => Some((stream, place)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+                None
+            }
+        }
+    }
+}
+
+fn connection(
+    stream: TcpStream,
+    server: Arc<Server>,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + 'static {
+    // An event is one small write; waiting for more would hold it back.
+    let _ = stream.set_nodelay(true);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    let service = service_fn(move |request| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(server.answer(request).await) }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let watched = graceful.watch(connection);
+    async move {
+        if let Err(error) = watched.await {
+            tracing::debug!(error, "connection ended");
+        }
+    }
+}

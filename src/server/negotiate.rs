@@ -1,0 +1,172 @@
+//! Accept -> media type and form (apiserver `endpoints/handlers/negotiation/negotiate.go`).
+//!
+//! JSON everywhere, YAML for what is no watch. Protobuf is not offered: clients that prefer it name JSON as well, and
+//! get that; one that takes nothing else gets 406 with the types that are really served. Table and
+//! PartialObjectMetadata are forms of either type, discovery has its own.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+
+use super::failure::Failure;
+use super::params::Query;
+
+/// How bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// application/json.
+    Json,
+    /// application/yaml.
+    Yaml,
+}
+
+/// What an object or a list is turned into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Itself.
+    Whole,
+    /// meta.k8s.io Table of this version.
+    Table(String),
+    /// meta.k8s.io PartialObjectMetadata of this version.
+    Partial(String),
+    /// meta.k8s.io PartialObjectMetadataList of this version.
+    PartialList(String),
+    /// apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+    AggregatedDiscovery,
+}
+
+/// What was agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// JSON or YAML.
+    pub format: Format,
+    /// Itself, a Table, metadata only.
+    pub form: Form,
+}
+
+/// What kind of path is asked, which decides the forms on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Objects and lists.
+    Resource,
+    /// Events.
+    Watch,
+    /// `/api` and `/apis`, which have an aggregated form.
+    Discovery,
+    /// Everything else: no forms.
+    Plain,
+}
+
+/// One clause of an Accept header.
+struct Clause<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+    quality: f32,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Clause<'a>> {
+        let mut parts = text.split(';').map(str::trim);
+        let media_type = parts.next()?;
+        let (kind, subtype) = match media_type.split_once('/') {
+            Some(types) => types,
+            None if media_type == "*" => ("*", "*"),
+            None => return None,
+        };
+        let parameters: Vec<(&str, &str)> = parts
+            .filter_map(|parameter| parameter.split_once('='))
+            .map(|(key, value)| (key.trim(), value.trim().trim_matches('"')))
+            .collect();
+        let quality =
+            parameters.iter().find(|(key, _)| *key == "q").map_or(1.0, |(_, value)| value.parse().unwrap_or(0.0));
+        Some(Clause { kind: kind.trim(), subtype: subtype.trim(), parameters, quality })
+    }
+
+    /// How specific it is: wildcards come last among equals.
+    fn rank(&self) -> u8 {
+        u8::from(self.kind == "*") + u8::from(self.subtype == "*")
+    }
+
+    fn parameter(&self, name: &str) -> &str {
+        self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+    }
+
+    fn format(&self, offer: Offer) -> Option<Format> {
+        let takes = |subtype: &str| {
+            (self.kind == "*" || self.kind == "application") && (self.subtype == "*" || self.subtype == subtype)
+        };
+        if takes("json") {
+            Some(Format::Json)
+        } else if takes("yaml") && offer != Offer::Watch {
+            Some(Format::Yaml)
+        } else {
+            None
+        }
+    }
+
+    fn form(&self, offer: Offer) -> Option<Form> {
+        let stream = self.parameter("stream");
+        if !stream.is_empty() && (stream != "watch" || !matches!(offer, Offer::Resource | Offer::Watch)) {
+            return None;
+        }
+        let version = self.parameter("v");
+        let convert = self.parameter("as");
+        if convert.is_empty() {
+            return Some(Form::Whole);
+        }
+        match (offer, self.parameter("g"), convert) {
+            (Offer::Resource | Offer::Watch, "meta.k8s.io", _) if version != "v1" && version != "v1beta1" => None,
+            (Offer::Resource | Offer::Watch, "meta.k8s.io", "Table") => Some(Form::Table(version.to_owned())),
+            (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadata") => {
+                Some(Form::Partial(version.to_owned()))
+            }
+            (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadataList") => {
+                Some(Form::PartialList(version.to_owned()))
+            }
+            (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") if version == "v2" => {
+                Some(Form::AggregatedDiscovery)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Agrees on a media type and a form.
+///
+/// # Errors
+/// 406 with the types on offer.
+pub fn negotiate(headers: &HeaderMap, offer: Offer) -> Result<Agreed, Failure> {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if header.trim().is_empty() {
+        return Ok(Agreed { format: Format::Json, form: Form::Whole });
+    }
+    let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
+    clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
+    for clause in &clauses {
+        if let (Some(format), Some(form)) = (clause.format(offer), clause.form(offer)) {
+            return Ok(Agreed { format, form });
+        }
+    }
+    let offered = match offer {
+        Offer::Watch => "application/json;stream=watch",
+        Offer::Resource | Offer::Discovery | Offer::Plain => "application/json, application/yaml",
+    };
+    Err(Failure::NotAcceptable(format!("only the following media types are accepted: {offered}")))
+}
+
+/// Whether the answer is indented: asked for, or the client looks like a person's (`handlers/negotiation`).
+pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
+    if let Some(text) = query.get("pretty").filter(|text| !text.is_empty()) {
+        return matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True");
+    }
+    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|start| agent.starts_with(start))
+}
+
+/// Whether the client takes gzip: a token that is exactly that, as the API server looks for it.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get(ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.split(',').any(|token| token.trim() == "gzip"))
+}

@@ -1,0 +1,281 @@
+//! Query string -> checked options: every 400 and 422 about parameters is made here, in upstream's order.
+//!
+//! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go` (only the first value of a key
+//! counts, unknown keys are ignored); the rules between options are those of apimachinery
+//! `apis/meta/internalversion/validation`. Labels of field selectors are not resolved here: that needs a resource.
+
+use std::time::Duration;
+
+use crate::model::Version;
+use crate::selector::{FieldSelector, LabelSelector};
+
+use super::encode::quote;
+use super::failure::{Failure, OptionFault, OptionProblem};
+
+/// A decoded query string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Decodes; a pair that cannot be decoded is left out, as Go leaves it out.
+    pub fn parse(text: &str) -> Query {
+        let pairs = text
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+            .filter_map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Some((percent_decode(key, true)?, percent_decode(value, true)?))
+            })
+            .collect();
+        Query(pairs)
+    }
+
+    /// The first value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(held, _)| held == key).map(|(_, value)| &**value)
+    }
+
+    /// All values of a key.
+    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(held, _)| held == key).map(|(_, value)| &**value)
+    }
+
+    /// A boolean: absent, `0` and `false` are false, everything else, the empty text too, is true.
+    pub fn flag(&self, key: &str) -> bool {
+        self.optional_flag(key).unwrap_or(false)
+    }
+
+    fn optional_flag(&self, key: &str) -> Option<bool> {
+        self.get(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    fn integer(&self, key: &str) -> Result<Option<i64>, Failure> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            Failure::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
+        })
+    }
+
+    /// How long a request that is no watch may take at most, from `?timeout=`; absent and 0 mean `most`.
+    ///
+    /// # Errors
+    /// 400 for a text that is no Go duration.
+    pub fn timeout(&self, most: Duration) -> Result<Duration, Failure> {
+        let text = self.get("timeout").unwrap_or_default();
+        if text.is_empty() {
+            return Ok(most);
+        }
+        match go_duration(text) {
+            Ok(duration) if duration.is_zero() => Ok(most),
+            Ok(duration) => Ok(duration.min(most)),
+            Err(problem) => {
+                Err(Failure::BadRequest(format!("invalid timeout specified in the request URL - {problem}")))
+            }
+        }
+    }
+}
+
+/// What the text of a number is refused for, in Go's words.
+fn number_problem(text: &str) -> &'static str {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { "value out of range" } else { "invalid syntax" }
+}
+
+/// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
+/// name, label or value of Kubernetes has any.
+pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut index = 0;
+    while index < bytes.len() {
+        match bytes[index] {
+            b'%' => {
+                let digit = |offset: usize| char::from(*bytes.get(index + offset)?).to_digit(16);
+                let byte = digit(1)? * 16 + digit(2)?;
+                decoded.push(u8::try_from(byte).ok()?);
+                index += 2;
+            }
+            b'+' if plus_is_blank => decoded.push(b' '),
+            byte => decoded.push(byte),
+        }
+        index += 1;
+    }
+    Some(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+/// metav1.ListOptions, decoded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListOptions {
+    /// labelSelector.
+    pub labels: LabelSelector,
+    /// fieldSelector.
+    pub fields: FieldSelector,
+    /// watch.
+    pub watch: bool,
+    /// allowWatchBookmarks.
+    pub bookmarks: bool,
+    /// resourceVersion as text; empty when unset.
+    pub version: String,
+    /// resourceVersionMatch as text; empty when unset.
+    pub version_match: String,
+    /// timeoutSeconds.
+    pub timeout_seconds: Option<i64>,
+    /// limit; 0 and less mean none.
+    pub limit: i64,
+    /// continue; empty when unset.
+    pub continue_token: String,
+    /// sendInitialEvents.
+    pub send_initial_events: Option<bool>,
+}
+
+const MATCH: &str = "resourceVersionMatch";
+const EXACT: &str = "Exact";
+const NOT_OLDER_THAN: &str = "NotOlderThan";
+
+impl ListOptions {
+    /// Decodes, defaults and validates, in upstream's order: numbers, label selector, field selector, rules.
+    ///
+    /// # Errors
+    /// 400 for what cannot be read, 422 for what contradicts.
+    pub fn read(query: &Query) -> Result<ListOptions, Failure> {
+        let text = |key: &str| query.get(key).unwrap_or_default().to_owned();
+        let mut options = ListOptions {
+            watch: query.flag("watch"),
+            bookmarks: query.flag("allowWatchBookmarks"),
+            version: text("resourceVersion"),
+            version_match: text(MATCH),
+            timeout_seconds: query.integer("timeoutSeconds")?,
+            limit: query.integer("limit")?.unwrap_or(0),
+            continue_token: text("continue"),
+            send_initial_events: query.optional_flag("sendInitialEvents"),
+            ..ListOptions::default()
+        };
+        let refused = |error: crate::selector::SelectorError| Failure::BadRequest(error.message);
+        options.labels = LabelSelector::parse(&text("labelSelector")).map_err(refused)?;
+        options.fields = FieldSelector::parse(&text("fieldSelector")).map_err(refused)?;
+        options.set_watch_defaults();
+        let faults = options.faults();
+        if faults.is_empty() { Ok(options) } else { Err(Failure::InvalidOptions(faults)) }
+    }
+
+    /// A watch from nowhere or from 0 is one with initial events (apimachinery `internalversion/defaults.go`).
+    fn set_watch_defaults(&mut self) {
+        let from_anywhere = self.version.is_empty() || self.version == "0";
+        if self.watch && from_anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
+            self.send_initial_events = Some(true);
+            NOT_OLDER_THAN.clone_into(&mut self.version_match);
+        }
+    }
+
+    fn faults(&self) -> Vec<OptionFault> {
+        let forbidden =
+            |field: &'static str, why: &str| OptionFault { field, problem: OptionProblem::Forbidden(why.to_owned()) };
+        let not_supported = |supported: &'static [&'static str]| OptionFault {
+            field: MATCH,
+            problem: OptionProblem::NotSupported { value: self.version_match.clone(), supported },
+        };
+        let with_continue = "resourceVersionMatch is forbidden when continue is provided";
+        let given = !self.version_match.is_empty();
+        let mut faults = Vec::new();
+        if self.watch {
+            if self.send_initial_events.is_some() && !self.is_not_older_than() {
+                let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                faults.push(forbidden(MATCH, why));
+            }
+            if given && self.send_initial_events.is_none() {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                faults.push(forbidden(MATCH, why));
+            }
+            if given && !self.is_not_older_than() {
+                faults.push(not_supported(&[NOT_OLDER_THAN]));
+            }
+            if given && !self.continue_token.is_empty() {
+                faults.push(forbidden(MATCH, with_continue));
+            }
+            return faults;
+        }
+        if given && self.version.is_empty() {
+            faults.push(forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        }
+        if given && !self.continue_token.is_empty() {
+            faults.push(forbidden(MATCH, with_continue));
+        }
+        if given && !self.is_exact() && !self.is_not_older_than() {
+            faults.push(not_supported(&[EXACT, NOT_OLDER_THAN, ""]));
+        }
+        if self.is_exact() && self.version == "0" {
+            faults.push(forbidden(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+        }
+        if self.send_initial_events.is_some() {
+            faults.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        faults
+    }
+
+    /// Whether the state at exactly the version is asked for.
+    pub fn is_exact(&self) -> bool {
+        self.version_match == EXACT
+    }
+
+    /// Whether a state not older than the version is asked for, in words.
+    pub fn is_not_older_than(&self) -> bool {
+        self.version_match == NOT_OLDER_THAN
+    }
+}
+
+/// Reads a resourceVersion; `None` when unset. The error is upstream's text without any prefix: callers know which
+/// one, and which code, belongs to their verb.
+///
+/// # Errors
+/// The message of Go's parser.
+pub fn read_version(text: &str) -> Result<Option<Version>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Version::parse(text).map(Some).ok_or_else(|| {
+        let problem = if text.starts_with(['+', '-']) { "invalid syntax" } else { number_problem(text) };
+        let quoted = quote(text);
+        format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {problem}")
+    })
+}
+
+/// A Go duration such as `1m30s` or `500ms`. Negative ones read as zero: nobody waits backwards.
+///
+/// # Errors
+/// The message of Go's parser.
+pub fn go_duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let negative = text.starts_with('-');
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut seconds = 0f64;
+    while !rest.is_empty() {
+        let number_ends = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..number_ends].parse().map_err(|_| invalid())?;
+        rest = &rest[number_ends..];
+        let unit_ends = rest.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(rest.len());
+        let unit = &rest[..unit_ends];
+        let scale = match unit {
+            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
+        };
+        seconds += number * scale;
+        rest = &rest[unit_ends..];
+    }
+    if negative {
+        return Ok(Duration::ZERO);
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| invalid())
+}

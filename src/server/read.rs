@@ -1,0 +1,134 @@
+//! What get, list and watch share: finding the resource, its snapshot, and the selection of a request.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::extract::FieldRef;
+use crate::model::{Scope, Version};
+use crate::query::{FieldTerm, Selection};
+use crate::registry::{Catalog, Live, LiveState, NotReady, Resource, ResourceOrigin};
+use crate::selector::FieldOperator;
+use crate::store::Snapshot;
+
+use super::failure::Failure;
+use super::params::ListOptions;
+use super::route::Address;
+
+/// How long a read waits for the copy to reach a version (apiserver `storage/cacher/watch_cache.go`).
+pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+
+/// The resource of an address, in its scope.
+///
+/// # Errors
+/// 404: a Status where the API server has a built-in router for the group version, else plain text.
+pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failure> {
+    let gvr = &address.gvr;
+    let built_in = gvr.group.is_empty()
+        || catalog.resources_of(&gvr.group, &gvr.version).any(|resource| resource.origin == ResourceOrigin::BuiltIn);
+    let unknown = if built_in { Failure::UnknownResource } else { Failure::PageNotFound };
+    let Some(resource) = catalog.resource(gvr) else { return Err(unknown) };
+    let fits = match (resource.scope, &address.namespace, &address.name) {
+        (Scope::Namespaced, None, Some(_)) => false,
+        (Scope::Namespaced, _, _) | (Scope::Cluster, None, _) => true,
+        // `namespaces/NS` carries its own name as namespace.
+        (Scope::Cluster, Some(namespace), name) => {
+            gvr.group.is_empty() && gvr.resource == "namespaces" && name.as_ref() == Some(namespace)
+        }
+    };
+    if fits { Ok(resource.clone()) } else { Err(unknown) }
+}
+
+/// The namespace that selects objects: none for cluster-scoped resources, whatever the path carries.
+pub fn namespace_of<'a>(resource: &Resource, address: &'a Address) -> Option<&'a str> {
+    address.namespace.as_deref().filter(|_| resource.scope == Scope::Namespaced)
+}
+
+/// A snapshot, waiting for a load within the patience.
+///
+/// # Errors
+/// 429 while loading; [`Failure::Replaced`] when the resource went.
+pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failure> {
+    live.snapshot(patience).await.map_err(|not_ready| match not_ready {
+        NotReady::Loading(progress) => Failure::Loading(progress),
+        NotReady::Gone => Failure::Replaced,
+    })
+}
+
+/// A snapshot not older than `version`, waiting up to three seconds.
+///
+/// # Errors
+/// 504 with upstream's cause when the copy does not get there.
+pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Result<Snapshot, Failure> {
+    if held.version() >= version {
+        return Ok(held);
+    }
+    let mut states = live.subscribe();
+    let reached = states.wait_for(|state| match state {
+        LiveState::Ready(snapshot) => snapshot.version() >= version,
+        LiveState::Gone => true,
+        LiveState::Idle | LiveState::Loading(_) => false,
+    });
+    let waited = match timeout(FRESHNESS_WAIT, reached).await {
+        Ok(Ok(state)) => Some(state.clone()),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    match (waited, live.state()) {
+        (Some(LiveState::Ready(snapshot)), _) => Ok(snapshot),
+        (Some(LiveState::Gone), _) => Err(Failure::Replaced),
+        (_, LiveState::Ready(newest)) => Err(Failure::TooLargeVersion { asked: version, current: newest.version() }),
+        _ => Err(Failure::TooLargeVersion { asked: version, current: held.version() }),
+    }
+}
+
+/// What a request selects: the namespace and name of its path, and its selectors with their labels resolved.
+///
+/// # Errors
+/// 400 for a field label that the resource does not offer, or a name selector that contradicts the path.
+pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) -> Result<Selection, Failure> {
+    let mut fields = Vec::with_capacity(options.fields.requirements.len());
+    for requirement in &options.fields.requirements {
+        let field = resource
+            .plan
+            .resolve(&requirement.label)
+            .map_err(|unsupported| Failure::BadRequest(unsupported.message))?;
+        fields.push(FieldTerm { field, operator: requirement.operator, value: requirement.value.clone() });
+    }
+    if let Some(name) = &address.name {
+        if fields.is_empty() {
+            let value = name.clone();
+            fields.push(FieldTerm { field: FieldRef::Name, operator: FieldOperator::Equals, value });
+        } else if exact_name(&fields) != Some(name) {
+            let message = "fieldSelector metadata.name doesn't match requested name";
+            return Err(Failure::BadRequest(message.to_owned()));
+        }
+    }
+    Ok(Selection {
+        namespace: namespace_of(resource, address).map(str::to_owned),
+        labels: options.labels.clone(),
+        fields,
+    })
+}
+
+/// The name that a selection asks for, if it asks for exactly one.
+pub fn exact_name(fields: &[FieldTerm]) -> Option<&String> {
+    fields
+        .iter()
+        .find(|term| term.field == FieldRef::Name && term.operator == FieldOperator::Equals)
+        .map(|term| &term.value)
+}
+
+/// A number that differs between processes, from the keys of std's hasher: enough for jitter and ids, and no crate.
+pub fn jitter_seed() -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64));
+    *SEED
+}
+
+/// A duration between `shortest` and `longest`, another one at each call.
+pub fn jittered(shortest: Duration, longest: Duration) -> Duration {
+    let random = RandomState::new().hash_one(jitter_seed());
+    let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);
+    shortest + longest.saturating_sub(shortest).mul_f64(share)
+}

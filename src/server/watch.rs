@@ -1,0 +1,380 @@
+//! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
+//!
+//! A watch is a place in the history of its resource, not a queue. The connection pulls; each pull reads the newest
+//! snapshot, turns the changes since the watch's place into lines, at most a chunk of them, and moves the place on. A slow
+//! reader therefore holds one chunk and a place; when history has moved past it, its body ends and the client resumes
+//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http::Response;
+use tokio::sync::watch as state;
+use tokio::time::{Instant, sleep_until};
+
+use crate::model::Version;
+use crate::query::{Listing, Selection, State};
+use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::store::{Cursor, Snapshot};
+use crate::subscribe::{Transition, transition};
+
+use super::body::Body;
+use super::encode::{CHUNK, Shown, write_string, write_type};
+use super::failure::Failure;
+use super::negotiate::{Form, Format, Offer, negotiate};
+use super::params::{ListOptions, read_version};
+use super::route::Address;
+use super::table::{Columns, Include};
+use super::{Asked, Server, media_type, read, with_type};
+
+/// How often bookmarks are sent, and by how much that varies so that watches do not beat together
+/// (apiserver `storage/cacher/cacher.go`).
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
+
+/// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// Length of a watch whose client names none: kube-apiserver's `--min-request-timeout`, up to twice that.
+const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
+
+pub(super) async fn answer(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    resource: &Arc<Resource>,
+) -> Result<Response<Body>, Failure> {
+    negotiate(asked.headers, Offer::Resource)?;
+    let options = ListOptions::read(&asked.query)?;
+    let selection = read::selection(resource, address, &options)?;
+    let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
+    let agreed = negotiate(asked.headers, Offer::Watch)?;
+    let shape = Shape::new(server, asked, resource, agreed.form)?;
+    let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
+    let start = match (version, options.send_initial_events) {
+        (version, Some(true)) => Start::Initial { not_older_than: version },
+        (None, Some(false)) => Start::Now,
+        (Some(version), _) => Start::After(version),
+        // The old `/watch/` path is not defaulted: the state as it is, and no mark at its end.
+        (None, None) => Start::Initial { not_older_than: None },
+    };
+    let length = match options.timeout_seconds {
+        None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
+        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+    };
+    let now = Instant::now();
+    // A length beyond what a clock can hold has no end.
+    let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
+    let watch = Watch {
+        states: resource.live.subscribe(),
+        draining: server.draining.subscribe(),
+        _open: resource.live.open_watch(),
+        resource: resource.clone(),
+        selection,
+        shape,
+        epoch: snapshot.epoch(),
+        place: Place::Before { start, snapshot },
+        bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
+        marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
+        deadline,
+    };
+    let batches = stream::unfold(watch, |mut watch| async move {
+        let batch = watch.next_batch().await?;
+        Some((batch, watch))
+    });
+    Ok(with_type(Response::new(Body::stream(batches)), media_type(Format::Json)))
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// With the state as it is, or as it is once it has come to a version.
+    Initial { not_older_than: Option<Version> },
+    /// With what comes after this version.
+    After(Version),
+    /// With what comes from now on.
+    Now,
+}
+
+/// Where a watch is.
+enum Place {
+    /// Nothing has been read yet.
+    Before { start: Start, snapshot: Snapshot },
+    /// In the middle of its initial events.
+    Listing { listing: Box<Listing>, version: Version, then: Cursor },
+    /// Following history. Every change up to `seen` has been told; changes up to `after` are not for this watch.
+    Following { cursor: Cursor, after: Version, seen: Version },
+    /// No more.
+    Ended,
+}
+
+/// When bookmarks are due.
+struct Bookmarks {
+    next: Instant,
+    /// The last one, shortly before the end; `None` once it has been sent.
+    last: Option<Instant>,
+}
+
+impl Bookmarks {
+    fn new(now: Instant, deadline: Instant) -> Bookmarks {
+        let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+        Bookmarks { next: now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER), last }
+    }
+
+    fn due(&self) -> Instant {
+        self.last.map_or(self.next, |last| last.min(self.next))
+    }
+
+    fn sent(&mut self, now: Instant) {
+        self.next = now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER);
+        self.last = self.last.filter(|last| *last > now);
+    }
+}
+
+/// A watch in progress.
+struct Watch {
+    states: state::Receiver<LiveState>,
+    draining: state::Receiver<bool>,
+    _open: OpenWatch,
+    resource: Arc<Resource>,
+    selection: Selection,
+    shape: Shape,
+    /// Of the snapshot it started from; versions of another epoch mean nothing to it.
+    epoch: u64,
+    place: Place,
+    bookmarks: Option<Bookmarks>,
+    marks_initial_end: bool,
+    deadline: Instant,
+}
+
+impl Watch {
+    /// The next lines, at least one; `None` at the end.
+    async fn next_batch(&mut self) -> Option<Bytes> {
+        let mut batch = Vec::new();
+        loop {
+            if Instant::now() >= self.deadline || *self.draining.borrow() {
+                return None;
+            }
+            let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
+                Place::Before { start, snapshot } => {
+                    self.begin(start, snapshot, &mut batch).await;
+                    false
+                }
+                Place::Listing { listing, version, then } => {
+                    self.list(listing, version, then, &mut batch);
+                    false
+                }
+                Place::Following { cursor, after, seen } => self.follow(cursor, after, seen, &mut batch),
+                Place::Ended => return None,
+            };
+            self.bookmark_if_due(&mut batch);
+            if !batch.is_empty() {
+                return Some(Bytes::from(batch));
+            }
+            if is_waiting {
+                self.wait().await;
+            }
+        }
+    }
+
+    async fn begin(&mut self, start: Start, snapshot: Snapshot, batch: &mut Vec<u8>) {
+        let snapshot = match start {
+            Start::Initial { not_older_than: Some(version) } => {
+                match read::not_older_than(&self.resource.live, snapshot, version).await {
+                    Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
+                    Ok(_) | Err(Failure::Replaced) => return,
+                    Err(failure) => return write_error(&failure, batch),
+                }
+            }
+            _ => snapshot,
+        };
+        let version = snapshot.version();
+        self.place = match start {
+            Start::Initial { .. } => {
+                let then = snapshot.end();
+                let listing = Box::new(Listing::new(State::current(snapshot), &self.selection, None));
+                Place::Listing { listing, version, then }
+            }
+            Start::Now => Place::Following { cursor: snapshot.end(), after: version, seen: version },
+            Start::After(asked) => match snapshot.since(asked) {
+                Ok(cursor) => Place::Following { cursor, after: asked, seen: asked.min(version) },
+                Err(too_old) => {
+                    let message = too_old.to_string();
+                    return write_error(&Failure::Expired { message, continue_token: None }, batch);
+                }
+            },
+        };
+    }
+
+    fn list(&mut self, mut listing: Box<Listing>, version: Version, then: Cursor, batch: &mut Vec<u8>) {
+        while batch.len() < CHUNK {
+            let Some(object) = listing.next() else {
+                if self.marks_initial_end {
+                    self.shape.write_bookmark(&self.resource, version, true, batch);
+                }
+                self.place = Place::Following { cursor: then, after: version, seen: version };
+                return;
+            };
+            self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
+        }
+        self.place = Place::Listing { listing, version, then };
+    }
+
+    /// Tells what has changed since the watch's place; true when it is up to date.
+    fn follow(&mut self, mut cursor: Cursor, after: Version, mut seen: Version, batch: &mut Vec<u8>) -> bool {
+        let snapshot = match &*self.states.borrow_and_update() {
+            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot.clone(),
+            // Another history, or none any more: the client resumes or relists.
+            LiveState::Ready(_) | LiveState::Gone | LiveState::Idle | LiveState::Loading(_) => return false,
+        };
+        let Some(changes) = snapshot.changes(cursor) else { return false };
+        let mut is_up_to_date = true;
+        for change in changes {
+            if batch.len() >= CHUNK {
+                is_up_to_date = false;
+                break;
+            }
+            cursor = cursor.advanced(1);
+            if change.is_after(after) {
+                match transition(&self.selection, change) {
+                    Some(Transition::Added(object)) => {
+                        self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
+                    }
+                    Some(Transition::Modified(object)) => {
+                        self.shape.write_event(&self.resource, "MODIFIED", Shown::as_is(&object), batch);
+                    }
+                    Some(Transition::Deleted(object)) => {
+                        let shown = Shown { object: &object, version: change.version };
+                        self.shape.write_event(&self.resource, "DELETED", shown, batch);
+                    }
+                    None => {}
+                }
+            }
+        }
+        if is_up_to_date {
+            seen = seen.max(snapshot.version());
+        }
+        self.place = Place::Following { cursor, after, seen };
+        is_up_to_date
+    }
+
+    fn bookmark_if_due(&mut self, batch: &mut Vec<u8>) {
+        let Place::Following { after, seen, .. } = self.place else { return };
+        let Some(bookmarks) = &mut self.bookmarks else { return };
+        let now = Instant::now();
+        // A bookmark before the start of the watch would send the client back.
+        if now >= bookmarks.due() && seen >= after {
+            bookmarks.sent(now);
+            self.shape.write_bookmark(&self.resource, seen, false, batch);
+        }
+    }
+
+    /// Until something may have happened. A resource without a registry any more ends the watch like one that went.
+    async fn wait(&mut self) {
+        let bookmark = match &self.bookmarks {
+            Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
+            None => self.deadline,
+        };
+        tokio::select! {
+            changed = self.states.changed() => if changed.is_err() { self.place = Place::Ended },
+            _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
+            () = sleep_until(bookmark.min(self.deadline)) => {}
+        }
+    }
+}
+
+/// How events are written.
+struct Shape {
+    form: ShapeForm,
+    /// Column definitions are told with the first event only.
+    is_first: bool,
+}
+
+enum ShapeForm {
+    Whole,
+    Partial(String),
+    Table { version: String, columns: Columns, include: Include },
+}
+
+impl Shape {
+    fn new(server: &Server, asked: &Asked<'_>, resource: &Resource, form: Form) -> Result<Shape, Failure> {
+        let include = Include::read(&asked.query, &form)?;
+        let form = match form {
+            Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
+            Form::Partial(version) => ShapeForm::Partial(version),
+            Form::PartialList(_) => {
+                return Err(Failure::NotAcceptable(format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    super::list::go_type(resource, &resource.kind)
+                )));
+            }
+            Form::Table(version) => {
+                let columns = Columns::of(resource, (server.settings.clock)());
+                ShapeForm::Table { version, columns, include }
+            }
+        };
+        Ok(Shape { form, is_first: true })
+    }
+
+    fn write_event(&mut self, resource: &Resource, kind: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
+        open_event(kind, out);
+        let is_first = std::mem::take(&mut self.is_first);
+        match &self.form {
+            ShapeForm::Whole => shown.write_single(resource, out),
+            ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
+            ShapeForm::Table { version, columns, include } => {
+                columns.write_single(shown, resource, version, *include, is_first, out);
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn write_bookmark(&mut self, resource: &Resource, at: Version, ends_initial_events: bool, out: &mut Vec<u8>) {
+        open_event("BOOKMARK", out);
+        let is_first = std::mem::take(&mut self.is_first);
+        let at = at.to_string();
+        let own_version = resource.gvr.group_version().to_string();
+        let mut object = Vec::new();
+        match &self.form {
+            ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
+                object.extend_from_slice(b"{\"apiVersion\":");
+                write_string(&own_version, &mut object);
+                object.extend_from_slice(b",\"kind\":");
+                write_string(&resource.kind, &mut object);
+            }
+            ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
+            ShapeForm::Partial(version)
+            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
+                write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
+            }
+            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
+        }
+        object.extend_from_slice(b",\"metadata\":{");
+        if ends_initial_events {
+            object.extend_from_slice(b"\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},");
+        }
+        object.extend_from_slice(b"\"resourceVersion\":");
+        write_string(&at, &mut object);
+        object.extend_from_slice(b"}}");
+        match &self.form {
+            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
+            ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
+        }
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn open_event(kind: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+}
+
+/// An ERROR event; the watch ends after it.
+fn write_error(failure: &Failure, out: &mut Vec<u8>) {
+    open_event("ERROR", out);
+    out.extend_from_slice(&failure.status());
+    out.extend_from_slice(b"}\n");
+}

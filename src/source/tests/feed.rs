@@ -1,0 +1,103 @@
+//! The one writer: visibility, aborted lists, unreadable objects.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::extract::Plan;
+use crate::model::{Gvr, Scope, Version};
+use crate::registry::{Live, LiveState, Resource, ResourceOrigin};
+use crate::source::feed::{Feed, SourceEvent};
+use crate::store::HistoryLimits;
+
+fn resource() -> Arc<Resource> {
+    Arc::new(Resource {
+        gvr: Gvr::new("", "v1", "configmaps"),
+        kind: "ConfigMap".to_owned(),
+        list_kind: "ConfigMapList".to_owned(),
+        singular: "configmap".to_owned(),
+        scope: Scope::Namespaced,
+        short_names: vec![],
+        categories: vec![],
+        subresources: vec![],
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::BuiltIn,
+        printer_columns: vec![],
+        deprecation_warning: None,
+        plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+        live: Live::default(),
+    })
+}
+
+fn object(name: &str, version: u64) -> Bytes {
+    Bytes::from(format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"{version}"}}}}"#))
+}
+
+fn names(resource: &Resource) -> Option<Vec<String>> {
+    match resource.live.state() {
+        LiveState::Ready(snapshot) => {
+            Some(snapshot.range(std::ops::Bound::Unbounded).map(|(key, _)| key.to_string()).collect())
+        }
+        LiveState::Idle | LiveState::Loading(_) | LiveState::Gone => None,
+    }
+}
+
+#[test]
+fn a_list_is_invisible_until_it_is_complete_and_an_aborted_one_costs_nothing() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    assert!(feed.needs_list());
+    for event in [SourceEvent::Begin, SourceEvent::Item(object("x", 3))] {
+        feed.take(event);
+        feed.publish();
+    }
+    assert_eq!(names(&resource), None, "half a first list is not shown");
+    feed.take(SourceEvent::Begin);
+    feed.take(SourceEvent::Item(object("y", 4)));
+    feed.take(SourceEvent::Commit(Version::new(9)));
+    feed.publish();
+    assert_eq!(names(&resource), Some(vec!["a/y".to_owned()]), "only the list that was finished");
+    assert!(!feed.needs_list());
+
+    feed.expect_list();
+    feed.take(SourceEvent::Begin);
+    feed.take(SourceEvent::Item(object("z", 20)));
+    feed.publish();
+    assert_eq!(names(&resource), Some(vec!["a/y".to_owned()]), "half a relist is not shown");
+    assert_eq!(feed.version(), Version::new(9));
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_reported_and_its_old_version_goes() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    feed.take(SourceEvent::Begin);
+    feed.take(SourceEvent::Item(object("x", 3)));
+    feed.take(SourceEvent::Item(object("y", 4)));
+    feed.take(SourceEvent::Commit(Version::new(9)));
+    let broken = r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"ten"}}"#;
+    feed.take(SourceEvent::Upsert(Bytes::from(broken)));
+    feed.publish();
+    assert_eq!(names(&resource), Some(vec!["a/y".to_owned()]));
+    let reports: Vec<(&str, &str)> = feed.unreadable().iter().map(|(name, error)| (&**name, &**error)).collect();
+    assert_eq!(reports, [("a/x", "metadata.resourceVersion \"ten\" is not a number")]);
+    feed.take(SourceEvent::Upsert(object("x", 11)));
+    feed.publish();
+    assert_eq!(names(&resource), Some(vec!["a/x".to_owned(), "a/y".to_owned()]), "a readable version brings it back");
+    assert!(feed.unreadable().is_empty());
+}
+
+#[test]
+fn a_deletion_carries_its_own_version_and_a_bookmark_moves_it() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    feed.take(SourceEvent::Begin);
+    feed.take(SourceEvent::Item(object("x", 3)));
+    feed.take(SourceEvent::Commit(Version::new(9)));
+    feed.take(SourceEvent::Remove(object("x", 12)));
+    assert_eq!(feed.version(), Version::new(12));
+    feed.take(SourceEvent::Mark(Version::new(30)));
+    feed.publish();
+    assert_eq!(feed.version(), Version::new(30));
+    assert_eq!(names(&resource), Some(vec![]));
+}

@@ -1,0 +1,5 @@
+//! Tests of the sources that need no cluster; what touches a cluster is tested beside a real one in `e2e`.
+
+mod backoff;
+mod feed;
+mod frames;
