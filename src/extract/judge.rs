@@ -127,7 +127,7 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
             judgement.causes.push(Cause {
                 reason: REQUIRED,
                 field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
-                message: "Required value: schemas are required".to_owned(),
+                message: "Required value".to_owned(),
                 hint: format!("give version {} a schema, at least `type: object`", version.name),
             });
         }

@@ -243,7 +243,7 @@ fn what_only_the_hoisting_refuses_is_accepted_with_a_warning() {
 fn fields_need_a_schema() {
     let required = |index: usize| {
         format!(
-            "FieldValueRequired spec.versions[{index}].schema.openAPIV3Schema: Required value: schemas are required"
+            "FieldValueRequired spec.versions[{index}].schema.openAPIV3Schema: Required value"
         )
     };
     let top = "FieldValueInvalid spec.selectableFields: Invalid value: \"\": may only be set when validations.schema is included";

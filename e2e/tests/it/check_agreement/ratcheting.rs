@@ -127,15 +127,19 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
     let stored = definition(&row.stored, false);
     write_stored(client, etcd, &path, &stored).await?;
 
-    let mut new = client.get_json(&path).await?;
-    let old = new.clone();
-    new["spec"]["versions"] = definition(&row.new, row.new_schema)["spec"]["versions"].clone();
-    let answer = client.send(Request::new(Method::PUT, format!("{path}?dryRun=All")).json(&new)).await?;
-    let theirs = match answer.status.as_u16() {
-        200 => json!([]),
-        422 => answer.json()?["details"]["causes"].clone(),
-        _ => anyhow::bail!("{}: {}", answer.status, answer.text()),
-    };
+    // Controllers write conditions meanwhile, which makes our copy too old to be replaced.
+    let asked = eventually("the update is judged", Duration::from_secs(20), async || {
+        let old = client.get_json(&path).await?;
+        let mut new = old.clone();
+        new["spec"]["versions"] = definition(&row.new, row.new_schema)["spec"]["versions"].clone();
+        let answer = client.send(Request::new(Method::PUT, format!("{path}?dryRun=All")).json(&new)).await?;
+        match answer.status.as_u16() {
+            200 => Ok((old, new, json!([]))),
+            422 => Ok((old, new, answer.json()?["details"]["causes"].clone())),
+            _ => anyhow::bail!("{}: {}", answer.status, answer.text()),
+        }
+    });
+    let (old, new, theirs) = asked.await?;
     let judgement = judge(&Crd::read(&new)?, Some(&Crd::read(&old)?));
     let ours = judgement
         .causes
