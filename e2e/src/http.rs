@@ -5,10 +5,13 @@
 //! runtime that opened them: every test makes its own from an [`Endpoint`].
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -72,6 +75,27 @@ impl Endpoint {
             )?,
         };
         Ok(Endpoint { base: base.trim_end_matches('/').to_owned(), tls: Arc::new(tls), protocol: Protocol::default() })
+    }
+
+    /// The server and user of a kubeconfig as [`crate::control_plane::kubeconfig`] writes it: JSON, one cluster, data within.
+    ///
+    /// # Errors
+    /// When it is none of that kind.
+    pub fn from_kubeconfig(path: &Path) -> Result<Endpoint> {
+        let content = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let document: Value = serde_json::from_slice(&content)
+            .with_context(|| format!("{} is not a kubeconfig of the test bed", path.display()))?;
+        let (cluster, user) = (&document["clusters"][0]["cluster"], &document["users"][0]["user"]);
+        let data = |value: &Value| -> Result<Option<String>> {
+            value.as_str().map(|text| Ok(String::from_utf8(BASE64_STANDARD.decode(text)?)?)).transpose()
+        };
+        let server = cluster["server"].as_str().context("a kubeconfig needs a server")?;
+        let Some(authority) = data(&cluster["certificate-authority-data"])? else { return Endpoint::plain(server) };
+        let identity = match (data(&user["client-certificate-data"])?, data(&user["client-key-data"])?) {
+            (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+            _ => None,
+        };
+        Endpoint::secure(server, &authority, identity.as_ref())
     }
 
     /// The same server, spoken to in `protocol`.

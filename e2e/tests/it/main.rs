@@ -3,4 +3,5 @@
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
 mod check_agreement;
+mod corpus;
 mod harness;
