@@ -121,13 +121,15 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
             .collect(),
         ..Judgement::default()
     };
-    // The check is off on update when the stored definition breaks it already.
-    if old.is_none_or(|old| old.versions.iter().all(|version| version.schema.is_some())) {
-        for (index, version) in new.versions.iter().enumerate().filter(|(_, version)| version.schema.is_none()) {
+    // On update of a definition that lacks schemas already, only versions that would lose all their fields need one.
+    let had_schemas = old.is_none_or(|old| old.versions.iter().all(|version| version.schema.is_some()));
+    for (index, version) in new.versions.iter().enumerate().filter(|(_, version)| version.schema.is_none()) {
+        if had_schemas || (version.served && !new.preserve_unknown_fields) {
+            let detail = if had_schemas { "" } else { ": because otherwise all fields are pruned" };
             judgement.causes.push(Cause {
                 reason: REQUIRED,
                 field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
-                message: "Required value".to_owned(),
+                message: format!("Required value{detail}"),
                 hint: format!("give version {} a schema, at least `type: object`", version.name),
             });
         }
@@ -143,7 +145,8 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
         judge_once_for_all(new, may_exceed, &mut judgement);
     } else if has_fields {
         judge_each_version(new, old, &mut judgement);
-        if (fields_are_equal || schemas_are_equal) && judgement.causes.is_empty() {
+        let has_schemas = new.versions.iter().all(|version| version.schema.is_some());
+        if (fields_are_equal || schemas_are_equal) && has_schemas {
             let (equal, different) =
                 if fields_are_equal { ("selectableFields", "schema") } else { ("schema", "selectableFields") };
             judgement.warnings.push(Warning {
@@ -189,6 +192,14 @@ fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
     let Some(version) = crd.versions.first() else { return };
     let Some(schema) = &version.schema else {
         if version.has_schema_field {
+            // The API server goes on without a schema; paths that are wrong before they name anything have their usual
+            // causes, the first one that names something makes it crash.
+            let list = judge_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
+            if !list.walks_into_nothing {
+                judgement.causes.extend(list.causes);
+                judgement.versions.iter_mut().for_each(|outcome| outcome.rejected.clone_from(&list.rejected));
+                return;
+            }
             judgement.warnings.push(Warning {
                 version: String::new(),
                 json_path: String::new(),
@@ -270,6 +281,8 @@ struct List {
     warnings: Vec<(String, String)>,
     accepted: Vec<(Field, Vec<String>)>,
     rejected: Vec<Rejected>,
+    /// Whether a path names something that the schema does not have.
+    walks_into_nothing: bool,
 }
 
 impl List {
@@ -296,6 +309,7 @@ fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_excee
         } else {
             match path::resolve(json_path, schema) {
                 Err(error) => {
+                    list.walks_into_nothing |= matches!(error, PathError::NotAField { .. });
                     if let Some(warning) = crash_warning(&error) {
                         list.warnings.push((json_path.clone(), warning));
                     }
@@ -303,9 +317,8 @@ fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_excee
                     causes.push(cause(INVALID, format!("Invalid value: {quoted}: is an invalid path: {error}"), hint));
                 }
                 Ok(resolved) => {
-                    if resolved.normalised == "metadata"
-                        || resolved.normalised.starts_with("metadata.")
-                        || resolved.normalised.starts_with("metadata[")
+                    if resolved.segments.first().is_some_and(|first| first == "metadata")
+                        && !resolved.normalised.starts_with('[')
                     {
                         let message = format!("Invalid value: {quoted}: must not point to fields in metadata");
                         let hint = "metadata.name and metadata.namespace are selectable without being listed; for \

@@ -2,8 +2,8 @@
 //! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for what Swagger 2 loses.
 //!
 //! Works on raw JSON and copies known keywords only, as the API server's typed form does: what it drops is dropped here,
-//! what it would normalise (absent, null, empty and false) is left out here. Nothing is judged beyond [`is_structural`],
-//! which only decides whether the schema is published at all.
+//! what it would normalise (absent, null, empty and false) is left out here. Nothing is judged: whether a schema is
+//! published at all is asked of [`structure`](super::structure).
 
 use serde_json::{Map, Number, Value, json};
 
@@ -11,10 +11,10 @@ use super::Form;
 
 type Object = Map<String, Value>;
 
-const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
-const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
-const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+pub(super) const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
+pub(super) const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
+pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+pub(super) const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Whether that node keeps unknown fields.
 pub fn preserves_unknown_fields(schema: &Object) -> bool {
@@ -266,14 +266,11 @@ fn unfold(schema: &Object) -> Object {
     if !is_true(&schema, INT_OR_STRING) {
         return schema;
     }
-    let either = json!([{"type": "integer"}, {"type": "string"}]);
-    let any_of = schema.get("anyOf").and_then(Value::as_array).filter(|branches| !branches.is_empty());
-    let first_all_of = schema.get("allOf").and_then(|all_of| all_of.get(0));
-    if any_of.map(|branches| json!(branches)).as_ref() == Some(&either)
-        || first_all_of.is_some_and(|first| first.get("anyOf") == Some(&either))
-    {
+    if says_int_or_string(schema.get("anyOf")) || says_int_or_string(first_all_of(&schema).get("anyOf")) {
         return schema;
     }
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let any_of = schema.get("anyOf").and_then(Value::as_array).filter(|branches| !branches.is_empty());
     if any_of.is_none() {
         schema.insert("anyOf".to_owned(), either);
     } else if let Value::Array(all_of) = schema.entry("allOf").or_insert_with(|| json!([])) {
@@ -282,70 +279,22 @@ fn unfold(schema: &Object) -> Object {
     schema
 }
 
-/// Whether a schema is structural, as far as it decides about publishing: a schema that is not is published as a bare
-/// object. apiextensions-apiserver `pkg/apiserver/schema/validation.go` and `convert.go`.
-pub fn is_structural(schema: &Object) -> bool {
-    schema.get("type").and_then(Value::as_str) == Some("object") && node_is_structural(schema)
+/// Whether an `anyOf` is exactly the one that int-or-string stands for.
+pub(super) fn says_int_or_string(any_of: Option<&Value>) -> bool {
+    any_of.is_some_and(|any_of| *any_of == json!([{"type": "integer"}, {"type": "string"}]))
 }
 
-fn node_is_structural(schema: &Object) -> bool {
-    const UNSUPPORTED: [&str; 7] =
-        ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
-    const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-    let kind_is_right = if is_true(schema, INT_OR_STRING) {
-        kind.is_empty()
-    } else if kind.is_empty() {
-        preserves_unknown_fields(schema)
-    } else {
-        TYPES.contains(&kind)
-    };
-    let children_are_right = properties(schema).into_iter().flat_map(Map::values).all(value_is_structural)
-        && schema.get("items").is_none_or(value_is_structural)
-        && match schema.get("additionalProperties") {
-            Some(Value::Bool(allowed)) => *allowed,
-            Some(values) => value_is_structural(values),
-            None => true,
-        };
-    kind_is_right
-        && children_are_right
-        && !UNSUPPORTED.iter().any(|key| schema.contains_key(*key))
-        && !(properties(schema).is_some() && schema.contains_key("additionalProperties"))
-        && schema.get(PRESERVE_UNKNOWN_FIELDS) != Some(&Value::Bool(false))
-        && !is_true(schema, "uniqueItems")
-        && (!is_embedded_resource(schema) || kind == "object")
-        && JUNCTORS.iter().filter_map(|key| schema.get(*key)?.as_array()).flatten().all(|branch| {
-            branch.as_object().is_some_and(|branch| branch_is_structural(branch, is_true(schema, INT_OR_STRING)))
-        })
-        && schema.get("not").is_none_or(|not| not.as_object().is_some_and(|not| branch_is_structural(not, false)))
+/// The first branch of `allOf`, or null.
+pub(super) fn first_all_of(schema: &Object) -> &Value {
+    schema.get("allOf").and_then(|all_of| all_of.get(0)).unwrap_or(&Value::Null)
 }
 
-fn value_is_structural(value: &Value) -> bool {
-    value.as_object().is_some_and(node_is_structural)
-}
-
-/// A branch may only restrict values. int-or-string alone may say the type in a branch.
-fn branch_is_structural(branch: &Object, type_allowed: bool) -> bool {
-    let forbidden = ["description", "title", "default", "nullable", "example", "externalDocs", "$ref"];
-    (type_allowed || !branch.contains_key("type"))
-        && !forbidden.iter().any(|key| branch.get(*key).is_some_and(|value| *value != Value::Bool(false)))
-        && JUNCTORS
-            .iter()
-            .filter_map(|key| branch.get(*key)?.as_array())
-            .flatten()
-            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, type_allowed)))
-        && properties(branch)
-            .into_iter()
-            .flat_map(Map::values)
-            .all(|nested| nested.as_object().is_some_and(|nested| branch_is_structural(nested, false)))
-        && branch.get("items").and_then(Value::as_object).is_none_or(|nested| branch_is_structural(nested, false))
-}
-
-fn properties(schema: &Object) -> Option<&Object> {
+/// Declared properties; `None` when there are none.
+pub(super) fn properties(schema: &Object) -> Option<&Object> {
     schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty())
 }
 
-fn is_true(schema: &Object, key: &str) -> bool {
+pub(super) fn is_true(schema: &Object, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Document, Form, SELECTABLE_FIELDS, SelectableEntry, Shared, definition_name, definitions, hash, operations,
-    reachable, selectable, structural, v2, v3,
+    reachable, selectable, structural, structure, v2, v3,
 };
 use crate::crd::Crd;
 
@@ -279,6 +279,93 @@ fn a_schema_that_cannot_be_published_becomes_a_bare_object() {
     crd.preserve_unknown_fields = true;
     let [(_, kind), _] = with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], Form::V2, shared));
     assert_eq!(kind, bare, "the CRD preserves unknown fields");
+}
+
+#[test]
+fn which_schemas_are_structural() {
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let of = |property: Value| json!({"type": "object", "properties": {"a": property}});
+    let rows = [
+        ("plain", true, of(json!({"type": "string"}))),
+        ("values of a map at the root", false, json!({"type": "object", "additionalProperties": {"type": "string"}})),
+        ("values of a map", true, of(json!({"type": "object", "additionalProperties": {"type": "string"}}))),
+        ("a map without values", true, of(json!({"type": "object", "additionalProperties": false}))),
+        ("int-or-string with its anyOf", true, of(json!({"x-kubernetes-int-or-string": true, "anyOf": either}))),
+        (
+            "int-or-string with its anyOf in allOf",
+            true,
+            of(json!({"x-kubernetes-int-or-string": true, "allOf": [{"anyOf": either}, {"pattern": "x"}]})),
+        ),
+        (
+            "int-or-string with its anyOf in the second of allOf",
+            false,
+            of(json!({"x-kubernetes-int-or-string": true, "allOf": [{"pattern": "x"}, {"anyOf": either}]})),
+        ),
+        (
+            "int-or-string with a third choice",
+            false,
+            of(
+                json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}, {"pattern": "x"}]}),
+            ),
+        ),
+        (
+            "int-or-string that preserves",
+            false,
+            of(json!({"x-kubernetes-int-or-string": true, "x-kubernetes-preserve-unknown-fields": true})),
+        ),
+        ("a list without items", false, of(json!({"type": "array"}))),
+        ("a list with a list of items", false, of(json!({"type": "array", "items": [{"type": "string"}]}))),
+        ("no type, but preserving", true, of(json!({"x-kubernetes-preserve-unknown-fields": true}))),
+        ("preserving: false", false, of(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": false}))),
+        ("embedded and empty", false, of(json!({"type": "object", "x-kubernetes-embedded-resource": true}))),
+        ("embedded, no object", false, of(json!({"type": "string", "x-kubernetes-embedded-resource": true}))),
+        ("an empty unsupported keyword", true, json!({"type": "object", "definitions": {}, "id": ""})),
+        ("an unsupported keyword", false, json!({"type": "object", "definitions": {"a": {"type": "string"}}})),
+        ("a branch that restricts", true, of(json!({"type": "string", "anyOf": [{"pattern": "x"}, {"enum": ["y"]}]}))),
+        ("a branch with a description", false, of(json!({"type": "string", "anyOf": [{"description": "x"}]}))),
+        ("a branch with a default", false, of(json!({"type": "string", "not": {"default": "x"}}))),
+        (
+            "a branch with rules",
+            false,
+            of(json!({"type": "string", "allOf": [{"x-kubernetes-validations": [{"rule": "x"}]}]})),
+        ),
+        ("a branch with values", false, of(json!({"type": "string", "allOf": [{"additionalProperties": true}]}))),
+        (
+            "a branch on a declared property",
+            true,
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"properties": {"a": {"pattern": "x"}}}]}),
+        ),
+        (
+            "a branch on an undeclared property",
+            false,
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"properties": {"b": {"pattern": "x"}}}]}),
+        ),
+        (
+            "a branch that requires an undeclared property",
+            true,
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"required": ["b"]}]}),
+        ),
+        (
+            "a branch on metadata",
+            false,
+            json!({"type": "object", "properties": {"metadata": {"type": "object"}}, "oneOf": [{"properties": {"metadata": {}}}]}),
+        ),
+        (
+            "metadata with names",
+            true,
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string"}}}}}),
+        ),
+        (
+            "metadata with labels",
+            false,
+            json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}}),
+        ),
+        ("metadata of another type", false, json!({"type": "object", "properties": {"metadata": {"type": "string"}}})),
+        ("kind of another type", false, json!({"type": "object", "properties": {"kind": {"type": "integer"}}})),
+    ];
+    for (what, expected, schema) in rows {
+        assert_eq!(structure::is_structural(schema.as_object().unwrap()), expected, "{what}");
+    }
 }
 
 #[test]

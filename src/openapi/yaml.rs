@@ -3,7 +3,8 @@
 //!
 //! Block style, indented by four, list items by their dash; a text is quoted exactly when go-yaml would read it as
 //! something else. This is no general YAML writer: no comments, anchors or tags, and it reads nothing. A map key that
-//! does not fit on a line is written in double quotes, where go-yaml would use the `? ` form.
+//! does not fit on a line is written in double quotes, where go-yaml would use the `? ` form; so is a text with a Unicode
+//! line separator or a byte order mark, which go-yaml writes in ways that it does not read back.
 
 use serde_json::{Map, Value};
 
@@ -197,12 +198,13 @@ impl Looks {
             break_then_space |= *letter == ' ' && before.is_some_and(|before| is_break(*before));
         }
         let edge = |letter: Option<&char>| letter.is_some_and(|letter| *letter == ' ' || is_break(*letter));
+        let odd_breaks = letters.iter().any(|letter| *letter != '\n' && is_break(*letter));
         let breaks = letters.iter().any(|letter| is_break(*letter));
         let unquotable = space_then_break || tabs || special || breaks || break_then_space;
         Looks {
             plain: !unquotable && !indicators && !edge(letters.first()) && !edge(letters.last()),
             single_quoted: !unquotable,
-            block: !text.is_empty() && !text.ends_with(' ') && !space_then_break && !special,
+            block: !text.is_empty() && !text.ends_with(' ') && !space_then_break && !special && !odd_breaks,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::Live;
+use super::documents::DocumentSource;
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub struct Catalog {
     resources: BTreeMap<Gvr, Arc<Resource>>,
     /// Answer of `/version`.
     pub version: VersionInfo,
+    /// OpenAPI; `None` where there is none, which is answered with 404.
+    pub documents: Option<Arc<dyn DocumentSource>>,
 }
 
 /// An API group.
@@ -115,7 +118,14 @@ impl Catalog {
         version: VersionInfo,
     ) -> Catalog {
         let resources = resources.into_iter().map(|resource| (resource.gvr.clone(), resource)).collect();
-        Catalog { groups, resources, version }
+        Catalog { groups, resources, version, documents: None }
+    }
+
+    /// The same with OpenAPI documents.
+    #[must_use]
+    pub fn with_documents(mut self, documents: Arc<dyn DocumentSource>) -> Catalog {
+        self.documents = Some(documents);
+        self
     }
 
     /// The resource of that name.

@@ -6,6 +6,7 @@
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
+pub mod documents;
 mod live;
 #[cfg(test)]
 mod tests;

@@ -6,22 +6,16 @@
 //! No routing, authorization or socket here: `server` asks [`answer`] for everything below `/openapi`. How documents are
 //! built is said in `openapi`.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::sync::OnceLock;
-
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, RANGE, VARY,
 };
 use http::{Method, Response, StatusCode};
 use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
-use serde_json::Value;
 
-use crate::openapi::{Document, hash, protobuf};
+use crate::openapi::{Document, hash};
+use crate::registry::documents::{DocumentSet, Encoding, Forms};
 
 /// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
 const SMALLEST_GZIPPED_BODY: usize = 1400;
@@ -30,101 +24,6 @@ const JSON: &str = "application/json";
 
 /// What `Cache-Control` says when nothing may be cached: kube-apiserver's default.
 const NOT_CACHED: &str = "no-cache, private";
-
-/// All documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
-/// world is a new set.
-#[derive(Debug)]
-pub struct DocumentSet {
-    v2: Lazy,
-    v3: BTreeMap<String, Lazy>,
-    index: OnceLock<Document>,
-}
-
-/// Makes a document when it is first asked for.
-pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
-
-impl DocumentSet {
-    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
-    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
-        DocumentSet {
-            v2: Lazy::new(v2, protobuf::to_protobuf_v2),
-            v3: v3.into_iter().map(|(key, build)| (key, Lazy::new(build, protobuf::to_protobuf_v3))).collect(),
-            index: OnceLock::new(),
-        }
-    }
-
-    /// The Swagger 2 document.
-    pub fn v2(&self) -> &Document {
-        self.v2.document()
-    }
-
-    /// The v3 document of a key, such as `apis/apps/v1`.
-    pub fn v3(&self, key: &str) -> Option<&Document> {
-        self.v3.get(key).map(Lazy::document)
-    }
-
-    /// The index of the v3 documents. Builds them all, for their hashes.
-    pub fn index(&self) -> &Document {
-        self.index.get_or_init(|| {
-            let hashes = self.v3.iter().map(|(key, lazy)| (key.as_str(), lazy.document().hash.as_str()));
-            Document::new(&hash::index(hashes))
-        })
-    }
-}
-
-/// One document in all its forms.
-struct Lazy {
-    build: Build,
-    encode: fn(&Value) -> Vec<u8>,
-    json: OnceLock<Document>,
-    protobuf: OnceLock<Bytes>,
-    gzipped_json: OnceLock<Bytes>,
-    gzipped_protobuf: OnceLock<Bytes>,
-}
-
-impl std::fmt::Debug for Lazy {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Lazy").field("hash", &self.json.get().map(|document| &document.hash)).finish()
-    }
-}
-
-impl Lazy {
-    fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> Lazy {
-        Lazy {
-            build,
-            encode,
-            json: OnceLock::new(),
-            protobuf: OnceLock::new(),
-            gzipped_json: OnceLock::new(),
-            gzipped_protobuf: OnceLock::new(),
-        }
-    }
-
-    fn document(&self) -> &Document {
-        self.json.get_or_init(|| Document::new(&(self.build)()))
-    }
-
-    fn body(&self, encoding: Encoding) -> Bytes {
-        match encoding {
-            Encoding::Json => self.document().json.clone(),
-            Encoding::Protobuf => self.protobuf.get_or_init(|| self.protobuf()).clone(),
-        }
-    }
-
-    fn gzipped(&self, encoding: Encoding) -> Bytes {
-        let cell = match encoding {
-            Encoding::Json => &self.gzipped_json,
-            Encoding::Protobuf => &self.gzipped_protobuf,
-        };
-        cell.get_or_init(|| gzip(&self.body(encoding))).clone()
-    }
-
-    fn protobuf(&self) -> Bytes {
-        // Read back from the bytes rather than kept as a value: few clients ask, and the value is several times larger.
-        let value = serde_json::from_slice(&self.document().json).expect("a document we wrote must be JSON");
-        Bytes::from((self.encode)(&value))
-    }
-}
 
 /// A request below `/openapi`.
 #[derive(Clone, Copy, Debug)]
@@ -150,22 +49,22 @@ pub fn answer(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes>
         return Answer::new(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD").finish();
     }
     match request.path {
-        "/v2" => v2(request, &documents.v2),
+        "/v2" => v2(request, documents.v2()),
         "/v3" => index(request, documents.index()),
-        path => match path.strip_prefix("/v3/").and_then(|key| documents.v3.get_key_value(key)) {
+        path => match path.strip_prefix("/v3/").and_then(|key| documents.v3(key).map(|document| (key, document))) {
             Some((key, document)) => v3(request, key, document),
             None => Answer::new(StatusCode::NOT_FOUND).finish(),
         },
     }
 }
 
-fn v2(request: &Request<'_>, document: &Lazy) -> Response<Bytes> {
+fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
     let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
     let Some(encoding) = negotiate(request.headers, Version::V2) else {
         return vary(Answer::new(StatusCode::NOT_ACCEPTABLE)).finish();
     };
     let answer = vary(Answer::new(StatusCode::OK))
-        .header(CONTENT_TYPE, encoding.content_type(Version::V2))
+        .header(CONTENT_TYPE, content_type(encoding, Version::V2))
         .header(ETAG, &quoted(&document.document().hash));
     let body = document.body(encoding);
     if accepts_gzip(request.headers) && body.len() >= SMALLEST_GZIPPED_BODY && !request.headers.contains_key(RANGE) {
@@ -181,14 +80,14 @@ fn index(request: &Request<'_>, document: &Document) -> Response<Bytes> {
         .content(request, document.json.clone())
 }
 
-fn v3(request: &Request<'_>, key: &str, document: &Lazy) -> Response<Bytes> {
+fn v3(request: &Request<'_>, key: &str, document: &Forms) -> Response<Bytes> {
     let Some(encoding) = negotiate(request.headers, Version::V3) else {
         return Answer::new(StatusCode::NOT_ACCEPTABLE).header(VARY, "Accept").finish();
     };
     let current = &document.document().hash;
     let answer = Answer::new(StatusCode::OK)
         .header(VARY, "Accept")
-        .header(CONTENT_TYPE, encoding.content_type(Version::V3))
+        .header(CONTENT_TYPE, content_type(encoding, Version::V3))
         .header(ETAG, &quoted(current));
     match hash_of(request.query) {
         Some(asked) if asked != *current => Answer { status: StatusCode::MOVED_PERMANENTLY, ..answer }
@@ -280,22 +179,14 @@ enum Version {
     V3,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Json,
-    Protobuf,
-}
-
-impl Encoding {
-    /// The dotted spelling, also to a client that asked with the at sign.
-    fn content_type(self, version: Version) -> &'static str {
-        match (self, version) {
+/// The dotted spelling, also to a client that asked with the at sign.
+fn content_type(encoding: Encoding, version: Version) -> &'static str {
+        match (encoding, version) {
             (Encoding::Json, _) => JSON,
             (Encoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
             (Encoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
         }
     }
-}
 
 /// What the client would rather have; `None` when it wants nothing that we have.
 fn negotiate(headers: &HeaderMap, version: Version) -> Option<Encoding> {
@@ -385,12 +276,6 @@ fn in_a_year(now: Timestamp) -> String {
     let now = now.to_zoned(TimeZone::UTC);
     let then = now.checked_add(1.year()).unwrap_or(now);
     then.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string()
-}
-
-fn gzip(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).expect("writing to a Vec must succeed");
-    Bytes::from(encoder.finish().expect("writing to a Vec must succeed"))
 }
 
 #[cfg(test)]

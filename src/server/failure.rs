@@ -64,6 +64,8 @@ pub enum Failure {
     Loading(String),
     /// The resource was replaced while the request waited; the request is repeated with the new one.
     Replaced,
+    /// What is needed for the answer cannot be had from the source now.
+    Unavailable(String),
     /// A defect of ours.
     Internal(String),
 }
@@ -235,6 +237,7 @@ impl Failure {
                 },
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            Failure::Unavailable(message) => Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message.clone()),
             Failure::Internal(message) => Parts::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "InternalError",

@@ -39,7 +39,7 @@ use futures::FutureExt;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use serde_json::Value;
 use tokio::sync::watch as state;
 
@@ -136,7 +136,7 @@ impl Server {
         let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
         let mut asked =
             Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT };
-        match self.dispatch(&mut asked, parts.uri.path()).await {
+        match self.dispatch(&mut asked, &parts.uri).await {
             Ok(response) => response,
             Err(failure) => {
                 let is_watch = asked.query.flag("watch");
@@ -148,15 +148,16 @@ impl Server {
         }
     }
 
-    async fn dispatch(&self, asked: &mut Asked<'_>, path: &str) -> Result<Response<Body>, Failure> {
+    async fn dispatch(&self, asked: &mut Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
         if let Some(guard) = &self.settings.guard {
             guard.check(asked.authority, asked.headers)?;
         }
         guards::check_body(asked.method, asked.headers)?;
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
-        let target = Target::of(path);
+        let target = Target::of(uri.path());
         let address = match target {
             Target::Resource(address) => address,
+            Target::OpenApi => return self.documents(asked, uri).await,
             other => return self.around(asked, other),
         };
         for _ in 0..MOST_ATTEMPTS {
@@ -166,6 +167,27 @@ impl Server {
             }
         }
         Err(Failure::Replaced)
+    }
+
+    /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
+    async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
+        let source = self.registry.catalog().documents.clone().ok_or(Failure::PageNotFound)?;
+        let set = source.documents().await.map_err(Failure::Unavailable)?;
+        let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
+        let uri = uri.clone();
+        let answered = tokio::task::spawn_blocking(move || {
+            let request = documents::Request {
+                method: &method,
+                prefix: "",
+                path: uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default(),
+                query: uri.query(),
+                headers: &headers,
+                now,
+            };
+            documents::answer(&request, &set)
+        });
+        let response = answered.await.map_err(|error| Failure::Internal(error.to_string()))?;
+        Ok(response.map(Body::whole))
     }
 
     /// Everything that is no resource.
@@ -182,7 +204,6 @@ impl Server {
                 let draining = *self.draining.borrow();
                 Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
             }
-            Target::OpenApi(path) => documents(&catalog, &path, asked),
             Target::Version => Ok(version(&catalog)),
             other => discovery::answer(&catalog, &other, asked),
         }
@@ -259,11 +280,6 @@ fn refuse_verb(verb: &'static str, resource: &Resource, address: &Address) -> Fa
         ResourceOrigin::BuiltIn if verb.is_empty() => Failure::MethodNotAllowedHere,
         _ => Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() },
     }
-}
-
-/// `/openapi/...`.
-fn documents(_catalog: &Catalog, _path: &str, _asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
-    Err(Failure::PageNotFound)
 }
 
 /// `/version` is always indented.

@@ -21,8 +21,8 @@ pub enum Target {
     },
     /// `/version`.
     Version,
-    /// `/openapi/...`; the path without leading slash.
-    OpenApi(String),
+    /// `/openapi/...`.
+    OpenApi,
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -66,7 +66,7 @@ impl Target {
         }
         match parts[..] {
             ["version"] => Target::Version,
-            ["openapi", ..] => Target::OpenApi(trimmed.to_owned()),
+            ["openapi", ..] => Target::OpenApi,
             ["livez", ref rest @ ..] => health("livez", rest),
             ["readyz", ref rest @ ..] => health("readyz", rest),
             ["healthz", ref rest @ ..] => health("healthz", rest),

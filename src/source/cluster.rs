@@ -18,6 +18,7 @@ use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
 use super::feed::Feed;
 use super::list_watch::follow;
+use super::openapi::{BuiltInKinds, ClusterDocuments};
 use crate::crd::{Crd, CrdVersion};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
@@ -50,6 +51,7 @@ pub struct Cluster {
     version: VersionInfo,
     discovery: Discovery,
     keepers: JoinSet<()>,
+    documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
 }
@@ -73,6 +75,7 @@ impl Cluster {
     ) -> Result<Cluster, RequestError> {
         let discovery = discovery::discover(&connection).await?;
         let mut cluster = Cluster {
+            documents: Arc::new(ClusterDocuments::new(connection.clone())),
             connection,
             settings,
             registry,
@@ -81,12 +84,12 @@ impl Cluster {
             keepers: JoinSet::new(),
             crds: BTreeMap::new(),
         };
-        cluster.publish_catalog();
+        cluster.publish_catalog().await;
         if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
             // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
             if let Ok(snapshot) = crds.live.snapshot(Duration::from_secs(30)).await {
                 cluster.read_crds(&snapshot);
-                cluster.publish_catalog();
+                cluster.publish_catalog().await;
             }
         }
         Ok(cluster)
@@ -110,7 +113,7 @@ impl Cluster {
                         match state {
                             LiveState::Ready(snapshot) => {
                                 if self.read_crds(&snapshot) {
-                                    self.publish_catalog();
+                                    self.publish_catalog().await;
                                     self.rediscover().await;
                                 }
                             }
@@ -130,7 +133,7 @@ impl Cluster {
         match discovery::discover(&self.connection).await {
             Ok(found) if found != self.discovery => {
                 self.discovery = found;
-                self.publish_catalog();
+                self.publish_catalog().await;
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(error = %error, "discovery failed, keeping what is known"),
@@ -166,7 +169,7 @@ impl Cluster {
     }
 
     /// Builds the catalog from what is known. Resources whose definition is unchanged are kept with their data.
-    fn publish_catalog(&mut self) {
+    async fn publish_catalog(&mut self) {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> =
             self.crds.values().filter_map(|(_, crd)| crd.clone()).filter(|crd| crd.established).collect();
@@ -196,7 +199,16 @@ impl Cluster {
             })
             .collect();
         let groups = groups(&self.discovery, &crds, &resources);
-        self.registry.replace(Catalog::new(groups, resources, self.version.clone()));
+        let kinds: BuiltInKinds = resources
+            .iter()
+            .filter(|resource| resource.origin == ResourceOrigin::BuiltIn)
+            .map(|resource| ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope))
+            .collect();
+        let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
+        let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
+        self.documents.serve(kinds, gone).await;
+        let catalog = Catalog::new(groups, resources, self.version.clone()).with_documents(self.documents.clone());
+        self.registry.replace(catalog);
         for resource in fresh {
             let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
             self.keepers.spawn(keep(self.connection.clone(), resource, pinned, self.settings.history));

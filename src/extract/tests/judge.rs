@@ -241,11 +241,8 @@ fn what_only_the_hoisting_refuses_is_accepted_with_a_warning() {
 
 #[test]
 fn fields_need_a_schema() {
-    let required = |index: usize| {
-        format!(
-            "FieldValueRequired spec.versions[{index}].schema.openAPIV3Schema: Required value"
-        )
-    };
+    let required =
+        |index: usize| format!("FieldValueRequired spec.versions[{index}].schema.openAPIV3Schema: Required value");
     let top = "FieldValueInvalid spec.selectableFields: Invalid value: \"\": may only be set when validations.schema is included";
     let of = |index: usize| {
         format!(
@@ -256,6 +253,11 @@ fn fields_need_a_schema() {
     for (crd, expected, crashes) in [
         (versions(&[("v1", None, &[".spec.on"])]), vec![required(0), top.to_owned()], false),
         (versions(&[("v1", Some(Value::Null), &[".spec.on"])]), vec![required(0), top.to_owned()], true),
+        (
+            versions(&[("v1", Some(Value::Null), &[""])]),
+            vec![required(0), "FieldValueRequired spec.selectableFields[0].jsonPath: Required value".to_owned()],
+            false,
+        ),
         (
             versions(&[("v1", Some(schema()), &[".spec.on"]), ("v2", None, &[".spec.color"])]),
             vec![required(1), of(1)],
@@ -268,6 +270,9 @@ fn fields_need_a_schema() {
         assert_eq!(judgement.warnings.iter().any(|warning| warning.message.contains("crash")), crashes);
         assert_eq!(judgement.versions.last().unwrap().accepted, []);
     }
+    let without = versions(&[("v1", None, &[])]);
+    let lenient = format!("{}: because otherwise all fields are pruned", required(0));
+    assert_eq!(causes(&judge(&without, Some(&without))), [lenient], "an update of what was so before");
 }
 
 #[test]

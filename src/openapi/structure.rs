@@ -1,0 +1,177 @@
+//! Whether a schema is structural: the rules by which kube-apiserver decides to publish it or only a bare object.
+//! apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `complete.go`, `convert.go`.
+//!
+//! A yes or a no, since the API server refuses other schemas when a CRD is created and says why; what arrives here is
+//! older than those rules or comes from a file. Patterns are not compiled. Reasons are the business of `extract::judge`
+//! and `schema`.
+
+use serde_json::{Map, Value};
+
+use super::structural::{
+    EMBEDDED_RESOURCE, INT_OR_STRING, JUNCTORS, PRESERVE_UNKNOWN_FIELDS, first_all_of, is_true, properties,
+    says_int_or_string,
+};
+
+type Object = Map<String, Value>;
+
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Below,
+}
+
+/// Whether the schema of a version is structural.
+pub fn is_structural(schema: &Object) -> bool {
+    is_node(schema, Level::Root) && junctors_are_complete(schema, schema)
+}
+
+/// A node that says what a value is.
+fn is_node(schema: &Object, level: Level) -> bool {
+    let kind = text(schema, "type");
+    let is_root = level == Level::Root;
+    let preserves = is_true(schema, PRESERVE_UNKNOWN_FIELDS);
+    let embedded = is_true(schema, EMBEDDED_RESOURCE);
+    let either = is_true(schema, INT_OR_STRING);
+    let values = schema.get("additionalProperties").filter(|values| !values.is_null());
+    let declared = properties(schema);
+
+    let type_is_right = if embedded { kind == "object" } else { !kind.is_empty() || either || preserves };
+    type_is_right
+        && keywords_are_known(schema)
+        && (!is_root || matches!(kind, "" | "object"))
+        && (kind != "array" || has(schema, "items"))
+        && (!either || !(preserves || embedded))
+        && (values.is_none() || !(is_root || embedded))
+        && (!embedded || preserves || declared.is_some())
+        && (!(is_root || embedded) || type_meta_is_right(schema))
+        && (!is_root || declared.and_then(|declared| declared.get("metadata")).is_none_or(says_nothing_but_names))
+        && values.is_none_or(|values| values.is_boolean() || is_node_value(values))
+        && schema.get("items").is_none_or(|items| items.is_null() || is_node_value(items))
+        && declared.into_iter().flat_map(Map::values).all(is_node_value)
+        && junctors_are_right(
+            schema,
+            says_int_or_string(schema.get("anyOf")),
+            says_int_or_string(first_all_of(schema).get("anyOf")),
+        )
+}
+
+fn is_node_value(value: &Value) -> bool {
+    value.as_object().is_some_and(|schema| is_node(schema, Level::Below))
+}
+
+/// Keywords that OpenAPI has and structural schemas have not, and types that nobody has.
+fn keywords_are_known(schema: &Object) -> bool {
+    const UNSUPPORTED: [&str; 7] =
+        ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
+    const TYPES: [&str; 7] = ["", "string", "number", "integer", "boolean", "array", "object"];
+    !UNSUPPORTED.iter().any(|key| has(schema, key))
+        && TYPES.contains(&text(schema, "type"))
+        && schema.get(PRESERVE_UNKNOWN_FIELDS) != Some(&Value::Bool(false))
+        && !schema.get("items").is_some_and(Value::is_array)
+}
+
+/// Declared apiVersion, kind and metadata of a whole object have the type that they have anyway.
+fn type_meta_is_right(schema: &Object) -> bool {
+    [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")].into_iter().all(|(name, expected)| {
+        let declared = properties(schema).and_then(|declared| declared.get(name));
+        declared.is_none_or(|declared| declared.get("type").and_then(Value::as_str) == Some(expected))
+    })
+}
+
+/// metadata at the root may restrict name and generateName, and nothing else.
+fn says_nothing_but_names(metadata: &Value) -> bool {
+    let Value::Object(metadata) = metadata else { return false };
+    metadata.keys().all(|key| match key.as_str() {
+        "type" | "default" => true,
+        "properties" => properties(metadata)
+            .into_iter()
+            .flat_map(Map::keys)
+            .all(|name| matches!(name.as_str(), "name" | "generateName")),
+        _ => !has(metadata, key),
+    })
+}
+
+/// `skip_any_of` and `skip_first_all_of` hold where int-or-string may say its two types.
+fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
+    branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
+        && branches(schema, "allOf")
+            .enumerate()
+            .all(|(index, branch)| is_branch(branch, skip_first_all_of && index == 0))
+        && branches(schema, "oneOf").all(|branch| is_branch(branch, false))
+        && schema.get("not").is_none_or(|not| not.is_null() || is_branch(not, false))
+}
+
+/// A branch of a junctor may restrict values and say nothing of what they are.
+fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
+    const FORBIDDEN: [&str; 12] = [
+        "type",
+        "default",
+        "title",
+        "description",
+        "nullable",
+        PRESERVE_UNKNOWN_FIELDS,
+        EMBEDDED_RESOURCE,
+        INT_OR_STRING,
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "x-kubernetes-validations",
+    ];
+    let Value::Object(branch) = branch else { return false };
+    let has_values = match branch.get("additionalProperties") {
+        Some(Value::Bool(allowed)) => *allowed,
+        Some(values) => !values.is_null(),
+        None => false,
+    };
+    let declared = properties(branch);
+    keywords_are_known(branch)
+        && !has_values
+        && !FORBIDDEN.iter().any(|key| has(branch, key))
+        && !declared.is_some_and(|declared| declared.contains_key("metadata"))
+        && declared.into_iter().flat_map(Map::values).all(|property| is_branch(property, false))
+        && branch.get("items").is_none_or(|items| items.is_null() || is_branch(items, false))
+        && junctors_are_right(branch, skip_any_of, false)
+}
+
+/// What a branch restricts must be declared outside of it. Upstream asks this of the junctors at the root only.
+fn junctors_are_complete(branch: &Object, declared: &Object) -> bool {
+    let not = branch.get("not").and_then(Value::as_object);
+    let nested = JUNCTORS.iter().flat_map(|key| branches(branch, key)).filter_map(Value::as_object).chain(not);
+    nested.into_iter().all(|nested| is_declared(nested, declared))
+}
+
+fn is_declared(branch: &Object, declared: &Object) -> bool {
+    let within = |child: &Value, place: Option<&Value>| match (child.as_object(), place.and_then(Value::as_object)) {
+        (Some(child), Some(place)) => is_declared(child, place),
+        (Some(_), None) => false,
+        (None, _) => true,
+    };
+    junctors_are_complete(branch, declared)
+        && branch.get("items").is_none_or(|items| within(items, declared.get("items")))
+        && properties(branch)
+            .into_iter()
+            .flatten()
+            .all(|(name, property)| within(property, properties(declared).and_then(|declared| declared.get(name))))
+}
+
+fn branches<'a>(schema: &'a Object, key: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(schema: &'a Object, key: &str) -> &'a str {
+    schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a keyword says anything: null, false and what is empty count as absent, as in Go.
+fn has(schema: &Object, key: &str) -> bool {
+    match schema.get(key) {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(value)) => *value,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(_)) if key == "items" => true,
+        Some(Value::Object(members)) => !members.is_empty(),
+        Some(Value::Number(_)) => true,
+    }
+}

@@ -1,0 +1,155 @@
+//! OpenAPI documents of what is served: made when first asked for, kept in every form that is asked for.
+//!
+//! A [`DocumentSource`] says which set is right now: a folder's never changes within a catalog, a cluster's is asked.
+//! Documents are built in `openapi`; HTTP is `server::documents`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::openapi::{Document, hash, protobuf};
+
+/// Where the documents come from.
+pub trait DocumentSource: Send + Sync + fmt::Debug {
+    /// The set as of now; the error says why there is none, for the client.
+    fn documents(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
+}
+
+/// A set that does not change.
+impl DocumentSource for Arc<DocumentSet> {
+    fn documents(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON.
+    Json,
+    /// gnostic's protobuf form.
+    Protobuf,
+}
+
+/// All documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
+/// world is a new set.
+#[derive(Debug)]
+pub struct DocumentSet {
+    v2: Arc<Forms>,
+    v3: BTreeMap<String, Arc<Forms>>,
+    index: OnceLock<Document>,
+}
+
+/// Makes a document when it is first asked for.
+pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
+
+impl DocumentSet {
+    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
+    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
+        let v3 = v3.into_iter().map(|(key, build)| (key, Arc::new(Forms::v3(build)))).collect();
+        DocumentSet::of_forms(Arc::new(Forms::v2(v2)), v3)
+    }
+
+    /// From documents of which some may be shared with an earlier set.
+    pub fn of_forms(v2: Arc<Forms>, v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
+        DocumentSet { v2, v3, index: OnceLock::new() }
+    }
+
+    /// The Swagger 2 document.
+    pub fn v2(&self) -> &Forms {
+        &self.v2
+    }
+
+    /// The v3 document of a key, such as `apis/apps/v1`.
+    pub fn v3(&self, key: &str) -> Option<&Forms> {
+        self.v3.get(key).map(|forms| &**forms)
+    }
+
+    /// The index of the v3 documents. Builds them all, for their hashes.
+    pub fn index(&self) -> &Document {
+        self.index.get_or_init(|| {
+            let hashes = self.v3.iter().map(|(key, lazy)| (key.as_str(), lazy.document().hash.as_str()));
+            Document::new(&hash::index(hashes))
+        })
+    }
+}
+
+/// One document in all its forms.
+pub struct Forms {
+    build: Build,
+    encode: fn(&Value) -> Vec<u8>,
+    json: OnceLock<Document>,
+    protobuf: OnceLock<Bytes>,
+    gzipped_json: OnceLock<Bytes>,
+    gzipped_protobuf: OnceLock<Bytes>,
+}
+
+impl fmt::Debug for Forms {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Forms").field("hash", &self.json.get().map(|document| &document.hash)).finish()
+    }
+}
+
+impl Forms {
+    /// A Swagger 2 document.
+    pub fn v2(build: Build) -> Forms {
+        Forms::new(build, protobuf::to_protobuf_v2)
+    }
+
+    /// An OpenAPI v3 document.
+    pub fn v3(build: Build) -> Forms {
+        Forms::new(build, protobuf::to_protobuf_v3)
+    }
+
+    fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> Forms {
+        Forms {
+            build,
+            encode,
+            json: OnceLock::new(),
+            protobuf: OnceLock::new(),
+            gzipped_json: OnceLock::new(),
+            gzipped_protobuf: OnceLock::new(),
+        }
+    }
+
+    /// Its JSON and hash.
+    pub fn document(&self) -> &Document {
+        self.json.get_or_init(|| Document::new(&(self.build)()))
+    }
+
+    /// Its bytes in one encoding.
+    pub fn body(&self, encoding: Encoding) -> Bytes {
+        match encoding {
+            Encoding::Json => self.document().json.clone(),
+            Encoding::Protobuf => self.protobuf.get_or_init(|| self.protobuf()).clone(),
+        }
+    }
+
+    /// Its bytes in one encoding, compressed.
+    pub fn gzipped(&self, encoding: Encoding) -> Bytes {
+        let cell = match encoding {
+            Encoding::Json => &self.gzipped_json,
+            Encoding::Protobuf => &self.gzipped_protobuf,
+        };
+        cell.get_or_init(|| gzip(&self.body(encoding))).clone()
+    }
+
+    fn protobuf(&self) -> Bytes {
+        // Read back from the bytes rather than kept as a value: few clients ask, and the value is several times larger.
+        let value = serde_json::from_slice(&self.document().json).expect("a document we wrote must be JSON");
+        Bytes::from((self.encode)(&value))
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("writing to a Vec must succeed");
+    Bytes::from(encoder.finish().expect("writing to a Vec must succeed"))
+}
