@@ -27,6 +27,8 @@ struct Row {
     new: Vec<Vec<String>>,
     /// The schemas of the versions differ, so that lists are judged each on its own.
     own_schemas: bool,
+    /// The server refuses what it means to tolerate.
+    upstream_forgets: bool,
     /// The update changes the schema too.
     new_schema: bool,
     is_accepted: bool,
@@ -44,54 +46,37 @@ async fn updates_are_judged_as_kube_apiserver_does() -> Result<()> {
         stored: stored.to_vec(),
         new: new.to_vec(),
         own_schemas,
+        upstream_forgets: false,
         new_schema: false,
         is_accepted,
     };
+    let one =
+        |title, stored: Vec<String>, new: Vec<String>, is_accepted| row(title, &[stored], &[new], false, is_accepted);
+    let two = |title, stored: [Vec<String>; 2], new: [Vec<String>; 2], is_accepted| {
+        row(title, &stored, &new, true, is_accepted)
+    };
+    let tolerated = |title, list: &[String], versions: usize, new_schema, is_accepted| {
+        let lists = vec![list.to_vec(); versions];
+        Row { upstream_forgets: true, new_schema, ..row(title, &lists, &lists, false, is_accepted) }
+    };
     let nine_and_bad = [from(0, 9), vec![".nosuch".to_owned()]].concat();
-    let mut rows = vec![
-        row("hoisted, the same nine", &[from(0, 9)], &[from(0, 9)], false, true),
-        row("hoisted, nine others", &[from(0, 9)], &[from(1, 9)], false, false),
-        row(
-            "hoisted, the same in another order",
-            &[from(0, 9)],
-            &[from(0, 9).into_iter().rev().collect()],
-            false,
-            false,
-        ),
-        row("hoisted, one more", &[from(0, 9)], &[from(0, 10)], false, false),
-        row("hoisted, one less but still too many", &[from(0, 10)], &[from(0, 9)], false, false),
-        row("hoisted, eight now", &[from(0, 9)], &[from(0, 8)], false, true),
-        row("hoisted, eight before", &[from(0, 8)], &[from(0, 9)], false, false),
-        row("two equal versions, the same nine", &[from(0, 9), from(0, 9)], &[from(0, 9), from(0, 9)], false, true),
-        row("per version, the same", &[from(0, 9), from(0, 2)], &[from(0, 9), from(0, 2)], true, true),
-        row("per version, only the other changes", &[from(0, 9), from(0, 2)], &[from(0, 9), from(0, 3)], true, true),
-        row("per version, nine others", &[from(0, 9), from(0, 2)], &[from(1, 9), from(0, 2)], true, false),
-        row(
-            "per version, the other is too long now",
-            &[from(0, 9), from(0, 2)],
-            &[from(0, 9), from(1, 9)],
-            true,
-            false,
-        ),
-        row(
-            "per version, both too long and the same",
-            &[from(0, 9), from(1, 9)],
-            &[from(0, 9), from(1, 9)],
-            true,
-            true,
-        ),
-        row(
-            "the same but wrong otherwise",
-            std::slice::from_ref(&nine_and_bad),
-            std::slice::from_ref(&nine_and_bad),
-            false,
-            false,
-        ),
+    let rows = [
+        tolerated("hoisted, the same nine", &from(0, 9), 1, false, true),
+        tolerated("hoisted, the same nine, another schema", &from(0, 9), 1, true, true),
+        tolerated("two equal versions, the same nine", &from(0, 9), 2, false, true),
+        tolerated("the same but wrong otherwise", &nine_and_bad, 1, false, false),
+        one("hoisted, nine others", from(0, 9), from(1, 9), false),
+        one("hoisted, another order", from(0, 9), from(0, 9).into_iter().rev().collect(), false),
+        one("hoisted, one more", from(0, 9), from(0, 10), false),
+        one("hoisted, one less but still too many", from(0, 10), from(0, 9), false),
+        one("hoisted, eight now", from(0, 9), from(0, 8), true),
+        one("hoisted, eight before", from(0, 8), from(0, 9), false),
+        two("per version, the same", [from(0, 9), from(0, 2)], [from(0, 9), from(0, 2)], true),
+        two("per version, only the other changes", [from(0, 9), from(0, 2)], [from(0, 9), from(0, 3)], true),
+        two("per version, nine others", [from(0, 9), from(0, 2)], [from(1, 9), from(0, 2)], false),
+        two("per version, the other is too long now", [from(0, 9), from(0, 2)], [from(0, 9), from(1, 9)], false),
+        two("per version, both too long and the same", [from(0, 9), from(1, 9)], [from(0, 9), from(1, 9)], true),
     ];
-    rows.push(Row {
-        new_schema: true,
-        ..row("hoisted, the same nine, another schema", &[from(0, 9)], &[from(0, 9)], false, true)
-    });
     let mut faults = Vec::new();
     for row in &rows {
         if let Err(error) = judged_alike(&client, &etcd, row).await {
@@ -99,7 +84,8 @@ async fn updates_are_judged_as_kube_apiserver_does() -> Result<()> {
         }
     }
     ensure!(faults.is_empty(), "{} of {} disagree:\n{}", faults.len(), rows.len(), faults.join("\n"));
-    println!("check agreement: {} updates of CRDs", rows.len());
+    let forgotten = rows.iter().filter(|row| row.upstream_forgets).count();
+    println!("check agreement: {} updates of CRDs, {forgotten} upstream defects", rows.len());
     Ok(())
 }
 
@@ -149,7 +135,19 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
         .causes
         .iter()
         .map(|cause| json!({ "reason": cause.reason, "field": cause.field, "message": cause.message }));
-    compare::equal("kube-apiserver", &theirs, "judge", &ours.collect())?;
+    let ours: Value = ours.collect();
+    // findTooManySelectableFieldsAllowed means to let a list at the top level stay as well, and upstream's unit test of the
+    // function does; a real server refuses it all the same. It is judged here as it is meant.
+    let too_many_at_the_top =
+        |cause: &Value| cause["reason"] == "FieldValueTooMany" && cause["field"] == "spec.selectableFields";
+    if row.upstream_forgets {
+        let theirs = theirs.as_array().context("causes are a list")?;
+        ensure!(theirs.iter().any(too_many_at_the_top), "accepted upstream: mended there?");
+        let rest = theirs.iter().filter(|cause| !too_many_at_the_top(cause)).cloned().collect();
+        compare::equal("kube-apiserver", &rest, "judge", &ours)?;
+    } else {
+        compare::equal("kube-apiserver", &theirs, "judge", &ours)?;
+    }
     ensure!(judgement.is_accepted() == row.is_accepted, "accepted: {}", judgement.is_accepted());
     objects::delete(client, &path).await?;
     Ok(())
