@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 const TICKS_PER_SECOND: u64 = 100;
 
 /// CPU time of all threads of a process so far, user and system.
-pub fn cpu(process: u32) -> Result<Duration> {
+pub(crate) fn cpu(process: u32) -> Result<Duration> {
     let path = format!("/proc/{process}/stat");
     let text = fs::read_to_string(&path).with_context(|| path.clone())?;
     // The name in parentheses may hold blanks; what follows it does not.
@@ -20,12 +20,12 @@ pub fn cpu(process: u32) -> Result<Duration> {
 }
 
 /// Memory of a process that is in RAM now.
-pub fn resident_bytes(process: u32) -> Result<u64> {
+pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
     status(process, "VmRSS:")
 }
 
 /// The most it ever had in RAM.
-pub fn peak_resident_bytes(process: u32) -> Result<u64> {
+pub(crate) fn peak_resident_bytes(process: u32) -> Result<u64> {
     status(process, "VmHWM:")
 }
 

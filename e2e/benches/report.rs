@@ -11,32 +11,32 @@ use serde_json::json;
 use super::rows::Measured;
 
 /// Everything one run found.
-pub struct Report {
+pub(crate) struct Report {
     /// Objects in the corpus.
-    pub objects: u64,
+    pub(crate) objects: u64,
     /// `varied` or `repeated`.
-    pub text: String,
+    pub(crate) text: String,
     /// Rounds a row.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// From the start of the process to the complete copy.
-    pub first_sync: Duration,
+    pub(crate) first_sync: Duration,
     /// CPU of the process by then.
-    pub first_sync_cpu: Duration,
+    pub(crate) first_sync_cpu: Duration,
     /// kube-apiserver's memory at the end.
-    pub upstream_memory: u64,
+    pub(crate) upstream_memory: u64,
     /// fieldcache's memory at the end.
-    pub own_memory: u64,
+    pub(crate) own_memory: u64,
     /// fieldcache's highest memory.
-    pub own_peak_memory: u64,
+    pub(crate) own_peak_memory: u64,
     /// Size of the whole list as JSON.
-    pub json_bytes: u64,
+    pub(crate) json_bytes: u64,
     /// The rows.
-    pub rows: Vec<Measured>,
+    pub(crate) rows: Vec<Measured>,
 }
 
 impl Report {
     /// Markdown.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut text = format!(
             "{} shirts ({} text, {:.0} MB as JSON), {} rounds a row, {}\n\n",
             self.objects,
@@ -75,7 +75,7 @@ impl Report {
     }
 
     /// Writes both forms below `target/bench` and says where.
-    pub fn write(&self) -> Result<PathBuf> {
+    pub(crate) fn write(&self) -> Result<PathBuf> {
         let folder = PathBuf::from("target").join("bench");
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("list.md"), self.table())?;

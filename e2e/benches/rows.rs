@@ -9,62 +9,62 @@ use e2e::http::{Client, Request};
 use super::accounting;
 
 /// One request.
-pub struct Row {
+pub(crate) struct Row {
     /// What it is.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Path and query.
-    pub path: String,
+    pub(crate) path: String,
     /// How many items the answer must have on both sides.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Requests a round on kube-apiserver: enough for CPU accounting in hundredths of a second.
-    pub upstream_requests: u32,
+    pub(crate) upstream_requests: u32,
     /// Requests a round on fieldcache.
-    pub own_requests: u32,
+    pub(crate) own_requests: u32,
 }
 
 /// A server under measurement.
-pub struct Side {
+pub(crate) struct Side {
     /// Who asks.
-    pub client: Client,
+    pub(crate) client: Client,
     /// The server's process.
-    pub process: u32,
+    pub(crate) process: u32,
 }
 
 /// Both.
-pub struct Sides {
+pub(crate) struct Sides {
     /// kube-apiserver.
-    pub upstream: Side,
+    pub(crate) upstream: Side,
     /// fieldcache.
-    pub own: Side,
+    pub(crate) own: Side,
 }
 
 /// What one side took.
 #[derive(Clone, Copy, Debug)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// CPU per request, the median of the rounds.
-    pub cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Latency: the median of all requests.
-    pub median: Duration,
+    pub(crate) median: Duration,
     /// Latency: 99th percentile of all requests.
     pub p99: Duration,
 }
 
 /// A measured row.
-pub struct Measured {
+pub(crate) struct Measured {
     /// What it is.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Items in the answer.
-    pub hits: u64,
+    pub(crate) hits: u64,
     /// Size of fieldcache's answer.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// kube-apiserver.
-    pub upstream: Cost,
+    pub(crate) upstream: Cost,
     /// fieldcache.
-    pub own: Cost,
+    pub(crate) own: Cost,
 }
 
 /// The rows over a corpus.
-pub fn rows(corpus: &Shirts) -> Vec<Row> {
+pub(crate) fn rows(corpus: &Shirts) -> Vec<Row> {
     let everywhere = corpus.everywhere();
     let color = corpus.color(corpus.colors() / 2);
     let by_color = corpus.count.min(e2e::corpus::shirts::OBJECTS_A_COLOR);
@@ -96,7 +96,7 @@ pub fn rows(corpus: &Shirts) -> Vec<Row> {
 }
 
 /// Measures a row in alternating rounds.
-pub async fn measure(row: &Row, sides: &Sides, rounds: u32) -> Result<Measured> {
+pub(crate) async fn measure(row: &Row, sides: &Sides, rounds: u32) -> Result<Measured> {
     // Both warm, and both right, before anything counts.
     for side in [&sides.upstream, &sides.own] {
         let list = side.client.get_json(&row.path).await?;

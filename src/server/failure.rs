@@ -237,7 +237,9 @@ impl Failure {
                 },
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            Failure::Unavailable(message) => Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message.clone()),
+            Failure::Unavailable(message) => {
+                Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message.clone())
+            }
             Failure::Internal(message) => Parts::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "InternalError",
