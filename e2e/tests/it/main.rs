@@ -3,5 +3,6 @@
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
 mod check_agreement;
+mod conformance;
 mod corpus;
 mod harness;
