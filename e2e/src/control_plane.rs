@@ -106,26 +106,19 @@ impl ControlPlane {
 
         let etcd = Process::start("etcd", &etcd_invocation(ports, directory.path())?, directory.path())?;
         let apiserver = start_apiserver(&settings, ports, directory.path())?;
-        let controller_manager = match settings.controller_manager {
-            false => None,
-            true => {
-                let invocation = controller_manager_invocation(ports, directory.path())?;
-                Some(Process::start("kube-controller-manager", &invocation, directory.path())?)
-            }
-        };
-        let control_plane = ControlPlane {
+        let mut control_plane = ControlPlane {
             settings,
             ports,
             authority,
             administrator,
             endpoint,
             kubeconfig,
-            controller_manager,
+            controller_manager: None,
             apiserver,
             etcd,
             directory,
         };
-        match control_plane.ready().await {
+        match control_plane.complete().await {
             Ok(()) => Ok(Attempt::Ready(Box::new(control_plane))),
             Err(_) if control_plane.port_was_taken() => Ok(Attempt::PortTaken),
             Err(error) => Err(error.context(control_plane.tails())),
@@ -189,6 +182,12 @@ impl ControlPlane {
     #[must_use]
     pub fn etcd_address(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.etcd)
+@@@@    /// etcd's own HTTP address, which asks for no credentials.
+    ///
+    /// # Errors
+    /// As [`Endpoint::plain`].
+    pub fn etcd_endpoint(&self) -> Result<Endpoint> {
+        Endpoint::plain(&format!("http://127.0.0.1:{}", self.ports.etcd))
     }
 
     /// Kills kube-apiserver; its address refuses connections until [`ControlPlane::start_apiserver`].
@@ -206,16 +205,28 @@ impl ControlPlane {
         self.ready().await.with_context(|| self.tails())
     }
 
+    /// Waits for kube-apiserver, then starts and awaits kube-controller-manager if it is wanted.
+    async fn complete(&mut self) -> Result<()> {
+        self.ready().await?;
+        if self.settings.controller_manager {
+            // It reads this when it starts, and gives up when it is not there yet.
+            let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+            self.answers(&self.client(), path).await?;
+            let invocation = controller_manager_invocation(self.ports, self.directory.path())?;
+            let process = Process::start("kube-controller-manager", &invocation, self.directory.path())?;
+            self.controller_manager = Some(process);
+            let base = format!("https://127.0.0.1:{}", self.ports.controller_manager);
+            let endpoint = Endpoint::secure(&base, &self.authority.certificate(), Some(&self.administrator))?;
+            self.answers(&endpoint.client(), "/healthz").await?;
+        }
+        Ok(())
+    }
+
     async fn ready(&self) -> Result<()> {
         let client = self.client();
         // The default namespace is made by kube-apiserver itself, some moments after it calls itself ready.
         for path in ["/readyz", "/api/v1/namespaces/default"] {
             self.answers(&client, path).await?;
-        }
-        if self.controller_manager.is_some() {
-            let base = format!("https://127.0.0.1:{}", self.ports.controller_manager);
-            let endpoint = Endpoint::secure(&base, &self.authority.certificate(), Some(&self.administrator))?;
-            self.answers(&endpoint.client(), "/healthz").await?;
         }
         Ok(())
     }

@@ -1,10 +1,132 @@
-//! To come.
+//! `fieldcache check`: judges CustomResourceDefinitions offline, as kube-apiserver would, and warns of what it would
+//! take and then not answer.
+
+#![expect(clippy::disallowed_methods, reason = "reads the files that were named")]
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
 use super::exit::Exit;
-use super::low::CheckArguments;
-/// To come.
+use super::low::{CheckArguments, Output};
+use super::output::{write_out, yaml};
+use crate::crd::Crd;
+use crate::extract::judge::{self, Cause, Judgement};
+use crate::source::yaml::{Form, documents};
+
+/// Judges every CustomResourceDefinition in the files; other kinds are passed over.
 ///
 /// # Errors
-/// Always.
-pub fn run(_: &CheckArguments) -> anyhow::Result<Exit> {
-    anyhow::bail!("check is not there yet")
+/// A file that cannot be read or parsed, or no CustomResourceDefinition in any of them.
+pub fn run(arguments: &CheckArguments) -> anyhow::Result<Exit> {
+    let mut checked = Vec::new();
+    for file in &arguments.files {
+        checked.extend(check_file(file)?);
+    }
+    if checked.is_empty() {
+        bail!("no CustomResourceDefinition in {}", list(arguments));
+    }
+    let text = match arguments.output {
+        Output::Json => format!("{:#}\n", Value::from_iter(checked.iter().map(Checked::json))),
+        Output::Yaml => yaml(&Value::from_iter(checked.iter().map(Checked::json))),
+        Output::Name => checked.iter().map(|checked| format!("{}\n", checked.name)).collect(),
+        Output::Table | Output::Wide => checked.iter().map(Checked::text).collect(),
+    };
+    write_out(&text)?;
+    Ok(if checked.iter().all(|checked| checked.judgement.is_accepted()) { Exit::Done } else { Exit::No })
+}
+
+fn list(arguments: &CheckArguments) -> String {
+    arguments.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// One judged definition.
+struct Checked {
+    file: String,
+    /// Its place among the documents of the file, from 1.
+    document: usize,
+    line: usize,
+    name: String,
+    fields: usize,
+    judgement: Judgement,
+}
+
+fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
+    let file = path.display().to_string();
+    let mut bytes = Vec::new();
+    if file == "-" {
+        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+    } else {
+        bytes = std::fs::read(path).with_context(|| format!("{file} cannot be read"))?;
+    }
+    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let (documents, broken) = documents(&bytes, form);
+    if let Some(broken) = broken.first() {
+        bail!("{file}:{}: {}", broken.line, broken.cause);
+    }
+    let mut checked = Vec::new();
+    for (index, document) in documents.iter().enumerate() {
+        let value = &document.value;
+        if value["kind"] != "CustomResourceDefinition" {
+            continue;
+        }
+        let api_version = value["apiVersion"].as_str().unwrap_or_default();
+        if api_version != "apiextensions.k8s.io/v1" {
+            bail!(
+                "{file}:{}: apiVersion {api_version:?} of a CustomResourceDefinition is not read; write apiextensions.k8s.io/v1",
+                document.line
+            );
+        }
+        let crd = Crd::read(value).with_context(|| format!("{file}:{}", document.line))?;
+        let mut judgement = judge::judge(&crd, None);
+        judgement.warnings.extend(judge::unknown_fields(value));
+        checked.push(Checked {
+            file: file.clone(),
+            document: index + 1,
+            line: document.line,
+            name: crd.name.clone(),
+            fields: judgement.versions.iter().map(|version| version.accepted.len()).sum(),
+            judgement,
+        });
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    fn json(&self) -> Value {
+        let cause = |cause: &Cause| json!({"reason": cause.reason, "field": cause.field, "message": cause.message});
+        let warning = |warning: &judge::Warning| {
+            json!({"version": warning.version, "jsonPath": warning.json_path, "message": warning.message})
+        };
+        json!({
+            "file": self.file, "document": self.document, "name": self.name, "accepted": self.judgement.is_accepted(),
+            "causes": self.judgement.causes.iter().map(cause).collect::<Vec<_>>(),
+            "warnings": self.judgement.warnings.iter().map(warning).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let verdict = match self.judgement.causes.len() {
+            0 => format!("accepted, selectable fields: {}", self.fields),
+            1 => "refused for 1 cause".to_owned(),
+            count => format!("refused for {count} causes"),
+        };
+        let mut text = format!("{}:{}: {}: {verdict}\n", self.file, self.line, self.name);
+        for cause in &self.judgement.causes {
+            let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
+            if !cause.hint.is_empty() {
+                let _ = writeln!(text, "    {}", cause.hint);
+            }
+        }
+        for warning in &self.judgement.warnings {
+            let place: Vec<&str> =
+                [&*warning.version, &*warning.json_path].into_iter().filter(|part| !part.is_empty()).collect();
+            let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(" ")) };
+            let _ = writeln!(text, "  warning: {place}{}", warning.message);
+        }
+        text
+    }
 }

@@ -110,7 +110,7 @@ fn greeting(catalog: &Catalog, source: &str, address: SocketAddr, example: Optio
     let with_fields = catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).count();
     let total = catalog.resources().count();
     let mut text = format!(
-        "fieldcache {} serving {source} at {url}\n{total} resources, {with_fields} of them with selectable fields: kubectl --server {url} api-resources\n\n",
+        "serving {source} at {url} (fieldcache {})\n{total} resources, {with_fields} of them with selectable fields: kubectl --server {url} api-resources\n\n",
         env!("CARGO_PKG_VERSION")
     );
     match example.and_then(|(resource, snapshot)| example_selector(&resource, &snapshot).map(|found| (resource, found))) {

@@ -11,7 +11,7 @@ use crate::model::Gvr;
 use crate::registry::{Catalog, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings};
 use crate::source::connection::{ClusterOptions, Connection};
-use crate::source::discovery;
+use crate::source::{discovery, folder_feeds};
 
 /// A source that has been opened: its registry is filled with the first catalog.
 pub struct Opened {
@@ -36,8 +36,9 @@ pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::
 }
 
 fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
-    let _ = registry;
-    bail!("--dir {} is not there yet", folder.display())
+    let name = folder.display().to_string();
+    let feeds = folder_feeds::FolderFeeds::open(&folder, registry.clone())?;
+    Ok(Opened { registry, name, following: Box::pin(feeds.run()) })
 }
 
 async fn open_cluster(

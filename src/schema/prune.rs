@@ -37,7 +37,11 @@ pub fn decode_built_in(object: &mut Value, schema: Node<'_>) {
                 items.iter_mut().for_each(|item| decode_built_in(item, schema));
             }
         }
-        Value::Number(number) if schema.definition().is_some_and(|name| name.ends_with("resource.Quantity")) => {
+        // A fraction tells a quantity from an int-or-string also where references have been put in place.
+        Value::Number(number)
+            if schema.definition().is_some_and(|name| name.ends_with("resource.Quantity"))
+                || (number.is_f64() && schema.is("x-kubernetes-int-or-string")) =>
+        {
             *object = Value::String(number.to_string());
         }
         _ => {}

@@ -27,6 +27,8 @@ pub enum SourceEvent {
     Upsert(Bytes),
     /// An object was deleted; its last state with the version of the deletion.
     Remove(Bytes),
+    /// The same from a source that keeps no last state: the name, and the version of the deletion.
+    RemoveKey(Key, Version),
     /// Everything up to this version has been said: a bookmark or another proof.
     Mark(Version),
 }
@@ -124,10 +126,10 @@ impl Feed {
             },
             SourceEvent::Remove(bytes) => {
                 if let Ok(record) = self.read(bytes) {
-                    self.unreadable.remove(record.key.as_str());
-                    self.store.delete(&record.key, record.version);
+                    self.remove(&record.key, record.version);
                 }
             }
+            SourceEvent::RemoveKey(key, version) => self.remove(&key, version),
             SourceEvent::Mark(version) => self.store.prove(version),
         }
     }
@@ -137,6 +139,11 @@ impl Feed {
         if self.ready {
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
         }
+    }
+
+    fn remove(&mut self, key: &Key, version: Version) {
+        self.unreadable.remove(key.as_str());
+        self.store.delete(key, version);
     }
 
     /// Extracts an object; a failure is remembered and answered with the object's key where that much can be read.

@@ -1,18 +1,29 @@
 //! Where objects come from: a cluster or a folder, read into stores.
 //!
-//! Map: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots;
-//! [`frames`] splits lists and watch lines into object bytes; [`connection`] is kube's client with errors a person can
-//! act on; [`list_watch`] keeps one feed in step with one resource of a cluster; [`discovery`] asks a cluster what it
-//! serves; [`openapi`] fetches its documents; [`cluster`] turns that and the CRDs into the catalog and starts and stops feeds; [`folder`] and [`yaml`]
-//! read manifests. This room knows no HTTP server: the registry is all that it shares with it.
+//! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
+//! A cluster: [`frames`] splits lists and watch lines into object bytes; [`connection`] is kube's client with errors a
+//! person can act on; [`backoff`] says when to try again; [`list_watch`] keeps one feed in step with one resource;
+//! [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
+//! catalog and starts and stops feeds. A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
+//! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
+//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it.
+//!
+//! This room knows no HTTP server: the registry is all that it shares with it.
 
 pub mod backoff;
 pub mod cluster;
 pub mod connection;
 pub mod discovery;
 pub mod feed;
+pub mod folder;
+pub mod folder_feeds;
 pub mod frames;
+pub mod json;
 pub mod list_watch;
+pub mod object;
 pub mod openapi;
+pub mod scalar;
+pub mod scan;
 #[cfg(test)]
 mod tests;
+pub mod yaml;

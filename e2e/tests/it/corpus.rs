@@ -7,7 +7,7 @@ use e2e::control_plane::ControlPlane;
 use e2e::corpus::pods::{Pods, UNIQUE_LABELS};
 use e2e::corpus::shirts::{OBJECTS_A_COLOR, PAIR, PAIR_SELECTOR, Shirts};
 use e2e::corpus::{Text, load};
-use e2e::{compare, unique};
+use e2e::{compare, objects, unique};
 use serde_json::Value;
 
 #[test]
@@ -113,6 +113,29 @@ async fn kube_apiserver_serves_a_shirt_as_the_corpus_says() -> Result<()> {
     assert_eq!(by_name(&blue).len(), 100);
     let pair = client.get_json(&format!("{}?labelSelector={PAIR_SELECTOR}", shirts.everywhere())).await?;
     assert_eq!(by_name(&pair).len() as u64, shirts.pair_count());
+    Ok(())
+}
+
+#[tokio::test]
+async fn shirts_written_to_etcd_are_ordinary_shirts() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let client = control_plane.client();
+    let shirts = Shirts { group: unique::group("corpus"), count: 250, seed: 3, ..Shirts::default() };
+    load::shirts_into_etcd(control_plane, &shirts, |_| {}).await?;
+    let list = client.get_json(&shirts.everywhere()).await?;
+    let served = by_name(&list);
+    for index in 0..250 {
+        let mut stored = shirts.stored(index);
+        let name = stored["metadata"]["name"].as_str().context("no name")?.to_owned();
+        stored["metadata"]["resourceVersion"] = served[name.as_str()]["metadata"]["resourceVersion"].clone();
+        compare::equal("corpus", &stored, "served", served[name.as_str()])?;
+    }
+    let blue = client.get_json(&format!("{}?fieldSelector=spec.color%3Dblue", shirts.everywhere())).await?;
+    assert_eq!(by_name(&blue).len() as u64, 250_u64.div_ceil(shirts.colors()));
+
+    let path = format!("{}/shirt-0000000", shirts.collection("corpus-0"));
+    let patched = objects::merge(&client, &path, &serde_json::json!({ "spec": { "color": "red" } })).await?;
+    assert_eq!((&patched["spec"]["color"], &patched["metadata"]["generation"]), (&"red".into(), &2.into()));
     Ok(())
 }
 

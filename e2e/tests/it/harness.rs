@@ -251,8 +251,7 @@ async fn a_process_says_how_it_ended_and_shows_its_last_words() -> Result<()> {
     let never = failing.line("a line that never comes", SOON, |line| (line == "never").then_some(())).await;
     assert!(never.expect_err("it has ended").to_string().contains("exit code 3"));
 
-    let polite =
-        shell("trap 'echo bye; exit 7' TERM; echo ready; while :; do read -r line < /dev/zero & wait $!; done");
+    let polite = shell("tail -f /dev/null & trap 'kill $!; echo bye; exit 7' TERM; echo ready; wait");
     let polite = Process::start("polite", &polite, directory.path())?;
     polite.line("it is ready", SOON, |line| (line == "ready").then_some(())).await?;
     polite.ensure_running()?;

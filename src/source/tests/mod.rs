@@ -2,4 +2,7 @@
 
 mod backoff;
 mod feed;
+mod folder;
 mod frames;
+mod scan;
+mod yaml;

@@ -1,0 +1,313 @@
+//! A folder as a source: its objects into feeds, its definitions and the built-in kinds into the catalog.
+//!
+//! Every built-in kind is served, empty or not, as a cluster would. A problem is logged when it appears, once, and is
+//! in the list that [`FolderFeeds::problems`] answers for as long as it lasts.
+
+#![expect(clippy::disallowed_methods, reason = "folder mode numbers its versions from the time of its start")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::cluster::custom_resource;
+use super::feed::{Feed, SourceEvent};
+use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
+use super::openapi::built_in_entries;
+use super::scan::{self, Follower};
+use crate::builtin::kinds::{self, BuiltinKind, KINDS};
+use crate::builtin::schemas;
+use crate::crd::{Crd, version_priority};
+use crate::extract::{Plan, judge};
+use crate::model::{GroupVersion, Gvr, Key};
+use crate::openapi::{selectable, v2, v3};
+use crate::registry::documents::{Build, DocumentSet};
+use crate::registry::{Catalog, Group, Live, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::store::HistoryLimits;
+
+/// After the folder itself could not be read, it is tried again this much later.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a folder cannot be served at all.
+#[derive(Debug, thiserror::Error)]
+#[error("folder {path} cannot be read: {source}; name one with manifests in --dir PATH")]
+pub struct UnreadableFolder {
+    path: String,
+    source: io::Error,
+}
+
+/// The feeds of one folder.
+pub struct FolderFeeds {
+    follower: Follower,
+    path: PathBuf,
+    state: FolderState,
+    registry: Arc<Registry>,
+    feeds: BTreeMap<Gvr, Feed>,
+    /// Every object in every version it is served in: what a resource that is defined anew begins with.
+    objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
+    problems: Vec<FolderProblem>,
+}
+
+impl FolderFeeds {
+    /// Reads the folder and fills the registry.
+    ///
+    /// # Errors
+    /// The folder itself cannot be read. Files in it that cannot are problems, not errors.
+    pub fn open(path: &Path, registry: Arc<Registry>) -> Result<FolderFeeds, UnreadableFolder> {
+        let (follower, trouble) = Follower::start(path);
+        if let Some(trouble) = trouble.filter(|_| path.is_dir()) {
+            tracing::warn!(folder = %path.display(), trouble, "no notice of changes here, looking every few seconds");
+        }
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut feeds = FolderFeeds {
+            follower,
+            path: path.to_owned(),
+            state: FolderState::new(u64::try_from(started.as_millis()).unwrap_or(u64::MAX)),
+            registry,
+            feeds: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            problems: Vec::new(),
+        };
+        let delta = scan::read(path, &mut feeds.state, &built_in_kind, &refused_fields)
+            .map_err(|source| UnreadableFolder { path: path.display().to_string(), source })?;
+        feeds.publish_catalog(&[]);
+        feeds.take(delta);
+        Ok(feeds)
+    }
+
+    /// What is wrong in the folder right now.
+    pub fn problems(&self) -> &[FolderProblem] {
+        &self.problems
+    }
+
+    /// Follows the folder until the future is dropped.
+    pub async fn run(mut self) {
+        loop {
+            match self.follower.next().await {
+                Ok((files, problems)) => {
+                    let mut delta = self.state.update(&files, &built_in_kind, &refused_fields);
+                    delta.problems.extend(problems);
+                    delta.problems.sort();
+                    self.take(delta);
+                }
+                Err(error) => {
+                    tracing::error!(folder = %self.path.display(), error = %error, "folder cannot be read, keeping what was read last");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, delta: FolderDelta) {
+        for problem in &delta.problems {
+            if !self.problems.contains(problem) {
+                tracing::warn!(file = %problem.file, line = problem.line, "{problem}");
+            }
+        }
+        let mended = self.problems.iter().filter(|problem| !delta.problems.contains(problem)).count();
+        if mended > 0 {
+            tracing::info!(mended, left = delta.problems.len(), "problems mended");
+        }
+        self.problems = delta.problems;
+        for (gvr, changes) in &delta.changes {
+            let objects = self.objects.entry(gvr.clone()).or_default();
+            for change in changes {
+                match change {
+                    Change::Upsert { key, bytes, .. } => objects.insert(key.clone(), bytes.clone()),
+                    Change::Remove { key, .. } => objects.remove(key),
+                };
+            }
+        }
+        let fresh = match &delta.definitions {
+            Some(definitions) => self.publish_catalog(definitions),
+            None => BTreeSet::new(),
+        };
+        for (gvr, changes) in delta.changes {
+            let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
+            for change in changes {
+                feed.take(match change {
+                    Change::Upsert { bytes, .. } => SourceEvent::Upsert(bytes),
+                    Change::Remove { key, version } => SourceEvent::RemoveKey(key, version),
+                });
+            }
+        }
+        for (gvr, feed) in &mut self.feeds {
+            if !feed.is_ready() {
+                feed.take(SourceEvent::Begin);
+                for bytes in self.objects.get(gvr).into_iter().flat_map(BTreeMap::values) {
+                    feed.take(SourceEvent::Item(bytes.clone()));
+                }
+                feed.take(SourceEvent::Commit(delta.version));
+            } else if feed.version() < delta.version {
+                feed.take(SourceEvent::Mark(delta.version));
+            } else {
+                continue;
+            }
+            feed.publish();
+        }
+    }
+
+    /// Serves the built-in kinds and these definitions; answers which resources start anew.
+    fn publish_catalog(&mut self, definitions: &[(Crd, Value)]) -> BTreeSet<Gvr> {
+        for (crd, document) in definitions {
+            for warning in judge::unknown_fields(document) {
+                tracing::warn!(crd = %crd.name, "{}", warning.message);
+            }
+        }
+        let previous = self.registry.catalog();
+        let crds: Vec<Arc<Crd>> = definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
+        let mut resources: Vec<Resource> = KINDS.iter().map(built_in_resource).collect();
+        for crd in &crds {
+            resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
+        }
+        let mut fresh = BTreeSet::new();
+        let mut feeds = BTreeMap::new();
+        let mut kept = Vec::new();
+        for resource in resources {
+            let gvr = resource.gvr.clone();
+            let held = previous.resource(&gvr).filter(|held| held.same_definition(&resource));
+            match (held, self.feeds.remove(&gvr)) {
+                (Some(held), Some(feed)) => {
+                    kept.push(held.clone());
+                    feeds.insert(gvr, feed);
+                }
+                _ => {
+                    let resource = Arc::new(resource);
+                    kept.push(resource.clone());
+                    feeds.insert(gvr.clone(), Feed::new(resource, HistoryLimits::default()));
+                    fresh.insert(gvr);
+                }
+            }
+        }
+        self.feeds = feeds;
+        let catalog = Catalog::new(groups(&crds), kept, version_info()).with_documents(Arc::new(documents(crds)));
+        self.registry.replace(catalog);
+        fresh
+    }
+}
+
+/// The version that folder mode answers as.
+fn version_info() -> VersionInfo {
+    VersionInfo {
+        body: json!({
+            "major": "1", "minor": "36", "gitVersion": "v1.36.0+fieldcache", "gitCommit": "", "gitTreeState": "",
+            "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
+            "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        }),
+    }
+}
+
+fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
+    let found = kinds::of_kind(group, version, kind)?;
+    Some(BuiltInKind {
+        plural: found.plural.to_owned(),
+        scope: found.scope,
+        schema: schemas::structural_schema(group, version, kind),
+    })
+}
+
+/// One sentence for each selectable field that is left out.
+fn refused_fields(crd: &Crd) -> Vec<String> {
+    let sentence = |field: &str, message: &str, hint: &str| match hint {
+        "" => format!("{field}: {message}"),
+        hint => format!("{field}: {message}; {hint}"),
+    };
+    let judgement = judge::judge(crd, None);
+    judgement.causes.iter().map(|cause| sentence(&cause.field, &cause.message, &cause.hint)).collect()
+}
+
+fn built_in_resource(kind: &BuiltinKind) -> Resource {
+    let status =
+        Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    Resource {
+        gvr: kind.gvr(),
+        kind: kind.kind.to_owned(),
+        list_kind: kind.list_kind.to_owned(),
+        singular: kind.singular(),
+        scope: kind.scope,
+        short_names: owned(kind.short_names),
+        categories: owned(kind.categories),
+        subresources: kind.has_status.then_some(status).into_iter().collect(),
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::BuiltIn,
+        printer_columns: Vec::new(),
+        deprecation_warning: None,
+        plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
+        live: Live::default(),
+    }
+}
+
+/// Built-in groups in kube-apiserver's order, then those of the definitions by name.
+fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for GroupVersion { group, version } in kinds::group_versions() {
+        match groups.iter_mut().find(|known| known.name == group) {
+            Some(known) => known.versions.push(version),
+            None => groups.push(Group { name: group, versions: vec![version] }),
+        }
+    }
+    let mut custom: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for crd in crds {
+        let versions = crd.served_versions().into_iter().map(|version| &*version.name);
+        custom.entry(&crd.group).or_default().extend(versions);
+    }
+    for (name, versions) in custom {
+        if groups.iter().any(|known| known.name == name) || versions.is_empty() {
+            continue;
+        }
+        let mut versions: Vec<String> = versions.into_iter().map(str::to_owned).collect();
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        groups.push(Group { name: name.to_owned(), versions });
+    }
+    groups
+}
+
+/// The documents of the built-in kinds and of these definitions.
+fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
+    let mut builds: BTreeMap<String, Build> = BTreeMap::new();
+    for group_version in kinds::group_versions() {
+        let key = group_version.path();
+        builds.insert(
+            key,
+            Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())),
+        );
+    }
+    let custom: BTreeSet<GroupVersion> = crds
+        .iter()
+        .flat_map(|crd| crd.served_versions().into_iter().map(|version| crd.group_version(&version.name)))
+        .collect();
+    for group_version in custom {
+        let crds = crds.clone();
+        let key = group_version.path();
+        builds.insert(
+            key,
+            Box::new(move || {
+                let GroupVersion { group, version } = &group_version;
+                v3::custom_resources(&borrowed(&crds), group, version, &schemas::shared()).unwrap_or_default()
+            }),
+        );
+    }
+    let v2 = Box::new(move || {
+        let mut document = annotated(schemas::v2_document());
+        v2::merge(&mut document, &borrowed(&crds), &schemas::shared());
+        document
+    });
+    Arc::new(DocumentSet::new(v2, builds))
+}
+
+fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {
+    crds.iter().map(|crd| &**crd).collect()
+}
+
+fn annotated(mut document: Value) -> Value {
+    selectable::annotate(&mut document, &|group, version, kind| {
+        let found = kinds::of_kind(group, version, kind)?;
+        Some(built_in_entries(group, version, kind, found.scope))
+    });
+    document
+}

@@ -1,0 +1,172 @@
+//! JSON texts, read with line numbers.
+//!
+//! serde_json is not used here: it keeps the last of two equal keys in silence and has no lines. Nesting is bounded.
+//! Several documents may follow each other with or without a line break, as kubectl allows.
+
+use serde_json::{Map, Number, Value};
+
+use super::yaml::{Broken, MAX_DEPTH, Tree};
+
+/// Reads the documents of a JSON text whose first line has the given number.
+pub fn trees(text: &str, first_line: usize) -> (Vec<Tree>, Option<Broken>) {
+    let mut reader = Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new() };
+    let mut trees = Vec::new();
+    loop {
+        reader.skip_blanks();
+        if reader.peek().is_none() {
+            return (trees, None);
+        }
+        let line = reader.line;
+        reader.item_lines.clear();
+        match reader.value(0, Place::Root) {
+            Ok(value) => trees.push(Tree { value, line, item_lines: reader.item_lines.clone() }),
+            Err(cause) => return (trees, Some(Broken { line: reader.line, cause })),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    /// The value of `items` at the root: the lines of its items are kept.
+    Items,
+    Below,
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    text: &'a str,
+    offset: usize,
+    line: usize,
+    item_lines: Vec<usize>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.offset).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(byte) = self.peek().filter(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+            self.line += usize::from(byte == b'\n');
+            self.offset += 1;
+        }
+    }
+
+    /// Skips blanks and takes one byte if it is the next.
+    fn takes(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        let found = self.peek() == Some(byte);
+        self.offset += usize::from(found);
+        found
+    }
+
+    fn unexpected(&self, expected: &str) -> String {
+        match self.text.get(self.offset..).and_then(|rest| rest.chars().next()) {
+            Some(found) => format!("invalid JSON: expected {expected}, found {found:?}"),
+            None => format!("invalid JSON: expected {expected}, found the end"),
+        }
+    }
+
+    fn value(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.skip_blanks();
+        match self.peek() {
+            Some(b'{') => self.object(depth, place),
+            Some(b'[') => self.array(depth, place),
+            Some(b'"') => self.string().map(Value::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => {
+                for (word, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)]
+                {
+                    if self.text[self.offset..].starts_with(word) {
+                        self.offset += word.len();
+                        return Ok(value);
+                    }
+                }
+                Err(self.unexpected("a value"))
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+        self.offset += 1;
+        let mut members = Map::new();
+        if self.takes(b'}') {
+            return Ok(Value::Object(members));
+        }
+        loop {
+            self.skip_blanks();
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("a key"));
+            }
+            let key = self.string()?;
+            if !self.takes(b':') {
+                return Err(self.unexpected("':'"));
+            }
+            let place = if place == Place::Root && key == "items" { Place::Items } else { Place::Below };
+            let value = self.value(depth + 1, place)?;
+            if members.contains_key(&key) {
+                return Err(format!("the key {key:?} stands twice"));
+            }
+            members.insert(key, value);
+            if self.takes(b'}') {
+                return Ok(Value::Object(members));
+            }
+            if !self.takes(b',') {
+                return Err(self.unexpected("',' or '}'"));
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize, place: Place) -> Result<Value, String> {
+        self.offset += 1;
+        let mut items = Vec::new();
+        if self.takes(b']') {
+            return Ok(Value::Array(items));
+        }
+        loop {
+            self.skip_blanks();
+            if place == Place::Items {
+                self.item_lines.push(self.line);
+            }
+            items.push(self.value(depth + 1, Place::Below)?);
+            if self.takes(b']') {
+                return Ok(Value::Array(items));
+            }
+            if !self.takes(b',') {
+                return Err(self.unexpected("',' or ']'"));
+            }
+        }
+    }
+
+    /// A text; serde_json knows the escapes, this only finds the end.
+    fn string(&mut self) -> Result<String, String> {
+        let start = self.offset;
+        self.offset += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => self.offset += 2,
+                Some(b'\n') | None => return Err("invalid JSON: a text does not end".to_owned()),
+                Some(_) => self.offset += 1,
+            }
+        }
+        self.offset += 1;
+        serde_json::from_slice(&self.bytes[start..self.offset]).map_err(|error| format!("invalid JSON text: {error}"))
+    }
+
+    fn number(&mut self) -> Result<Value, String> {
+        let start = self.offset;
+        while self.peek().is_some_and(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
+            self.offset += 1;
+        }
+        let text = &self.text[start..self.offset];
+        // serde_json judges the grammar; the standard library reads the value, because it rounds right.
+        let number: Number = serde_json::from_str(text).map_err(|_| format!("invalid JSON number {text}"))?;
+        let exact = text.parse::<f64>().ok().filter(|_| number.is_f64()).and_then(Number::from_f64);
+        Ok(Value::Number(exact.unwrap_or(number)))
+    }
+}
