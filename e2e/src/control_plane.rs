@@ -178,11 +178,7 @@ impl ControlPlane {
         &self.etcd
     }
 
-    /// `http://127.0.0.1:PORT` of etcd, for a test that stores what no API server would take.
-    #[must_use]
-    pub fn etcd_address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.ports.etcd)
-@@@@    /// etcd's own HTTP address, which asks for no credentials.
+    /// etcd's own HTTP address, which asks for no credentials.
     ///
     /// # Errors
     /// As [`Endpoint::plain`].

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use e2e::control_plane::ControlPlane;
 use e2e::eventually::eventually;
-use e2e::http::{Client, Endpoint, Request};
+use e2e::http::{Client, Request};
 use e2e::objects::{self, DEFINITIONS};
 use e2e::{compare, fixtures, unique};
 use fieldcache::crd::Crd;
@@ -38,7 +38,7 @@ struct Row {
 async fn updates_are_judged_as_kube_apiserver_does() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let client = control_plane.client();
-    let etcd = Endpoint::plain(&control_plane.etcd_address())?.client();
+    let etcd = control_plane.etcd_endpoint()?.client();
     let from =
         |first: usize, count: usize| (first..first + count).map(|index| format!(".f{index}")).collect::<Vec<_>>();
     let row = |title, stored: &[Vec<String>], new: &[Vec<String>], own_schemas, is_accepted| Row {
