@@ -75,7 +75,7 @@ async fn selects(backend: &Backend, group: &str, objects: &[Value], rows: &[(&st
         lists(&client, &query(&collection(group), selector, "", ""), expected).await?;
         // And the complement.
         if let Some((label, value)) =
-            selector.split_once('=').filter(|_| !selector.contains("!=") && !selector.contains(','))
+            selector.split_once('=').filter(|_| !["!=", "==", ","].iter().any(|text| selector.contains(text)))
         {
             let others: Vec<&str> = all.iter().copied().filter(|name| !expected.contains(name)).collect();
             lists(&client, &query(&collection(group), &format!("{label}!={value}"), "", ""), &others).await?;
