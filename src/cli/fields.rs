@@ -21,11 +21,16 @@ pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
         Some(name) => {
             let found = find(&catalog, name);
             if found.is_empty() {
-                bail!("{} serves no resource {name:?}; `fieldcache fields` without a name lists all that have fields", opened.name);
+                bail!(
+                    "{} serves no resource {name:?}; `fieldcache fields` without a name lists all that have fields",
+                    opened.name
+                );
             }
             found
         }
-        None => catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).map(|found| &**found).collect(),
+        None => {
+            catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).map(|found| &**found).collect()
+        }
     };
     let rows: Vec<Row> = wanted.into_iter().flat_map(rows).collect();
     let text = match arguments.output {
@@ -109,7 +114,9 @@ fn rows(resource: &Resource) -> Vec<Row> {
 fn table(rows: &[Row], wide: bool) -> Table {
     let mut table = match wide {
         false => Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),
-        true => Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN", "FORMAT", "PATH", "DESCRIPTION"]),
+        true => {
+            Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN", "FORMAT", "PATH", "DESCRIPTION"])
+        }
     };
     for row in rows {
         let mut cells = vec![

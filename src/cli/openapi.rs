@@ -28,7 +28,9 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
         (OpenapiVersion::V3, None) => set.index().json.clone(),
         (OpenapiVersion::V3, Some(text)) => {
             let Some(group_version) = GroupVersion::parse(text) else {
-                bail!("--group-version {text:?} is not GROUP/VERSION, such as stable.example.com/v1, or v1 for the core group");
+                bail!(
+                    "--group-version {text:?} is not GROUP/VERSION, such as stable.example.com/v1, or v1 for the core group"
+                );
             };
             match set.v3(&group_version.path()) {
                 Some(forms) => forms.document().json.clone(),

@@ -50,8 +50,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let listener = Listener::bind(arguments.address).await?;
     let opened = source::open(&arguments.source, &arguments.resources).await?;
     let address = listener.address();
-    let settings =
-        Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
+    let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
     let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
@@ -105,7 +104,12 @@ async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Snapshot)> {
     None
 }
 
-fn greeting(catalog: &Catalog, source: &str, address: SocketAddr, example: Option<(Arc<Resource>, Snapshot)>) -> String {
+fn greeting(
+    catalog: &Catalog,
+    source: &str,
+    address: SocketAddr,
+    example: Option<(Arc<Resource>, Snapshot)>,
+) -> String {
     let url = format!("http://{address}");
     let with_fields = catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).count();
     let total = catalog.resources().count();
@@ -137,7 +141,8 @@ fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String,
     for (index, field) in resource.plan.fields().iter().enumerate() {
         let attribute = Attribute::Field(crate::model::FieldIndex(u16::try_from(index).ok()?));
         for (value, posting) in snapshot.postings().values(&attribute) {
-            let plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+            let plain =
+                !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
             if plain && field.kind == "string" {
                 best.entry(posting.len()).or_insert_with(|| (field.label.clone(), value.to_owned()));
             }

@@ -49,7 +49,9 @@ async fn open_cluster(
     let mut pinned = Vec::new();
     for text in resources {
         let Some(gvr) = Gvr::parse(text) else {
-            bail!("--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com");
+            bail!(
+                "--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com"
+            );
         };
         pinned.push(gvr);
     }
@@ -62,11 +64,14 @@ async fn open_cluster(
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };
-    let cluster =
-        Cluster::start(connection, settings, registry.clone(), version).await.context("reading what the cluster serves")?;
+    let cluster = Cluster::start(connection, settings, registry.clone(), version)
+        .await
+        .context("reading what the cluster serves")?;
     let catalog = registry.catalog();
     if let Some(unknown) = pinned.iter().find(|gvr| catalog.resource(gvr).is_none()) {
-        bail!("--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields");
+        bail!(
+            "--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields"
+        );
     }
     Ok(Opened { registry, name, following: Box::pin(cluster.run()) })
 }

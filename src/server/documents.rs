@@ -181,12 +181,12 @@ enum Version {
 
 /// The dotted spelling, also to a client that asked with the at sign.
 fn content_type(encoding: Encoding, version: Version) -> &'static str {
-        match (encoding, version) {
-            (Encoding::Json, _) => JSON,
-            (Encoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-            (Encoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
-        }
+    match (encoding, version) {
+        (Encoding::Json, _) => JSON,
+        (Encoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        (Encoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
     }
+}
 
 /// What the client would rather have; `None` when it wants nothing that we have.
 fn negotiate(headers: &HeaderMap, version: Version) -> Option<Encoding> {

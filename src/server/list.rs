@@ -208,6 +208,9 @@ impl Page {
     }
 }
 
+/// Writes one item of a list.
+type WriteItem = Box<dyn FnMut(Arc<Object>, &mut Vec<u8>) + Send>;
+
 /// The answer, piece by piece.
 fn pieces(
     page: Page,
@@ -219,7 +222,7 @@ fn pieces(
 ) -> Pieces {
     let resource = resource.clone();
     let Page { meta, objects, .. } = page;
-    let (envelope, write): (Envelope, Box<dyn FnMut(Arc<Object>, &mut Vec<u8>) + Send>) = match form {
+    let (envelope, write): (Envelope, WriteItem) = match form {
         Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
             let envelope = Envelope::of_list(&resource, &meta);
             (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::Server;
+use super::stall::Stall;
 
 /// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
 /// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
@@ -147,7 +148,7 @@ fn connection(
         let server = server.clone();
         async move { Ok::<_, Infallible>(server.answer(request).await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = builder.serve_connection(Stall::new(TokioIo::new(stream)), service).into_owned();
     let watched = graceful.watch(connection);
     async move {
         if let Err(error) = watched.await {

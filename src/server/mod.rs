@@ -1,7 +1,7 @@
 //! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
-//! Reading order: [`listen`] is the socket; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for resources (with
 //! [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
 //! [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
@@ -23,6 +23,7 @@ pub mod negotiate;
 pub mod params;
 pub mod read;
 pub mod route;
+pub mod stall;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -139,7 +140,7 @@ impl Server {
         match self.dispatch(&mut asked, &parts.uri).await {
             Ok(response) => response,
             Err(failure) => {
-                let is_watch = asked.query.flag("watch");
+                let is_watch = asked.query.flag("watch") || is_legacy_watch(parts.uri.path());
                 let format = negotiate::negotiate(asked.headers, if is_watch { Offer::Watch } else { Offer::Resource })
                     .map_or(Format::Json, |agreed| agreed.format);
                 // Clients read the answer of a watch line by line, errors too.
@@ -259,6 +260,11 @@ impl Asked<'_> {
     fn pretty(&self) -> bool {
         negotiate::is_pretty(self.headers, &self.query)
     }
+}
+
+/// Whether a path has the old `/watch/` part.
+fn is_legacy_watch(path: &str) -> bool {
+    matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }
 
 /// Kubernetes' verb of a method that writes; `None` for a read.

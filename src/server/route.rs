@@ -102,6 +102,7 @@ fn resource(group_version: GroupVersion, parts: &[&str]) -> Target {
     let (name, subresource) = match rest {
         [] => (None, None),
         [name] => (Some((*name).to_owned()), None),
+        [_, _, ..] if legacy_watch => return Target::Unknown,
         [name, below @ ..] => (Some((*name).to_owned()), Some(below.join("/"))),
     };
     let GroupVersion { group, version } = group_version;

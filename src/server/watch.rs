@@ -75,7 +75,7 @@ pub(super) async fn answer(
         selection,
         shape,
         epoch: snapshot.epoch(),
-        place: Place::Before { start, snapshot },
+        place: Place::Before { start, snapshot: Box::new(snapshot) },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
         marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
         deadline,
@@ -101,7 +101,7 @@ enum Start {
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
-    Before { start: Start, snapshot: Snapshot },
+    Before { start: Start, snapshot: Box<Snapshot> },
     /// In the middle of its initial events.
     Listing { listing: Box<Listing>, version: Version, then: Cursor },
     /// Following history. Every change up to `seen` has been told; changes up to `after` are not for this watch.
@@ -159,7 +159,7 @@ impl Watch {
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot } => {
-                    self.begin(start, snapshot, &mut batch).await;
+                    self.begin(start, *snapshot, &mut batch).await;
                     false
                 }
                 Place::Listing { listing, version, then } => {

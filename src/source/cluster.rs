@@ -3,8 +3,6 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-#![expect(clippy::disallowed_methods, reason = "this is the supervisor: keeper tasks are started and owned here")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,7 +200,9 @@ impl Cluster {
         let kinds: BuiltInKinds = resources
             .iter()
             .filter(|resource| resource.origin == ResourceOrigin::BuiltIn)
-            .map(|resource| ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope))
+            .map(|resource| {
+                ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope)
+            })
             .collect();
         let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();

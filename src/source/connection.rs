@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -125,19 +125,25 @@ impl Connection {
         };
         let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
         let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-        let mut config = match (&options.kubeconfig, &options.context) {
-            (Some(path), _) => {
+        let server = match &options.server {
+            Some(server) => Some(server.parse().map_err(|error| ConnectionError::Client {
+                url: server.clone(),
+                cause: format!("--server is no URL: {error}"),
+            })?),
+            None => None,
+        };
+        let mut config = match (&options.kubeconfig, &options.context, &server) {
+            (Some(path), _, _) => {
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| refuse(chain(&error)))?;
                 Config::from_custom_kubeconfig(kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))?
             }
-            (None, Some(_)) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
-            (None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
+            (None, Some(_), _) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
+            // A server alone is asked without credentials: those of the current context belong to another one.
+            (None, None, Some(server)) => Config::new(Uri::clone(server)),
+            (None, None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
         };
-        if let Some(server) = &options.server {
-            config.cluster_url = server.parse().map_err(|error| ConnectionError::Client {
-                url: server.clone(),
-                cause: format!("--server is no URL: {error}"),
-            })?;
+        if let Some(server) = server {
+            config.cluster_url = server;
         }
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         config.connect_timeout = Some(Duration::from_secs(10));

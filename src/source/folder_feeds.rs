@@ -34,10 +34,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a folder cannot be served at all.
 #[derive(Debug, thiserror::Error)]
-#[error("folder {path} cannot be read: {source}; name one with manifests in --dir PATH")]
+#[error("folder {path} cannot be read: {cause}; name one with manifests in --dir PATH")]
 pub struct UnreadableFolder {
     path: String,
-    source: io::Error,
+    cause: io::Error,
 }
 
 /// The feeds of one folder.
@@ -73,7 +73,7 @@ impl FolderFeeds {
             problems: Vec::new(),
         };
         let delta = scan::read(path, &mut feeds.state, &built_in_kind, &refused_fields)
-            .map_err(|source| UnreadableFolder { path: path.display().to_string(), source })?;
+            .map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
         feeds.publish_catalog(&[]);
         feeds.take(delta);
         Ok(feeds)
@@ -105,7 +105,7 @@ impl FolderFeeds {
     fn take(&mut self, delta: FolderDelta) {
         for problem in &delta.problems {
             if !self.problems.contains(problem) {
-                tracing::warn!(file = %problem.file, line = problem.line, "{problem}");
+                tracing::warn!("{problem}");
             }
         }
         let mended = self.problems.iter().filter(|problem| !delta.problems.contains(problem)).count();
@@ -221,8 +221,7 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
 }
 
 fn built_in_resource(kind: &BuiltinKind) -> Resource {
-    let status =
-        Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
+    let status = Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Resource {
         gvr: kind.gvr(),
@@ -272,10 +271,7 @@ fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
-        builds.insert(
-            key,
-            Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())),
-        );
+        builds.insert(key, Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())));
     }
     let custom: BTreeSet<GroupVersion> = crds
         .iter()

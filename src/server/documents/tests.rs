@@ -19,7 +19,7 @@ fn documents() -> DocumentSet {
     let v3 = json!({"openapi": "3.0.0", "info": {"title": "t", "version": "v"}, "paths": {}});
     DocumentSet::new(
         Box::new(move || v2.clone()),
-        [("apis/apps/v1".to_owned(), Box::new(move || v3.clone()) as super::Build)],
+        [("apis/apps/v1".to_owned(), Box::new(move || v3.clone()) as crate::registry::documents::Build)],
     )
 }
 
@@ -83,8 +83,8 @@ fn both_encodings_carry_the_hash_of_the_json() {
     for (url, protobuf, document) in
         [("/v2", V2_PROTOBUF, set.v2()), ("/v3/apis/apps/v1", V3_PROTOBUF, set.v3("apis/apps/v1").unwrap())]
     {
-        let tag = format!("\"{}\"", document.hash);
-        assert_eq!(document.hash, crate::openapi::hash::of(&document.json), "{url}");
+        let tag = format!("\"{}\"", document.document().hash);
+        assert_eq!(document.document().hash, crate::openapi::hash::of(&document.document().json), "{url}");
         for accept in ["application/json", protobuf] {
             assert_eq!(header(&get(&set, url, &[("accept", accept)]), "etag"), Some(&*tag), "{url} {accept}");
         }
@@ -123,7 +123,7 @@ fn only_v2_is_compressed_and_only_for_those_who_take_it() {
         if compressed {
             let mut text = Vec::new();
             flate2::read::GzDecoder::new(&**response.body()).read_to_end(&mut text).unwrap();
-            assert_eq!(Bytes::from(text), set.v2().json, "{coding}");
+            assert_eq!(Bytes::from(text), set.v2().document().json, "{coding}");
         }
     }
 }
@@ -134,7 +134,7 @@ fn the_index_is_json_whatever_is_asked_for() {
     let response = get(&set, "/v3", &[("accept", "text/plain")]);
     assert_eq!((response.status().as_u16(), header(&response, "content-type")), (200, Some("application/json")));
     let index: Value = serde_json::from_slice(response.body()).unwrap();
-    let hash = &set.v3("apis/apps/v1").unwrap().hash;
+    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
     assert_eq!(
         index,
         json!({"paths": {"apis/apps/v1": {"serverRelativeURL": format!("/openapi/v3/apis/apps/v1?hash={hash}")}}})
@@ -145,7 +145,7 @@ fn the_index_is_json_whatever_is_asked_for() {
 #[test]
 fn a_hash_makes_an_answer_immutable_and_a_stale_one_moves() {
     let set = documents();
-    let hash = &set.v3("apis/apps/v1").unwrap().hash;
+    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
     let current = format!("/v3/apis/apps/v1?hash={hash}");
     let response = get(&set, &current, &[]);
     assert_eq!(response.status(), 200);
@@ -168,13 +168,13 @@ fn a_hash_makes_an_answer_immutable_and_a_stale_one_moves() {
 #[test]
 fn a_known_document_is_not_sent_again() {
     let set = documents();
-    let hash = &set.v3("apis/apps/v1").unwrap().hash;
+    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
     let current = format!("/v3/apis/apps/v1?hash={hash}");
     for (url, tag, status) in [
-        ("/v2", format!("\"{}\"", set.v2().hash), 304),
-        ("/v2", format!("W/\"{}\"", set.v2().hash), 304),
+        ("/v2", format!("\"{}\"", set.v2().document().hash), 304),
+        ("/v2", format!("W/\"{}\"", set.v2().document().hash), 304),
         ("/v2", "*".to_owned(), 304),
-        ("/v2", set.v2().hash.clone(), 200),
+        ("/v2", set.v2().document().hash.clone(), 200),
         ("/v2", "\"other\"".to_owned(), 200),
         ("/v3", format!("\"{}\"", set.index().hash), 304),
         (&*current, format!("\"x\", \"{hash}\""), 304),
@@ -210,14 +210,14 @@ fn unknown_paths_and_methods_are_refused_without_a_body() {
 fn head_says_the_length_and_sends_nothing() {
     let set = documents();
     let response = ask(&set, &Method::HEAD, "/v2", &[]);
-    assert_eq!(header(&response, "content-length"), Some(&*set.v2().json.len().to_string()));
+    assert_eq!(header(&response, "content-length"), Some(&*set.v2().document().json.len().to_string()));
     assert!(response.body().is_empty());
 }
 
 #[test]
 fn a_range_is_cut_out_of_the_whole() {
     let set = documents();
-    let whole = set.v3("apis/apps/v1").unwrap().json.clone();
+    let whole = set.v3("apis/apps/v1").unwrap().document().json.clone();
     let length = whole.len();
     for (range, status, expected) in [
         ("bytes=0-3", 206, whole.slice(0..4)),
@@ -240,7 +240,7 @@ fn a_range_is_cut_out_of_the_whole() {
 fn nothing_is_built_before_it_is_asked_for() {
     let set = DocumentSet::new(
         Box::new(|| panic!("built")),
-        [("api/v1".to_owned(), Box::new(|| json!({"openapi": "3.0.0"})) as super::Build)],
+        [("api/v1".to_owned(), Box::new(|| json!({"openapi": "3.0.0"})) as crate::registry::documents::Build)],
     );
     assert_eq!(get(&set, "/v3", &[]).status(), 200);
     assert_eq!(get(&set, "/v3/api/v1", &[]).status(), 200);

@@ -1,1 +1,109 @@
-//! To come.
+//! Single objects, subresources, refused verbs, paths that lead nowhere.
+
+use http::Method;
+use serde_json::json;
+
+use super::{Fixture, SHIRTS};
+
+#[tokio::test]
+async fn an_object_is_its_stored_bytes_and_a_line_break() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let bytes = fixture.shirts.store.snapshot().get("default/x").unwrap().bytes.clone();
+    let body = [&*bytes, b"\n"].concat();
+    for path in [format!("{SHIRTS}/x"), format!("{SHIRTS}/x/status"), format!("{SHIRTS}/x?fieldSelector=bad")] {
+        let answer = fixture.get(&path).await;
+        assert_eq!((answer.code.as_u16(), answer.body.as_bytes()), (200, &*body), "{path}");
+    }
+    let head = fixture.whole(Method::HEAD, &format!("{SHIRTS}/x"), &[]).await;
+    assert_eq!((&*head.body, head.header("content-length")), ("", &*body.len().to_string()));
+}
+
+#[tokio::test]
+async fn built_in_objects_get_kind_and_version_in_front() {
+    let mut fixture = Fixture::new();
+    fixture.put_pod("default", "p");
+    let answer = fixture.get("/api/v1/namespaces/default/pods/p").await;
+    assert!(
+        answer.body.starts_with("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p\""),
+        "{}",
+        answer.body
+    );
+    assert_eq!(answer.json()["status"]["phase"], "Running");
+    let log = fixture.get("/api/v1/namespaces/default/pods/p/log").await;
+    assert_eq!((log.code.as_u16(), &*log.message()), (405, "get is not supported on resources of kind \"pods/log\""));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found_in_upstreams_words() {
+    let fixture = Fixture::new();
+    let nope = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "shirts.stable.example.com \"nope\" not found", "reason": "NotFound",
+        "details": {"name": "nope", "group": "stable.example.com", "kind": "shirts"}, "code": 404,
+    });
+    assert_eq!(fixture.get(&format!("{SHIRTS}/nope")).await.json(), nope);
+    assert_eq!(fixture.get(&format!("{SHIRTS}/nope/frob")).await.json(), nope, "an unknown subresource likewise");
+    let pod = fixture.get("/api/v1/namespaces/default/pods/nope").await.json();
+    assert_eq!(pod["message"], "pods \"nope\" not found");
+    assert_eq!(pod["details"], json!({"name": "nope", "kind": "pods"}));
+    for (path, why) in [
+        ("/apis/stable.example.com/v1/shirts/x", "a name without its namespace"),
+        ("/apis/stable.example.com/v1/namespaces/default/hats", "a namespace without need"),
+        ("/apis/stable.example.com/v1/namespaces/default/hats/x", "a namespace without need, single"),
+        ("/apis/stable.example.com/v1/socks", "an unknown resource"),
+        ("/apis/stable.example.com/v2/shirts", "an unknown version"),
+        ("/apis/nowhere.example.com/v1/shirts", "an unknown group"),
+        ("/apis/nowhere.example.com", "an unknown group alone"),
+        ("/apis/stable.example.com/v2", "an unknown version alone"),
+        ("/frob", "nothing"),
+        ("/apis/stable.example.com//shirts", "an empty part"),
+        ("/openapi/v4", "no such document"),
+    ] {
+        let answer = fixture.get(path).await;
+        assert_eq!((answer.code.as_u16(), &*answer.body), (404, "404 page not found\n"), "{why}");
+        assert!(answer.header("content-type").starts_with("text/plain"), "{why}");
+    }
+    for path in ["/api/v1/socks", "/api/v1/pods/x", "/api/v2", "/api/v1/namespaces/default"] {
+        let answer = fixture.get(path).await;
+        let message = "the server could not find the requested resource";
+        assert_eq!((answer.code.as_u16(), &*answer.message()), (404, message), "{path}");
+        assert_eq!(answer.json()["details"], json!({}), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_a_get() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    for (version, code) in [("", 200), ("0", 200), ("1", 200), ("101", 200), ("102", 504), ("abc", 500), ("-1", 500)] {
+        let answer = fixture.get(&format!("{SHIRTS}/x?resourceVersion={version}")).await;
+        assert_eq!(answer.code.as_u16(), code, "{version}: {}", answer.body);
+    }
+    let bad = fixture.get(&format!("{SHIRTS}/x?resourceVersion=abc")).await;
+    let message = "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax";
+    assert_eq!((&*bad.message(), bad.json().get("reason")), (message, None));
+}
+
+#[tokio::test]
+async fn writes_are_refused_by_verb() {
+    let fixture = Fixture::new();
+    let object = format!("{SHIRTS}/x");
+    for (method, path, verb) in [
+        (Method::POST, SHIRTS, "create"),
+        (Method::PUT, &*object, "update"),
+        (Method::PATCH, &*object, "patch"),
+        (Method::DELETE, &*object, "delete"),
+        (Method::DELETE, SHIRTS, "deletecollection"),
+        (Method::OPTIONS, SHIRTS, ""),
+    ] {
+        let answer = fixture.whole(method, path, &[]).await;
+        let message = format!("{verb} is not supported on resources of kind \"shirts.stable.example.com\"");
+        assert_eq!((answer.code.as_u16(), answer.message()), (405, message));
+        assert_eq!(answer.json()["reason"], "MethodNotAllowed");
+        assert_eq!(answer.json()["details"], json!({"group": "stable.example.com", "kind": "shirts"}));
+    }
+    let discovery = fixture.whole(Method::POST, "/apis", &[]).await;
+    let message = "the server does not allow this method on the requested resource";
+    assert_eq!((discovery.code.as_u16(), &*discovery.message()), (405, message));
+}

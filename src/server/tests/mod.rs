@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::body::Body;
 use super::{Server, Settings};
@@ -337,6 +337,13 @@ impl Watched {
             lines.push(self.line().await);
         }
         lines
+    }
+
+    /// Asserts that the watch ends now, not at its deadline.
+    async fn expect_end(&mut self, why: &str) {
+        let started = Instant::now();
+        assert_eq!(self.line().await, "end", "{why}");
+        assert_eq!(started.elapsed().as_millis(), 0, "{why}: at once");
     }
 
     /// Asserts that nothing comes within half a second of paused time.

@@ -1,1 +1,228 @@
-//! To come.
+//! Media types, Tables, PartialObjectMetadata, cells.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::server::Settings;
+use crate::server::column::{ColumnPath, cell, human_duration};
+
+const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
+    application/json";
+
+#[tokio::test]
+async fn media_types_are_agreed_on() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let object = format!("{SHIRTS}/x");
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    for (accept, path, code, kind, why) in [
+        ("", SHIRTS, 200, "ShirtList", "none"),
+        ("*/*", SHIRTS, 200, "ShirtList", "anything"),
+        ("application/*", SHIRTS, 200, "ShirtList", "any application"),
+        ("application/json;charset=utf-8", SHIRTS, 200, "ShirtList", "an ignored parameter"),
+        ("application/vnd.kubernetes.protobuf, */*", SHIRTS, 200, "ShirtList", "controller-runtime"),
+        ("application/json;stream=watch", SHIRTS, 200, "ShirtList", "the stream of watches"),
+        ("application/json;stream=other", SHIRTS, 406, "Status", "another stream"),
+        ("text/html", SHIRTS, 406, "Status", "a browser's only wish"),
+        (protobuf, SHIRTS, 406, "Status", "protobuf alone"),
+        (KUBECTL, SHIRTS, 200, "Table", "kubectl"),
+        (KUBECTL, &*object, 200, "Table", "kubectl, single"),
+        (
+            "application/json;as=Table;v=v1;g=other,application/json",
+            SHIRTS,
+            200,
+            "ShirtList",
+            "a foreign form falls through",
+        ),
+        ("application/json;as=Table;v=v2;g=meta.k8s.io", SHIRTS, 406, "Status", "an unknown version"),
+        ("application/json;q=0.1,application/json;as=Table;v=v1;g=meta.k8s.io", SHIRTS, 200, "Table", "by quality"),
+        (
+            "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+            SHIRTS,
+            200,
+            "PartialObjectMetadataList",
+            "metadata",
+        ),
+        (
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+            &*object,
+            200,
+            "PartialObjectMetadata",
+            "single",
+        ),
+        ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", SHIRTS, 406, "Status", "the wrong form"),
+        (
+            "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+            &*object,
+            406,
+            "Status",
+            "the wrong form, single",
+        ),
+    ] {
+        let answer = fixture.get_with(path, &[("accept", accept)]).await;
+        assert_eq!((answer.code.as_u16(), &answer.json()["kind"]), (code, &json!(kind)), "{why}: {}", answer.body);
+        assert_eq!(answer.header("content-type"), "application/json", "{why}");
+    }
+    let refused = fixture.get_with(SHIRTS, &[("accept", "text/html")]).await;
+    let message = "only the following media types are accepted: application/json, application/yaml";
+    assert_eq!((&*refused.message(), &refused.json()["reason"]), (message, &json!("NotAcceptable")));
+    let accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    let wrong = fixture.get_with(SHIRTS, &[("accept", accept)]).await.message();
+    let message =
+        "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)";
+    assert_eq!(wrong, message);
+}
+
+#[tokio::test]
+async fn tables_have_the_columns_of_the_crd() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let table = fixture.get_with(&format!("{ALL_SHIRTS}?limit=2"), &[("accept", KUBECTL)]).await.json();
+    assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
+    assert_eq!(
+        (&table["metadata"]["resourceVersion"], &table["metadata"]["remainingItemCount"]),
+        (&json!("109"), &json!(7))
+    );
+    assert!(table["metadata"]["continue"].is_string());
+    let columns = table["columnDefinitions"].as_array().unwrap();
+    let names: Vec<&str> = columns.iter().map(|column| column["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Name", "Color", "Size", "Age"]);
+    assert_eq!(columns[0]["format"], "name");
+    assert_eq!(
+        columns[2],
+        json!({
+            "name": "Size", "type": "integer", "format": "", "priority": 1,
+            "description": "Custom resource definition column (in JSONPath format): .spec.size",
+        })
+    );
+    assert_eq!(table["rows"][1]["cells"], json!(["x-y", "green", 7, "10m"]));
+    let object = &table["rows"][1]["object"];
+    assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("PartialObjectMetadata"), &json!("meta.k8s.io/v1")));
+    assert_eq!((&object["metadata"]["labels"]["tone"], object.get("spec")), (&json!("green"), None));
+    for (include, expected) in
+        [("None", json!(null)), ("Object", json!("Shirt")), ("Metadata", json!("PartialObjectMetadata"))]
+    {
+        let path = format!("{ALL_SHIRTS}?includeObject={include}");
+        let object = fixture.get_with(&path, &[("accept", KUBECTL)]).await.json()["rows"][0]["object"].clone();
+        assert_eq!(if object.is_null() { object } else { object["kind"].clone() }, expected, "{include}");
+    }
+    let bogus = fixture.get_with(&format!("{ALL_SHIRTS}?includeObject=Bogus"), &[("accept", KUBECTL)]).await;
+    let message = "Unable to convert to Table as requested: includeObject: Invalid value: \"Bogus\": \
+                   must be 'Metadata', 'Object', 'None', or empty";
+    assert_eq!((bogus.code.as_u16(), &*bogus.message()), (400, message));
+    assert_eq!(fixture.get(&format!("{ALL_SHIRTS}?includeObject=Bogus")).await.code, 200, "no table, no matter");
+}
+
+#[tokio::test]
+async fn tables_without_columns_show_name_and_age() {
+    let mut fixture = Fixture::new();
+    fixture.put_hat("top");
+    fixture.put_pod("default", "p");
+    let hats = fixture.get_with("/apis/stable.example.com/v1/hats", &[("accept", KUBECTL)]).await.json();
+    assert_eq!(hats["columnDefinitions"][1]["name"], "Age");
+    assert_eq!(hats["rows"][0]["cells"], json!(["top", null]));
+    let pods = fixture.get_with("/api/v1/pods", &[("accept", KUBECTL)]).await.json();
+    assert_eq!(pods["rows"][0]["cells"], json!(["p", "10m"]));
+    let empty = fixture.get_with(SHIRTS, &[("accept", KUBECTL)]).await.json();
+    assert_eq!(empty["rows"], json!([]));
+}
+
+#[tokio::test]
+async fn metadata_lists_leave_an_empty_continue_out() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let list = fixture.get_with(SHIRTS, &[("accept", accept)]).await.json();
+    assert_eq!(list["metadata"], json!({"resourceVersion": "101"}));
+    let item = &list["items"][0];
+    assert_eq!((&item["kind"], &item["metadata"]["name"]), (&json!("PartialObjectMetadata"), &json!("x")));
+}
+
+#[test]
+fn column_paths_find_their_value() {
+    let object = json!({
+        "spec": {"color": "blue", "n": null, "list": [{"a": 1}, {"a": 2}], "dotted.name": "d"},
+        "status": {"conditions": [
+            {"type": "Synced", "status": "False"}, {"type": "Ready", "status": "True", "n": 3}]},
+    });
+    for (path, expected) in [
+        (".spec.color", json!("blue")),
+        ("spec.color", json!("blue")),
+        ("$.spec.color", json!("blue")),
+        (".spec.nope", json!("absent")),
+        (".spec.color.deeper", json!("absent")),
+        (".spec['color']", json!("blue")),
+        (".spec[\"dotted.name\"]", json!("d")),
+        (".spec.dotted\\.name", json!("d")),
+        (".spec['dotted\\.name']", json!("d")),
+        (".spec.list[1].a", json!(2)),
+        (".spec.list[-1].a", json!(2)),
+        (".spec.list[5].a", json!("absent")),
+        (".spec.list[*].a", json!(1)),
+        (".status.conditions[?(@.type==\"Ready\")].status", json!("True")),
+        (".status.conditions[?(@.type=='Ready')].status", json!("True")),
+        (".status.conditions[?(@.type != 'Synced')].n", json!(3)),
+        (".status.conditions[?(@.n==3)].type", json!("Ready")),
+        (".status.conditions[?(@.type==\"Nope\")].status", json!("absent")),
+        ("..color", json!("absent")),
+        (".spec.list[0:1].a", json!("absent")),
+        (".spec[", json!("absent")),
+    ] {
+        let found = ColumnPath::parse(path).first(&object).cloned().unwrap_or(json!("absent"));
+        assert_eq!(found, expected, "{path}");
+    }
+}
+
+#[test]
+fn cells_are_typed() {
+    let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+    for (kind, value, expected) in [
+        ("string", json!("a<b"), json!("a<b")),
+        ("string", json!(7), json!("7")),
+        ("string", json!(1.5), json!("1.5")),
+        ("string", json!(1_500_000.0), json!("1.5e+06")),
+        ("string", json!(0.00001), json!("1e-05")),
+        ("string", json!(true), json!("true")),
+        ("string", json!({"b": [1, "<"], "a": null}), json!("{\"a\":null,\"b\":[1,\"\\u003c\"]}")),
+        ("integer", json!(7), json!(7)),
+        ("integer", json!(7.9), json!(7)),
+        ("integer", json!("7"), json!(null)),
+        ("number", json!(1.5), json!(1.5)),
+        ("boolean", json!(false), json!(false)),
+        ("boolean", json!("true"), json!(null)),
+        ("date", json!("2026-01-01T00:00:00Z"), json!("10m")),
+        ("date", json!("soon"), json!("<invalid>")),
+        ("date", json!(""), json!("<unknown>")),
+        ("date", json!(7), json!(null)),
+    ] {
+        assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");
+    }
+    assert_eq!(cell("string", None, now), Value::Null);
+}
+
+#[test]
+fn ages_have_at_most_two_units() {
+    for (seconds, expected) in [
+        (-5, "<invalid>"),
+        (-1, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (245, "4m5s"),
+        (600, "10m"),
+        (10_799, "179m"),
+        (10_800, "3h"),
+        (10_860, "3h1m"),
+        (28_800, "8h"),
+        (172_799, "47h"),
+        (172_800, "2d"),
+        (190_800, "2d5h"),
+        (691_200, "8d"),
+        (28_000_000, "324d"),
+        (63_072_000, "2y"),
+        (63_244_800, "2y2d"),
+        (252_288_000, "8y"),
+    ] {
+        assert_eq!(human_duration(seconds), expected, "{seconds}");
+    }
+}

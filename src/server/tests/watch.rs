@@ -1,1 +1,377 @@
-//! To come.
+//! Watch scripts: starts, transitions, bookmarks, ends.
+
+use std::time::Duration;
+
+use http::Method;
+use http_body_util::BodyExt;
+use serde_json::json;
+use tokio::time::{Instant, advance, sleep};
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
+use crate::model::Version;
+use crate::registry::LiveState;
+use crate::server::Settings;
+use crate::store::HistoryLimits;
+
+fn watch(query: &str) -> String {
+    format!("{SHIRTS}?watch=true&{query}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn starts_follow_the_table() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "b", "blue");
+    fixture.put("default", "a", "blue");
+    let both = ["ADDED default/a@102", "ADDED default/b@101"];
+    let marked = ["ADDED default/a@102", "ADDED default/b@101", "BOOKMARK @102"];
+    let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let live = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+    for (query, expected, why) in [
+        ("".to_owned(), &both[..], "unset"),
+        ("allowWatchBookmarks=true".to_owned(), &marked, "unset with bookmarks: defaulted"),
+        ("resourceVersion=0&allowWatchBookmarks=true".to_owned(), &marked, "zero likewise"),
+        (format!("{initial}&allowWatchBookmarks=1"), &marked, "asked for"),
+        (format!("{initial}&resourceVersion=101&allowWatchBookmarks=1"), &marked, "not older than"),
+        (initial.to_owned(), &both, "nobody gets the mark who asked for none"),
+        ("resourceVersion=101".to_owned(), &["ADDED default/a@102"], "after a version"),
+        ("resourceVersion=102&allowWatchBookmarks=true".to_owned(), &[], "after the newest"),
+        ("resourceVersion=105".to_owned(), &[], "the future is silent"),
+        (live.to_owned(), &[], "from now on"),
+        (format!("{live}&resourceVersion=0"), &[], "from now on, zero"),
+    ] {
+        let mut watched = fixture.watch(&watch(&query)).await;
+        assert_eq!(watched.lines(expected.len()).await, expected, "{why}");
+        watched.expect_silence().await;
+    }
+    for path in [
+        "/apis/stable.example.com/v1/watch/namespaces/default/shirts?allowWatchBookmarks=true",
+        "/apis/stable.example.com/v1/watch/shirts?resourceVersion=0",
+    ] {
+        let mut watched = fixture.watch(path).await;
+        assert_eq!(watched.lines(2).await, both, "the old path: {path}");
+        watched.expect_silence().await;
+    }
+    let mut single = fixture.watch("/apis/stable.example.com/v1/watch/namespaces/default/shirts/b").await;
+    assert_eq!(single.line().await, "ADDED default/b@101");
+    fixture.put("default", "a", "green");
+    fixture.put("default", "b", "green");
+    assert_eq!(single.line().await, "MODIFIED default/b@104");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_bookmark_is_annotated_and_bare() {
+    let mut fixture = Fixture::new();
+    fixture.put_pod("default", "p");
+    let mut shirts = fixture.watch(&watch("allowWatchBookmarks=true")).await;
+    let expected = json!({"type": "BOOKMARK", "object": {
+        "apiVersion": "stable.example.com/v1", "kind": "Shirt",
+        "metadata": {"annotations": {"k8s.io/initial-events-end": "true"}, "resourceVersion": "100"},
+    }});
+    assert_eq!(shirts.next().await, Some(expected));
+    let mut pods = fixture.watch("/api/v1/pods?watch=1&allowWatchBookmarks=true").await;
+    let added = pods.next().await.unwrap();
+    assert_eq!((&added["object"]["kind"], &added["object"]["apiVersion"]), (&json!("Pod"), &json!("v1")));
+    assert_eq!(added["object"]["status"]["phase"], "Running");
+    assert_eq!(pods.line().await, "BOOKMARK @101");
+}
+
+#[tokio::test(start_paused = true)]
+async fn transitions_live_and_resumed_are_the_same() {
+    let mut fixture = Fixture::new();
+    let selected =
+        |version: &str| format!("{ALL_SHIRTS}?watch=1&{version}&fieldSelector=spec.color%3Dblue&labelSelector=tone");
+    let mut live = fixture.watch(&selected("resourceVersion=100")).await;
+    fixture.put("default", "x", "red");
+    fixture.put("default", "x", "blue");
+    fixture.put("other", "y", "blue");
+    fixture.put("default", "x", "blue");
+    fixture.put("default", "x", "green");
+    fixture.delete("default", "x");
+    fixture.delete("other", "y");
+    let expected = [
+        "ADDED default/x@102",
+        "ADDED other/y@103",
+        "MODIFIED default/x@104",
+        "DELETED default/x@105",
+        "DELETED other/y@107",
+    ];
+    assert_eq!(live.lines(5).await, expected);
+    live.expect_silence().await;
+    let mut resumed = fixture.watch(&selected("resourceVersion=100")).await;
+    assert_eq!(resumed.lines(5).await, expected);
+    let mut late = fixture.watch(&selected("resourceVersion=104")).await;
+    let deleted = late.next().await.unwrap();
+    assert_eq!(deleted["type"], "DELETED");
+    assert_eq!(deleted["object"]["spec"]["color"], "blue", "the previous object");
+    assert_eq!(deleted["object"]["metadata"]["resourceVersion"], "105", "the version of the change");
+    assert_eq!(late.line().await, "DELETED other/y@107");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_skips_what_comes_before() {
+    let mut fixture = Fixture::new();
+    let mut watched = fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true")).await;
+    watched.expect_silence().await;
+    sleep(Duration::from_secs(62)).await;
+    watched.expect_silence().await;
+    for name in ["a", "b", "c"] {
+        fixture.put("default", name, "blue");
+    }
+    assert_eq!(watched.line().await, "ADDED default/c@103");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_old_and_too_large_are_error_events() {
+    let limits = HistoryLimits { changes: 2, ..HistoryLimits::default() };
+    let mut fixture = Fixture::with(Settings::default(), limits);
+    for name in ["a", "b", "c", "d"] {
+        fixture.put("default", name, "blue");
+    }
+    let mut watched = fixture.watch(&watch("resourceVersion=101")).await;
+    let expected = json!({"type": "ERROR", "object": {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "too old resource version: 101 (102)", "reason": "Expired", "code": 410,
+    }});
+    assert_eq!(watched.next().await, Some(expected));
+    watched.expect_end("after the error").await;
+    let mut oldest = fixture.watch(&watch("resourceVersion=102")).await;
+    assert_eq!(oldest.lines(2).await, ["ADDED default/c@103", "ADDED default/d@104"]);
+    let started = Instant::now();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=105";
+    let mut future = fixture.watch(&watch(query)).await;
+    let error = future.next().await.unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(504)));
+    assert_eq!(error["object"]["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    assert_eq!(started.elapsed().as_secs(), 3);
+    future.expect_end("after the error").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_each_minute_and_before_the_end() {
+    let mut fixture = Fixture::new();
+    let mut watched = fixture.watch(&watch("resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=100")).await;
+    let started = Instant::now();
+    fixture.shirts.store.prove(Version::new(140));
+    fixture.shirts.publish();
+    assert_eq!(watched.line().await, "BOOKMARK @140");
+    let after = started.elapsed();
+    assert!((Duration::from_secs(60)..Duration::from_millis(61_300)).contains(&after), "{after:?}");
+    assert_eq!(watched.line().await, "BOOKMARK @140");
+    assert_eq!(started.elapsed().as_secs(), 98);
+    assert_eq!(watched.line().await, "end");
+    assert_eq!(started.elapsed().as_secs(), 100);
+    let mut unasked = fixture.watch(&watch("resourceVersion=100&timeoutSeconds=100")).await;
+    assert_eq!(unasked.line().await, "end", "without being asked for there is none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_last_as_long_as_they_were_asked_to() {
+    let fixture = Fixture::new();
+    for (query, range) in [
+        ("timeoutSeconds=1", 1..2),
+        ("timeoutSeconds=4&allowWatchBookmarks=1&resourceVersion=100", 2..3),
+        ("timeoutSeconds=0", 1800..3601),
+        ("", 1800..3601),
+        ("timeoutSeconds=-1", 0..1),
+    ] {
+        let started = Instant::now();
+        let mut watched = fixture.watch(&watch(query)).await;
+        let line = watched.line().await;
+        let expected = if query.contains("Bookmarks") { "BOOKMARK @100" } else { "end" };
+        assert_eq!(line, expected, "{query}");
+        assert!(range.contains(&started.elapsed().as_secs()), "{query}: {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
+    let limits = HistoryLimits { changes: 50, ..HistoryLimits::default() };
+    let mut fixture = Fixture::with(Settings::default(), limits);
+    let mut slow = fixture.watch(&watch("resourceVersion=100")).await;
+    let mut quick = fixture.watch(&watch("resourceVersion=100")).await;
+    for _ in 0..40 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
+    assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
+    for _ in 0..60 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    slow.expect_end("history has moved past it").await;
+    quick.expect_silence().await;
+    assert_eq!(fixture.shirts.resource.live.open_watches(), 1, "the ended one no longer counts");
+    drop((slow, quick));
+    assert_eq!(fixture.shirts.resource.live.open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_bounded_however_much_there_is() {
+    let mut fixture = Fixture::new();
+    for number in 0..2000 {
+        fixture.put_without_publishing("default", &format!("x{number:04}"), "blue");
+    }
+    fixture.shirts.publish();
+    for query in ["resourceVersion=100", "resourceVersion=0"] {
+        let mut body = fixture.ask(Method::GET, &watch(query), &[]).await.into_body();
+        let (mut lines, mut frames) = (0, 0);
+        while lines < 2000 {
+            let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(bytes.len() < 65 * 1024, "{query}");
+            lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+            frames += 1;
+        }
+        assert!(frames > 5, "{query}: {frames}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_and_lists_agree_whenever_a_watch_is_asked() {
+    let mut fixture = Fixture::new();
+    let mut watched = fixture.watch(&watch("resourceVersion=100")).await;
+    for number in 0..20 {
+        let version = fixture.put("default", &format!("x{number}"), "blue");
+        let line = watched.line().await;
+        assert_eq!(line, format!("ADDED default/x{number}@{version}"));
+        let list = fixture.get(SHIRTS).await.json();
+        assert_eq!(list["metadata"]["resourceVersion"], version.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_a_resource_ends_its_watches_and_no_others() {
+    let mut fixture = Fixture::new();
+    let mut shirts = fixture.watch(&watch("resourceVersion=100")).await;
+    let mut hats = fixture.watch("/apis/stable.example.com/v1/hats?watch=1&resourceVersion=100").await;
+    fixture.registry.replace(catalog(&[&fixture.hats, &fixture.pods]));
+    shirts.expect_end("the resource went").await;
+    assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n");
+    fixture.put_hat("top");
+    assert_eq!(hats.line().await, "ADDED top@101");
+    fixture.hats.resource.live.publish(LiveState::Loading("again".to_owned()));
+    hats.expect_end("another history may follow").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_go_backwards_end_watches() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let mut watched = fixture.watch(&watch("resourceVersion=101")).await;
+    fixture.shirts.store.replace(Vec::new(), Version::new(7));
+    fixture.shirts.publish();
+    watched.expect_end("another epoch").await;
+    let list = fixture.get(SHIRTS).await.json();
+    assert_eq!(list["metadata"]["resourceVersion"], "7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_ends_watches_and_readiness() {
+    let fixture = Fixture::new();
+    let mut waiting = fixture.watch(&watch("resourceVersion=100")).await;
+    fixture.server.drain();
+    waiting.expect_end("the process ends").await;
+    assert_eq!(fixture.get("/readyz").await.code, 500);
+    assert_eq!(fixture.get("/livez").await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_before_the_stream_have_their_status() {
+    let fixture = Fixture::new();
+    for (query, accept, code, message) in [
+        (
+            "resourceVersion=abc",
+            "",
+            500,
+            "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax",
+        ),
+        ("timeoutSeconds=x", "", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
+        ("fieldSelector=spec.nope%3D1", "", 400, "field label not supported: spec.nope"),
+        ("", "application/yaml", 406, "only the following media types are accepted: application/json;stream=watch"),
+        ("pretty=true&limit=x", "", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
+    ] {
+        let answer = fixture.get_with(&watch(query), &[("accept", accept)]).await;
+        assert_eq!((answer.code.as_u16(), &*answer.message()), (code, message), "{query}");
+        assert_eq!(answer.body.lines().count(), 1, "clients read it line by line: {query}");
+    }
+    let bare = fixture.get(&watch("resourceVersion=abc")).await.json();
+    assert_eq!(bare.get("reason"), None);
+    let answer = fixture.get("/apis/stable.example.com/v1/watch/shirts?sendInitialEvents=true&pretty=1").await;
+    assert_eq!(answer.code, 422, "the old path is validated as a list");
+    assert_eq!(answer.body.lines().count(), 1);
+    assert_eq!(fixture.get("/apis/stable.example.com/v1/watch/namespaces/default/shirts/x/status").await.code, 404);
+    let path = "/apis/stable.example.com/v1/watch/namespaces/default/shirts/b?fieldSelector=metadata.name%3Dc";
+    let answer = fixture.get(path).await;
+    let message = "fieldSelector metadata.name doesn't match requested name";
+    assert_eq!((answer.code.as_u16(), &*answer.message()), (400, message));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
+    let impatient = Fixture::loading(Settings::default(), HistoryLimits::default());
+    impatient.shirts.resource.live.publish(LiveState::Loading("12 objects".to_owned()));
+    for path in [watch("resourceVersion=0"), SHIRTS.to_owned(), format!("{SHIRTS}/x")] {
+        let answer = impatient.get(&path).await;
+        assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{path}");
+        assert_eq!(answer.message(), "storage is (re)initializing: 12 objects", "{path}");
+    }
+    let patience = Duration::from_secs(60);
+    let mut patient = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());
+    let started = Instant::now();
+    assert_eq!(patient.get(&format!("{SHIRTS}?timeout=2s")).await.code, 429);
+    assert_eq!(started.elapsed().as_secs(), 2, "the client's own timeout bounds the wait");
+    let server = patient.server.clone();
+    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let (answer, ()) = tokio::join!(server.answer(request), async {
+        advance(Duration::from_secs(30)).await;
+        patient.shirts.store.replace(Vec::new(), Version::new(5));
+        patient.shirts.publish();
+    });
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn partial_metadata_and_tables_are_watched() {
+    let mut fixture = Fixture::new();
+    let partial = [("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")];
+    let mut metadata = fixture.watch_with(&watch("resourceVersion=100"), &partial).await;
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")];
+    let path = watch("resourceVersion=0&allowWatchBookmarks=1&includeObject=None");
+    fixture.put("default", "x", "blue");
+    let mut rows = fixture.watch_with(&path, &table).await;
+    fixture.delete("default", "x");
+    let added = metadata.next().await.unwrap();
+    assert_eq!(added["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(added["object"].as_object().unwrap().keys().collect::<Vec<_>>(), ["apiVersion", "kind", "metadata"]);
+    assert_eq!(metadata.line().await, "DELETED default/x@102");
+    let added = rows.next().await.unwrap();
+    assert_eq!(added["object"]["columnDefinitions"].as_array().unwrap().len(), 4);
+    assert_eq!(added["object"]["rows"], json!([{"cells": ["x", "blue", 7, "10m"], "object": null}]));
+    let mark = rows.next().await.unwrap();
+    assert_eq!(mark["object"]["columnDefinitions"], json!(null), "told with the first event only");
+    assert_eq!(mark["object"]["rows"][0]["cells"], json!(["", null, null, null]));
+    let annotations = &mark["object"]["rows"][0]["object"]["metadata"]["annotations"];
+    assert_eq!(annotations["k8s.io/initial-events-end"], "true");
+    let deleted = rows.next().await.unwrap();
+    assert_eq!(deleted["object"]["columnDefinitions"], json!(null));
+    assert_eq!(
+        (&deleted["type"], &deleted["object"]["metadata"]["resourceVersion"]),
+        (&json!("DELETED"), &json!("102"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_one() {
+    let patience = Duration::from_secs(60);
+    let old = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());
+    let mut new = Fixture::new();
+    new.put("default", "x", "blue");
+    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let (answer, ()) = tokio::join!(old.server.answer(request), async {
+        sleep(Duration::from_secs(1)).await;
+        old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
+    });
+    assert_eq!(answer.status(), 200);
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("\"name\":\"x\""));
+}
