@@ -238,6 +238,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
         live: Live::default(),
     }
