@@ -14,7 +14,8 @@
 //! O6 and D1 are about a feature gate that is locked since Kubernetes 1.32; there is nothing to switch off.
 
 mod backend;
-
+mod built_in;
+mod documents;
 mod host_ports;
 mod selectors;
 mod shirts;
