@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
@@ -120,7 +122,10 @@ const COLLECTIONS: [&str; 22] = [
 
 #[tokio::test]
 async fn built_in_types_select_as_in_kube_apiserver() -> Result<()> {
-    let control_plane = ControlPlane::start(Settings { all_apis: true, ..Settings::default() }).await?;
+    // Two kinds are behind gates that are off although their APIs are beta.
+    let gates = "--feature-gates=ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true";
+    let settings = Settings { all_apis: true, apiserver_arguments: vec![gates.to_owned()], ..Settings::default() };
+    let control_plane = ControlPlane::start(settings).await?;
     let writer = control_plane.client();
     for (path, object) in objects_of_every_kind() {
         objects::create(&writer, path, &object).await.with_context(|| object.to_string())?;
@@ -320,7 +325,14 @@ fn objects_of_every_kind() -> Vec<(&'static str, Value)> {
             "certificates.k8s.io/v1beta1",
             "ClusterTrustBundle",
             "one",
-            json!({ "spec": { "trustBundle": CERTIFICATE.with(Clone::clone) } }),
+            json!({ "spec": { "trustBundle": certificate() } }),
+        ),
+        named(
+            "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+            "certificates.k8s.io/v1",
+            "CertificateSigningRequest",
+            "one",
+            json!({ "spec": { "signerName": "example.com/signer", "usages": ["client auth"], "request": signing_request() } }),
         ),
         slice("one", json!({ "nodeName": "node-1" })),
         slice("two", json!({ "allNodes": true })),
@@ -356,9 +368,17 @@ fn objects_of_every_kind() -> Vec<(&'static str, Value)> {
     ]
 }
 
-thread_local! {
-    /// A certificate for the trust bundle.
-    static CERTIFICATE: String = e2e::certificates::Authority::create("bundle").map(|authority| authority.certificate()).unwrap_or_default();
+/// A certificate for the trust bundle.
+fn certificate() -> String {
+    e2e::certificates::Authority::create("bundle").expect("an authority").certificate()
+}
+
+/// A request for a certificate, in the API's base64.
+fn signing_request() -> String {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let parameters = rcgen::CertificateParams::new(Vec::<String>::new()).expect("parameters");
+    let request = parameters.serialize_request(&key).expect("a request").pem().expect("PEM");
+    BASE64_STANDARD.encode(request)
 }
 
 /// Fields that only a status has.
@@ -366,8 +386,9 @@ async fn write_statuses(writer: &Client) -> Result<()> {
     let rows = [
         (
             "/api/v1/namespaces/default/pods/one/status",
-            json!({ "status": { "phase": "Running", "podIP": "10.1.2.3", "podIPs": [{ "ip": "10.1.2.3" }], "nominatedNodeName": "node-1" } }),
+            json!({ "status": { "phase": "Running", "podIP": "10.1.2.3", "podIPs": [{ "ip": "10.1.2.3" }] } }),
         ),
+        ("/api/v1/namespaces/default/pods/two/status", json!({ "status": { "nominatedNodeName": "node-1" } })),
         ("/api/v1/namespaces/default/replicationcontrollers/two/status", json!({ "status": { "replicas": 3 } })),
         ("/apis/batch/v1/namespaces/default/jobs/two/status", json!({ "status": { "succeeded": 3 } })),
     ];

@@ -268,7 +268,7 @@ async fn as_kube_apiserver_publishes_them(backend: &Backend) -> Result<()> {
     let properties = json!({
         "color": { "type": "string", "default": "blue", "description": "Its color." },
         "note": { "type": "string", "nullable": true },
-        "either": { "x-kubernetes-int-or-string": true, "oneOf": [{ "type": "integer" }, { "type": "string" }] },
+        "either": { "x-kubernetes-int-or-string": true, "maximum": 100 },
         "choice": { "type": "string", "oneOf": [{ "minLength": 1 }, { "maxLength": 9 }] },
         "free": { "x-kubernetes-preserve-unknown-fields": true },
         "open": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "x": { "type": "string" } } },
