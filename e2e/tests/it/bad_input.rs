@@ -103,7 +103,11 @@ async fn credentials_that_are_refused_say_so() -> Result<()> {
     expired["users"][0]["user"]["token"] =
         "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJqYW5lIiwiZXhwIjoxMDAwMDAwMDAwfQ.c2lnbmF0dXJl".into();
     let expired = directory.write("expired", expired.to_string())?.display().to_string();
-    fails(&["serve", "--address", "127.0.0.1:0", "--kubeconfig", &expired], &["401", "credentials", &expired]).await?;
+    fails(
+        &["serve", "--address", "127.0.0.1:0", "--kubeconfig", &expired],
+        &[base, "401", "credentials", "renew", "kubeconfig"],
+    )
+    .await?;
     println!("bad input: 1 kubeconfig with expired credentials");
     Ok(())
 }
