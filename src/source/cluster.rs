@@ -284,6 +284,7 @@ fn built_in_resource(found: &discovery::Discovered) -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Live::default(),
     }
@@ -315,6 +316,7 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         origin: ResourceOrigin::Custom,
         printer_columns: version.printer_columns.clone(),
         deprecation_warning: version.deprecation_warning.clone(),
+        definition: format!("{}/{}", crd.uid, crd.generation),
         plan: Plan::custom_resource(crd, &version.name),
         live: Live::default(),
     }

@@ -126,6 +126,7 @@ impl FolderFeeds {
             Some(definitions) => self.publish_catalog(definitions),
             None => BTreeSet::new(),
         };
+        let mut changed = BTreeSet::new();
         for (gvr, changes) in delta.changes {
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
@@ -134,6 +135,7 @@ impl FolderFeeds {
                     Change::Remove { key, version } => SourceEvent::RemoveKey(key, version),
                 });
             }
+            changed.insert(gvr);
         }
         for (gvr, feed) in &mut self.feeds {
             if !feed.is_ready() {
@@ -144,7 +146,7 @@ impl FolderFeeds {
                 feed.take(SourceEvent::Commit(delta.version));
             } else if feed.version() < delta.version {
                 feed.take(SourceEvent::Mark(delta.version));
-            } else {
+            } else if !changed.contains(gvr) {
                 continue;
             }
             feed.publish();
@@ -236,6 +238,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
         live: Live::default(),
     }

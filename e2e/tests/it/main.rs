@@ -2,6 +2,10 @@
 //!
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
+mod bad_input;
+mod check_agreement;
+mod conformance;
 mod corpus;
 mod harness;
+mod kubectl;
 mod parity;

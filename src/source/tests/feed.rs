@@ -24,6 +24,7 @@ fn resource() -> Arc<Resource> {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: vec![],
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
         live: Live::default(),
     })

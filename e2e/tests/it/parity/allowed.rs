@@ -18,13 +18,7 @@ pub struct Allowance {
 pub static ALLOWED: [Allowance; 18] = [
     Allowance {
         cases: &["discovery/*"],
-        places: &[
-            "*.verbs.create",
-            "*.verbs.delete",
-            "*.verbs.deletecollection",
-            "*.verbs.patch",
-            "*.verbs.update",
-        ],
+        places: &["*.verbs.create", "*.verbs.delete", "*.verbs.deletecollection", "*.verbs.patch", "*.verbs.update"],
         reason: "fieldcache reads: what cannot be done with it is not offered in discovery.",
     },
     Allowance {
@@ -38,7 +32,12 @@ pub static ALLOWED: [Allowance; 18] = [
         reason: "Groups in which nothing can be listed and watched are not served.",
     },
     Allowance {
-        cases: &["discovery/core", "discovery/aggregated api", "discovery/built-in group version", "discovery/aggregated*"],
+        cases: &[
+            "discovery/core",
+            "discovery/aggregated api",
+            "discovery/built-in group version",
+            "discovery/aggregated*",
+        ],
         places: &[
             "*.resources.bindings",
             "*.resources.componentstatuses",

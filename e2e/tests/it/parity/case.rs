@@ -158,8 +158,10 @@ impl Case {
             }
             let page = answer.json()?;
             let members = page["items"].as_array().or(page["rows"].as_array()).context("neither items nor rows")?;
-            let objects: Vec<&Value> =
-                members.iter().map(|member| if member["object"].is_object() { &member["object"] } else { member }).collect();
+            let objects: Vec<&Value> = members
+                .iter()
+                .map(|member| if member["object"].is_object() { &member["object"] } else { member })
+                .collect();
             names.extend(objects.iter().map(|object| {
                 let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
                 format!("{}/{}", text("namespace"), text("name"))
@@ -210,7 +212,9 @@ fn decoded(form: Document, bytes: Vec<u8>) -> Result<Value> {
 
 /// The part of a Swagger 2 document that belongs to the suite's groups, and everything small at its root.
 fn of_groups(mut document: Value) -> Value {
-    for (member, marks) in [("paths", ["/apis/shop.", "/apis/live."]), ("definitions", ["com.example.shop.", "com.example.live."])] {
+    for (member, marks) in
+        [("paths", ["/apis/shop.", "/apis/live."]), ("definitions", ["com.example.shop.", "com.example.live."])]
+    {
         if let Some(members) = document[member].as_object_mut() {
             members.retain(|name, _| marks.iter().any(|mark| name.starts_with(mark)));
         }

@@ -17,7 +17,14 @@ use super::side::Recording;
 
 /// Headers whose value is compared.
 const COMPARED: [&str; 9] = [
-    "allow", "cache-control", "content-encoding", "content-type", "retry-after", "vary", "warning", "www-authenticate",
+    "allow",
+    "cache-control",
+    "content-encoding",
+    "content-type",
+    "retry-after",
+    "vary",
+    "warning",
+    "www-authenticate",
     "x-content-type-options",
 ];
 /// Headers that must be there or not be there.
@@ -105,8 +112,14 @@ pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
     if let Some(timeout) = timeout.filter(|_| recording.status.is_success()) {
         let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
         let (least, most) = (timeout * 1000, timeout * 1000 + 5000);
-        outcome["lasted"] =
-            if lasted < least { "shorter" } else if lasted < most { "as asked" } else { "longer" }.into();
+        outcome["lasted"] = if lasted < least {
+            "shorter"
+        } else if lasted < most {
+            "as asked"
+        } else {
+            "longer"
+        }
+        .into();
         if timeout >= ENOUGH_FOR_A_BOOKMARK {
             let parsed: Vec<Value> = bookmarks.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
             outcome["other bookmarks"] = parsed.into();
@@ -214,7 +227,8 @@ fn by_name(mut document: Value) -> Value {
             document["order of groups"] = order.into();
         }
         "APIGroupDiscoveryList" => {
-            let names = document["items"].as_array().into_iter().flatten().map(|group| text(&group["metadata"]["name"]));
+            let names =
+                document["items"].as_array().into_iter().flatten().map(|group| text(&group["metadata"]["name"]));
             let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
             for group in document["items"].as_array_mut().into_iter().flatten() {
                 for version in group["versions"].as_array_mut().into_iter().flatten() {
@@ -242,7 +256,10 @@ fn normalise(document: &mut Value, version: Version) {
         let members = document["items"].as_array().or(document["rows"].as_array()).map_or(&[][..], Vec::as_slice);
         let newest = members
             .iter()
-            .map(|member| number(&member["metadata"]["resourceVersion"]).max(number(&member["object"]["metadata"]["resourceVersion"])))
+            .map(|member| {
+                number(&member["metadata"]["resourceVersion"])
+                    .max(number(&member["object"]["metadata"]["resourceVersion"]))
+            })
             .max();
         symbol(document.pointer_mut("/metadata/resourceVersion"), newest.unwrap_or(1));
     }

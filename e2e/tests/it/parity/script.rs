@@ -67,11 +67,25 @@ pub struct Found {
 }
 
 /// Plays a script against kube-apiserver and all sides at once, and compares each side with kube-apiserver.
-pub async fn play(script: &Script, reference: &Side, sides: &[Side], copy: &Client, variables: &Variables) -> Result<Vec<Found>> {
-    Box::pin(perform(script, reference, sides, copy, variables)).await.with_context(|| format!("script {:?}", script.name))
+pub async fn play(
+    script: &Script,
+    reference: &Side,
+    sides: &[Side],
+    copy: &Client,
+    variables: &Variables,
+) -> Result<Vec<Found>> {
+    Box::pin(perform(script, reference, sides, copy, variables))
+        .await
+        .with_context(|| format!("script {:?}", script.name))
 }
 
-async fn perform(script: &Script, reference: &Side, sides: &[Side], copy: &Client, variables: &Variables) -> Result<Vec<Found>> {
+async fn perform(
+    script: &Script,
+    reference: &Side,
+    sides: &[Side],
+    copy: &Client,
+    variables: &Variables,
+) -> Result<Vec<Found>> {
     let apiserver = &reference.client;
     let mut variables = variables.clone();
     variables.set("ns", objects::create_namespace(apiserver).await?);

@@ -96,8 +96,7 @@ impl Variables {
 
 /// A token as kube-apiserver makes them: the last key handed out and a zero byte.
 pub fn continue_token(version: &str, key: &str) -> String {
-    BASE64_URL_SAFE_NO_PAD
-        .encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{version},\"start\":\"{key}\\u0000\"}}"))
+    BASE64_URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{version},\"start\":\"{key}\\u0000\"}}"))
 }
 
 /// The running pieces and what the cases may know about them.

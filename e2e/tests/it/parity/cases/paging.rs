@@ -22,9 +22,18 @@ pub fn cases() -> Vec<Case> {
         ("selected by label by 1", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&limit=1"),
         ("selected by label by 2", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&limit=2"),
         ("selected by field by 2", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&limit=2"),
-        ("selected by both by 1", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1"),
-        ("selected, full page at the last key", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.note%3Dlast&limit=1"),
-        ("selected, full page before the last key", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dgreen&limit=2"),
+        (
+            "selected by both by 1",
+            "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1",
+        ),
+        (
+            "selected, full page at the last key",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.note%3Dlast&limit=1",
+        ),
+        (
+            "selected, full page before the last key",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dgreen&limit=2",
+        ),
     ] {
         cases.push(walk(&format!("walk/{what}"), path));
     }
