@@ -105,10 +105,12 @@ pub fn program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The address in a line such as `serving 3 resources at http://127.0.0.1:8181`.
+/// The address in a line such as `fieldcache 0.1.0 serving manifests/samples at http://127.0.0.1:8181`.
 #[must_use]
 pub fn address(line: &str) -> Option<String> {
-    let from = line.find("http://127.0.0.1:").filter(|_| line.trim_start().starts_with("serving"))?;
-    let address = line[from..].split_whitespace().next()?;
+    // A source can be an address too, so the one after `at` counts.
+    let (_, served) = line.split_once("serving ")?;
+    let from = served.rfind(" at http://127.0.0.1:")? + " at ".len();
+    let address = served[from..].split_whitespace().next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

@@ -98,9 +98,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
 impl Checked {
     fn json(&self) -> Value {
         let cause = |cause: &Cause| json!({"reason": cause.reason, "field": cause.field, "message": cause.message});
-        let warning = |warning: &judge::Warning| {
-            json!({"version": warning.version, "jsonPath": warning.json_path, "message": warning.message})
-        };
+        let warning = |warning: &judge::Warning| json!({"version": warning.version, "jsonPath": warning.json_path, "message": warning.message});
         json!({
             "file": self.file, "document": self.document, "name": self.name, "accepted": self.judgement.is_accepted(),
             "causes": self.judgement.causes.iter().map(cause).collect::<Vec<_>>(),

@@ -90,7 +90,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,
     /// Which log lines to show, in tracing's syntax
-    #[arg(long, value_name = "FILTER", default_value = "warn,fieldcache=info")]
+    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
     pub log: String,
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]

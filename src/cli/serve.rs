@@ -184,7 +184,7 @@ async fn show_progress(registry: &Registry) {
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }
-                LiveState::Idle | LiveState::Gone => {
+                LiveState::Idle | LiveState::Refused { .. } | LiveState::Gone => {
                     loading.remove(&name);
                 }
             }

@@ -36,9 +36,12 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
         spec.child("versions").items()?.into_iter().map(|node| version(&node)).collect::<Result<Vec<_>, _>>()?;
     word_deprecations(&mut versions, &group, &names.kind);
     let strategy = spec.child("conversion").child("strategy").string()?;
-    let established = root.child("status").child("conditions").items()?.iter().any(|condition| {
-        condition.value["type"] == Value::from("Established") && condition.value["status"] == Value::from("True")
-    });
+    let established = root
+        .child("status")
+        .child("conditions")
+        .items()?
+        .iter()
+        .any(|condition| condition.value["type"] == "Established" && condition.value["status"] == "True");
     Ok(Crd {
         name: match metadata.child("name").string()? {
             Some(name) => name,

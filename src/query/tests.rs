@@ -215,7 +215,7 @@ proptest! {
                 let victim = &victims[cut.index(victims.len())];
                 next_version += 1;
                 let (namespace, name) = victim.split_once('/').unwrap();
-                if next_version % 2 == 0 {
+                if next_version.is_multiple_of(2) {
                     store.apply(record(victim, next_version, &[("k1", "q")], &["red"]));
                 } else {
                     store.delete(&crate::model::Key::new(namespace, name), Version::new(next_version));

@@ -65,6 +65,9 @@ pub struct Resource {
     pub printer_columns: Vec<PrinterColumn>,
     /// Text of the Warning header, for deprecated versions.
     pub deprecation_warning: Option<String>,
+    /// Which definition this is of: uid and generation of a CustomResourceDefinition; empty for built-in types. A server
+    /// reads stored objects anew with each generation, defaults and pruning included, and ends all watches; so do we.
+    pub definition: String,
     /// Its selectable fields and extractor.
     pub plan: Plan,
     /// Its data.
@@ -106,6 +109,7 @@ impl Resource {
             && self.origin == other.origin
             && self.printer_columns == other.printer_columns
             && self.deprecation_warning == other.deprecation_warning
+            && self.definition == other.definition
             && self.plan == other.plan
     }
 }

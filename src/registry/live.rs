@@ -11,11 +11,22 @@ use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of these a resource, and readers clone the snapshot out of it"
+)]
 pub enum LiveState {
     /// Nobody has asked for it.
     Idle,
     /// Being read from its source; the text says how far, or what stands in the way.
     Loading(String),
+    /// The source refuses to show it; it is asked again now and then.
+    Refused {
+        /// The HTTP status that the source answered: 401 or 403.
+        code: u16,
+        /// For the client: who refused what, and the remedy.
+        message: String,
+    },
     /// There is a complete copy.
     Ready(Snapshot),
     /// The resource is no longer served, or is served with other fields by a new [`super::Resource`].
@@ -38,6 +49,14 @@ pub enum NotReady {
     /// Not loaded within the time that the request could wait.
     #[error("storage is (re)initializing: {0}")]
     Loading(String),
+    /// The source refuses to show it.
+    #[error("{message}")]
+    Refused {
+        /// The HTTP status that the source answered: 401 or 403.
+        code: u16,
+        /// Who refused what, and the remedy.
+        message: String,
+    },
     /// The resource went while the request waited.
     #[error("the resource is no longer served")]
     Gone,
@@ -87,19 +106,18 @@ impl Live {
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
         self.demands.send_modify(|count| *count += 1);
         let mut states = self.state.subscribe();
-        let settled = states.wait_for(|state| matches!(state, LiveState::Ready(_) | LiveState::Gone));
-        match timeout(patience, settled).await {
-            Ok(Ok(state)) => match &*state {
-                LiveState::Ready(snapshot) => Ok(snapshot.clone()),
-                LiveState::Idle | LiveState::Loading(_) | LiveState::Gone => Err(NotReady::Gone),
-            },
-            Ok(Err(_)) => Err(NotReady::Gone),
-            Err(_) => match self.state() {
-                LiveState::Loading(progress) => Err(NotReady::Loading(progress)),
-                LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
-                LiveState::Ready(snapshot) => Ok(snapshot),
-                LiveState::Gone => Err(NotReady::Gone),
-            },
+        let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));
+        let state = match timeout(patience, settled).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => LiveState::Gone,
+            Err(_) => self.state(),
+        };
+        match state {
+            LiveState::Ready(snapshot) => Ok(snapshot),
+            LiveState::Loading(progress) => Err(NotReady::Loading(progress)),
+            LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
+            LiveState::Refused { code, message } => Err(NotReady::Refused { code, message }),
+            LiveState::Gone => Err(NotReady::Gone),
         }
     }
 

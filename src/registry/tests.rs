@@ -1,1 +1,102 @@
-//! Tests.
+//! Replacing catalogs, waiting for data, demand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Catalog, Live, LiveState, NotReady, Registry, Resource, ResourceOrigin, VersionInfo};
+use crate::extract::Plan;
+use crate::model::{Gvr, Scope, Version};
+use crate::store::{HistoryLimits, Store};
+
+fn resource(plural: &str) -> Arc<Resource> {
+    Arc::new(Resource {
+        gvr: Gvr::new("", "v1", plural),
+        kind: "Thing".to_owned(),
+        list_kind: "ThingList".to_owned(),
+        singular: String::new(),
+        scope: Scope::Namespaced,
+        short_names: vec![],
+        categories: vec![],
+        subresources: vec![],
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::BuiltIn,
+        printer_columns: vec![],
+        deprecation_warning: None,
+        plan: Plan::built_in("", "v1", "Thing", Scope::Namespaced),
+        live: Live::default(),
+    })
+}
+
+fn catalog(resources: &[&Arc<Resource>]) -> Catalog {
+    Catalog::new(vec![], resources.iter().map(|resource| (*resource).clone()), VersionInfo::default())
+}
+
+fn ready() -> LiveState {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(vec![], Version::new(7));
+    LiveState::Ready(store.snapshot())
+}
+
+#[test]
+fn what_leaves_the_catalog_is_gone_and_what_stays_is_untouched() {
+    let (kept, replaced, dropped) = (resource("kept"), resource("replaced"), resource("dropped"));
+    let registry = Registry::new(catalog(&[&kept, &replaced, &dropped]));
+    for resource in [&kept, &replaced, &dropped] {
+        resource.live.publish(ready());
+    }
+    let replacement = resource("replaced");
+    registry.replace(catalog(&[&kept, &replacement]));
+    assert!(matches!(kept.live.state(), LiveState::Ready(_)));
+    assert!(matches!(replacement.live.state(), LiveState::Idle));
+    for gone in [&replaced, &dropped] {
+        assert!(matches!(gone.live.state(), LiveState::Gone), "{}", gone.gvr);
+        gone.live.publish(ready());
+        assert!(matches!(gone.live.state(), LiveState::Gone), "nothing follows Gone");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
+    let patience = Duration::from_secs(5);
+    let idle = Live::default();
+    let waited = idle.snapshot(patience).await.unwrap_err();
+    assert_eq!(waited.to_string(), "storage is (re)initializing: not started");
+
+    let loading = Live::default();
+    loading.publish(LiveState::Loading("12 objects read".to_owned()));
+    let waited = loading.snapshot(patience).await.unwrap_err();
+    assert_eq!(waited.to_string(), "storage is (re)initializing: 12 objects read");
+
+    let loads = Arc::new(Live::default());
+    let (asked, answered) = (loads.clone(), loads.snapshot(patience));
+    let publish = async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        asked.publish(ready());
+    };
+    let (snapshot, ()) = tokio::join!(answered, publish);
+    assert_eq!(snapshot.unwrap().version(), Version::new(7));
+
+    let refused = Live::default();
+    refused.publish(LiveState::Refused { code: 403, message: "no".to_owned() });
+    let started = tokio::time::Instant::now();
+    assert_eq!(
+        refused.snapshot(patience).await.unwrap_err(),
+        NotReady::Refused { code: 403, message: "no".to_owned() }
+    );
+    assert_eq!(started.elapsed(), Duration::ZERO, "a refusal is answered at once");
+
+    let gone = Live::default();
+    gone.publish(LiveState::Gone);
+    assert_eq!(gone.snapshot(patience).await.unwrap_err(), NotReady::Gone);
+}
+
+#[test]
+fn open_watches_are_counted_out_when_they_end() {
+    let live = Live::default();
+    let (first, second) = (live.open_watch(), live.open_watch());
+    assert_eq!(live.open_watches(), 2);
+    drop(first);
+    assert_eq!(live.open_watches(), 1);
+    drop(second);
+    assert_eq!(live.open_watches(), 0);
+}

@@ -227,7 +227,11 @@ impl Watch {
         let snapshot = match &*self.states.borrow_and_update() {
             LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot.clone(),
             // Another history, or none any more: the client resumes or relists.
-            LiveState::Ready(_) | LiveState::Gone | LiveState::Idle | LiveState::Loading(_) => return false,
+            LiveState::Ready(_)
+            | LiveState::Gone
+            | LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. } => return false,
         };
         let Some(changes) = snapshot.changes(cursor) else { return false };
         let mut is_up_to_date = true;

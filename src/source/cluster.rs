@@ -3,8 +3,6 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-#![expect(clippy::disallowed_methods, reason = "this is the supervisor: keeper tasks are started and owned here")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
@@ -97,32 +95,39 @@ impl Cluster {
 
     /// Follows the cluster until the future is dropped.
     pub async fn run(mut self) {
+        let mut discover = interval(DISCOVER_EVERY);
+        discover.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let Some(crds) = self.registry.catalog().resource(&crd_gvr()).cloned() else {
-                // No right to see CRDs, or not served: only discovery can tell of changes.
-                sleep(DISCOVER_EVERY).await;
-                self.rediscover().await;
-                continue;
-            };
-            let mut states = crds.live.subscribe();
+            // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
+            let crds = self.registry.catalog().resource(&crd_gvr()).cloned();
+            let mut states = crds.as_ref().map(|crds| crds.live.subscribe());
             loop {
-                match timeout(DISCOVER_EVERY, states.changed()).await {
-                    Ok(Ok(())) => {
-                        sleep(SETTLE).await;
-                        let state = states.borrow_and_update().clone();
-                        match state {
-                            LiveState::Ready(snapshot) => {
-                                if self.read_crds(&snapshot) {
-                                    self.publish_catalog().await;
-                                    self.rediscover().await;
-                                }
-                            }
-                            LiveState::Gone => break,
-                            LiveState::Idle | LiveState::Loading(_) => {}
-                        }
+                let changed = async {
+                    match &mut states {
+                        Some(states) => states.changed().await.is_ok(),
+                        None => std::future::pending().await,
                     }
-                    Ok(Err(_)) => break,
-                    Err(_) => self.rediscover().await,
+                };
+                let changed = tokio::select! {
+                    changed = changed => changed,
+                    _ = discover.tick() => {
+                        self.rediscover().await;
+                        if states.is_none() {
+                            break;
+                        }
+                        continue;
+                    }
+                };
+                let Some(states) = states.as_mut().filter(|_| changed) else { break };
+                sleep(SETTLE).await;
+                let state = states.borrow_and_update().clone();
+                match state {
+                    LiveState::Ready(snapshot) if self.read_crds(&snapshot) => {
+                        self.publish_catalog().await;
+                        self.rediscover().await;
+                    }
+                    LiveState::Gone => break,
+                    LiveState::Ready(_) | LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } => {}
                 }
                 while self.keepers.try_join_next().is_some() {}
             }
@@ -279,6 +284,7 @@ fn built_in_resource(found: &discovery::Discovered) -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Live::default(),
     }
@@ -310,6 +316,7 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         origin: ResourceOrigin::Custom,
         printer_columns: version.printer_columns.clone(),
         deprecation_warning: version.deprecation_warning.clone(),
+        definition: format!("{}/{}", crd.uid, crd.generation),
         plan: Plan::custom_resource(crd, &version.name),
         live: Live::default(),
     }

@@ -126,6 +126,7 @@ impl FolderFeeds {
             Some(definitions) => self.publish_catalog(definitions),
             None => BTreeSet::new(),
         };
+        let mut changed = BTreeSet::new();
         for (gvr, changes) in delta.changes {
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
@@ -134,6 +135,7 @@ impl FolderFeeds {
                     Change::Remove { key, version } => SourceEvent::RemoveKey(key, version),
                 });
             }
+            changed.insert(gvr);
         }
         for (gvr, feed) in &mut self.feeds {
             if !feed.is_ready() {
@@ -144,7 +146,7 @@ impl FolderFeeds {
                 feed.take(SourceEvent::Commit(delta.version));
             } else if feed.version() < delta.version {
                 feed.take(SourceEvent::Mark(delta.version));
-            } else {
+            } else if !changed.contains(gvr) {
                 continue;
             }
             feed.publish();
@@ -221,8 +223,7 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
 }
 
 fn built_in_resource(kind: &BuiltinKind) -> Resource {
-    let status =
-        Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
+    let status = Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Resource {
         gvr: kind.gvr(),
@@ -237,6 +238,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
         live: Live::default(),
     }
@@ -272,10 +274,7 @@ fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
-        builds.insert(
-            key,
-            Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())),
-        );
+        builds.insert(key, Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())));
     }
     let custom: BTreeSet<GroupVersion> = crds
         .iter()

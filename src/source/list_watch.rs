@@ -63,13 +63,13 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
             (false, _) => watch(connection, &base, live, feed, WatchStart::From(feed.version())).await,
             (true, ListMode::Streaming) => watch(connection, &base, live, feed, WatchStart::InitialEvents).await,
             (true, ListMode::Pages) => match list(connection, &base, live, feed).await {
-                Ok(()) => End::Clean,
+                Ok(()) => continue,
                 Err(end) => end,
             },
         };
         let lasted = started.elapsed();
         match end {
-            End::Clean if mode == ListMode::Pages || lasted >= SHORT_WATCH => continue,
+            End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
             End::TooOld => {
                 tracing::info!(resource = %gvr, version = %feed.version(), "version too old, listing again");
@@ -89,7 +89,10 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                 }
                 tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
                 if !feed.is_ready() {
-                    live.publish(LiveState::Loading(error.to_string()));
+                    live.publish(match error.code() {
+                        Some(code @ (401 | 403)) => LiveState::Refused { code, message: error.to_string() },
+                        _ => LiveState::Loading(error.to_string()),
+                    });
                 }
                 if let RequestError::Refused { retry_after: Some(wait), .. } = error {
                     sleep(wait).await;

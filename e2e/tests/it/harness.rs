@@ -251,8 +251,7 @@ async fn a_process_says_how_it_ended_and_shows_its_last_words() -> Result<()> {
     let never = failing.line("a line that never comes", SOON, |line| (line == "never").then_some(())).await;
     assert!(never.expect_err("it has ended").to_string().contains("exit code 3"));
 
-    let polite =
-        shell("tail -f /dev/null & trap 'kill $!; echo bye; exit 7' TERM; echo ready; wait");
+    let polite = shell("tail -f /dev/null & trap 'kill $!; echo bye; exit 7' TERM; echo ready; wait");
     let polite = Process::start("polite", &polite, directory.path())?;
     polite.line("it is ready", SOON, |line| (line == "ready").then_some(())).await?;
     polite.ensure_running()?;
@@ -329,6 +328,8 @@ fn the_address_is_read_from_the_line_that_fieldcache_prints() {
     let rows = [
         ("serving manifests/samples (2 resources) at http://127.0.0.1:8181", Some("http://127.0.0.1:8181")),
         ("serving 3 resources at http://127.0.0.1:41233/", Some("http://127.0.0.1:41233")),
+        ("fieldcache 0.1.0 serving https://127.0.0.1:6443 at http://127.0.0.1:81", Some("http://127.0.0.1:81")),
+        ("fieldcache 0.1.0 serving http://127.0.0.1:6443 at http://127.0.0.1:82", Some("http://127.0.0.1:82")),
         ("try curl http://127.0.0.1:8181/apis", None),
         ("serving nothing", None),
     ];

@@ -2,6 +2,11 @@
 //!
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
+mod bad_input;
+mod check_agreement;
+mod conformance;
 mod corpus;
 mod coverage;
 mod harness;
+mod kubectl;
+mod parity;

@@ -122,6 +122,7 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         origin: ResourceOrigin::Custom,
         printer_columns: if deprecated { Vec::new() } else { crd.versions[0].printer_columns.clone() },
         deprecation_warning: deprecated.then(|| "stable.example.com/v1 Hat is deprecated".to_owned()),
+        definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
         live: Live::default(),
     }
@@ -143,6 +144,7 @@ fn pods() -> Resource {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced),
         live: Live::default(),
     }

@@ -259,17 +259,27 @@ async fn versions_that_go_backwards_end_watches() {
     fixture.put("default", "x", "blue");
     let mut watched = fixture.watch(&watch("resourceVersion=101")).await;
     fixture.shirts.store.replace(Vec::new(), Version::new(7));
+    // Enough changes for the watch's place to mean something in the new history, though something else.
+    for name in ["a", "b", "c"] {
+        fixture.put_without_publishing("default", name, "blue");
+    }
     fixture.shirts.publish();
     watched.expect_end("another epoch").await;
-    let list = fixture.get(SHIRTS).await.json();
-    assert_eq!(list["metadata"]["resourceVersion"], "7");
+    assert_eq!(fixture.get(SHIRTS).await.names().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn draining_ends_watches_and_readiness() {
     let fixture = Fixture::new();
     let mut waiting = fixture.watch(&watch("resourceVersion=100")).await;
-    fixture.server.drain();
+    let drained = async {
+        sleep(Duration::from_secs(5)).await;
+        fixture.server.drain();
+    };
+    let started = Instant::now();
+    let (line, ()) = tokio::join!(waiting.line(), drained);
+    assert_eq!((&*line, started.elapsed().as_secs()), ("end", 5), "while it waits");
+    let mut waiting = fixture.watch(&watch("resourceVersion=100")).await;
     waiting.expect_end("the process ends").await;
     assert_eq!(fixture.get("/readyz").await.code, 500);
     assert_eq!(fixture.get("/livez").await.code, 200);

@@ -24,6 +24,7 @@ fn resource() -> Arc<Resource> {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: vec![],
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
         live: Live::default(),
     })
@@ -38,7 +39,7 @@ fn names(resource: &Resource) -> Option<Vec<String>> {
         LiveState::Ready(snapshot) => {
             Some(snapshot.range(std::ops::Bound::Unbounded).map(|(key, _)| key.to_string()).collect())
         }
-        LiveState::Idle | LiveState::Loading(_) | LiveState::Gone => None,
+        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
     }
 }
 

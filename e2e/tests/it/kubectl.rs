@@ -1,0 +1,195 @@
+//! An unmodified kubectl against `fieldcache serve`: a folder without any cluster, and a cluster.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::control_plane::ControlPlane;
+use e2e::fieldcache::Fieldcache;
+use e2e::kubectl::Kubectl;
+use e2e::run_directory::RunDirectory;
+use e2e::{fixtures, objects, unique};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn definition(group: &str) -> Value {
+    let version = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": { "type": "object", "description": "A shirt one can order.", "properties": {
+            "spec": { "type": "object", "properties": {
+                "color": { "type": "string", "description": "Its color." },
+                "size": { "type": "string", "enum": ["S", "M", "L"] },
+            } },
+        } } },
+        "selectableFields": [{ "jsonPath": ".spec.color" }, { "jsonPath": ".spec.size" }],
+        "additionalPrinterColumns": [
+            { "name": "Color", "type": "string", "jsonPath": ".spec.color" },
+            { "name": "Size", "type": "string", "jsonPath": ".spec.size", "priority": 1 },
+        ],
+    });
+    let names = ("shirts", "shirt", "Shirt");
+    let mut definition = fixtures::definition(group, "Namespaced", names, &[version], &fixtures::no_conversion());
+    definition["spec"]["names"]["shortNames"] = json!([short(group)]);
+    definition
+}
+
+/// A short name that no other test's kind has.
+fn short(group: &str) -> String {
+    group.split('.').next().unwrap_or_default().replace('-', "")
+}
+
+fn shirt(group: &str, namespace: &str, name: &str, color: &str) -> Value {
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Shirt",
+        "metadata": { "name": name, "namespace": namespace, "labels": { "team": if color == "blue" { "sea" } else { "land" } } },
+        "spec": { "color": color, "size": "M" },
+    })
+}
+
+#[tokio::test]
+async fn kubectl_reads_a_folder_and_follows_its_files() -> Result<()> {
+    let directory = RunDirectory::create("samples")?;
+    let folder = directory.path().join("served");
+    std::fs::create_dir(&folder)?;
+    let put = async |object: &Value| -> Result<()> {
+        let name = format!("{}.json", object["metadata"]["name"].as_str().unwrap_or_default());
+        std::fs::rename(directory.write("staged", object.to_string())?, folder.join(name))?;
+        Ok(())
+    };
+    let group = unique::group("shop");
+    put(&definition(&group)).await?;
+    for (name, color) in [("a", "blue"), ("b", "green"), ("c", "blue"), ("d", "red"), ("e", "blue")] {
+        put(&shirt(&group, "default", name, color)).await?;
+    }
+    let fieldcache = Box::pin(Fieldcache::serve_folder(&folder)).await?;
+    let kubectl = Kubectl::with_server(fieldcache.address())?;
+    let asked = questions(&kubectl, &group, "default", &put).await?;
+    println!("kubectl: {asked} commands against a folder");
+    Ok(())
+}
+
+#[tokio::test]
+async fn kubectl_reads_a_cluster_through_fieldcache() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let writer = control_plane.client();
+    let group = unique::group("shop");
+    objects::create_definition(&writer, &definition(&group)).await?;
+    let namespace = objects::create_namespace(&writer).await?;
+    let path = format!("/apis/{group}/v1/namespaces/{namespace}/shirts");
+    let put = async |object: &Value| -> Result<()> {
+        let one = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap_or_default());
+        if writer.get(&one).await?.status.is_success() {
+            objects::merge(&writer, &one, object).await?;
+        } else {
+            objects::create(&writer, &path, object).await?;
+        }
+        Ok(())
+    };
+    for (name, color) in [("a", "blue"), ("b", "green"), ("c", "blue"), ("d", "red"), ("e", "blue")] {
+        put(&shirt(&group, &namespace, name, color)).await?;
+    }
+    let resource = format!("shirts.v1.{group}");
+    let fieldcache = Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&resource])).await?;
+    let kubectl = Kubectl::with_server(fieldcache.address())?;
+    let asked = questions(&kubectl, &group, &namespace, &put).await?;
+
+    // The same words as from the server itself, ages apart.
+    let direct = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+    let plural = format!("shirts.{group}");
+    let commands: [&[&str]; 4] = [
+        &["get", &plural, "-A", "-o", "yaml"],
+        &["get", &plural, "-n", &namespace, "-o", "name", "-l", "team=sea"],
+        &["explain", &plural, "--recursive"],
+        &["get", &plural, "-n", &namespace, "-o", "custom-columns=N:.metadata.name,C:.spec.color"],
+    ];
+    for command in commands {
+        let (theirs, ours) = (direct.succeed(command).await?, kubectl.succeed(command).await?);
+        ensure!(theirs == ours, "{command:?}:\n{theirs}\n<>\n{ours}");
+    }
+    println!("kubectl: {} commands against a cluster", asked + commands.len());
+    Ok(())
+}
+
+/// What a person types first; a to e are there, a, c and e are blue.
+async fn questions(
+    kubectl: &Kubectl,
+    group: &str,
+    namespace: &str,
+    put: &impl AsyncFn(&Value) -> Result<()>,
+) -> Result<usize> {
+    let plural = format!("shirts.{group}");
+    let short = short(group);
+    let says = async |command: &[&str], expected: &[&str]| -> Result<String> {
+        let said = kubectl.succeed(command).await?;
+        for text in expected {
+            ensure!(said.contains(text), "{command:?} does not say {text:?}:\n{said}");
+        }
+        Ok(said)
+    };
+    let names = async |command: &[&str], expected: &[&str]| -> Result<()> {
+        let said = kubectl.succeed(&[command, &["-o", "name"]].concat()).await?;
+        let names: Vec<&str> = said.lines().filter_map(|line| line.rsplit_once('/')).map(|(_, name)| name).collect();
+        ensure!(names == expected, "{command:?}: {names:?}");
+        Ok(())
+    };
+    let table =
+        says(&["get", &plural, "-A", "--field-selector", "spec.color=blue"], &["NAMESPACE", "NAME", "COLOR"]).await?;
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().take(3).collect()).collect();
+    ensure!(rows == ["a", "c", "e"].map(|name| vec![namespace, name, "blue"]), "{table}");
+    ensure!(!table.contains("SIZE"), "a column of priority 1: {table}");
+    says(&["get", &plural, "-n", namespace, "-o", "wide"], &["SIZE", "green"]).await?;
+    names(&["get", &plural, "-n", namespace], &["a", "b", "c", "d", "e"]).await?;
+    names(&["get", &plural, "-n", namespace, "-l", "team=land"], &["b", "d"]).await?;
+    names(
+        &["get", &plural, "-n", namespace, "-l", "team in (sea)", "--field-selector", "metadata.name!=a"],
+        &["c", "e"],
+    )
+    .await?;
+    names(&["get", &plural, "-A", "--chunk-size=2"], &["a", "b", "c", "d", "e"]).await?;
+    names(&["get", &plural, "-A", "--chunk-size=2", "--field-selector", "spec.color!=blue"], &["b", "d"]).await?;
+    names(&["get", &short, "-n", namespace, "--field-selector", "spec.size=M"], &["a", "b", "c", "d", "e"]).await?;
+    says(
+        &["get", &plural, "a", "-n", namespace, "-o", "yaml"],
+        &["kind: Shirt", "  color: blue", "resourceVersion: \""],
+    )
+    .await?;
+    says(&["get", &plural, "-n", namespace, "-o", "yaml"], &["kind: List", "  color: red"]).await?;
+    says(&["get", &plural, "-n", namespace, "--sort-by=.spec.color"], &["COLOR"]).await?;
+    says(&["describe", &plural, "b", "-n", namespace], &["Kind:         Shirt", "Color:  green"]).await?;
+    says(&["explain", &plural], &["A shirt one can order.", "KIND:       Shirt"]).await?;
+    says(&["explain", &format!("{plural}.spec.color")], &["Its color.", "<string>"]).await?;
+    let resources = says(&["api-resources", "--api-group", group], &["shirts", "Shirt"]).await?;
+    ensure!(resources.contains(&short) && resources.contains(&format!("{group}/v1")), "{resources}");
+    says(&["api-versions"], &[&format!("{group}/v1"), "\nv1\n"]).await?;
+    says(&["version"], &["Server Version: v1.36"]).await?;
+
+    let refused = kubectl.run(&["get", &plural, "-A", "--field-selector", "spec.nosuch=x"]).await?;
+    ensure!(refused.exit_code == 1, "{refused:?}");
+    ensure!(refused.stderr.contains("field label not supported: spec.nosuch"), "{}", refused.stderr);
+    let absent = kubectl.run(&["get", &plural, "zz", "-n", namespace]).await?;
+    ensure!(absent.exit_code == 1 && absent.stderr.contains("(NotFound)"), "{}", absent.stderr);
+
+    // A watch while objects change: b turns blue, a leaves, an unrelated change is not shown.
+    let watched =
+        ["get", &plural, "-n", namespace, "-w", "--field-selector", "spec.color=blue", "--output-watch-events"];
+    let watch = kubectl.start(&watched)?;
+    let sees = async |event: &str, name: &str| {
+        let what = format!("{event} {name}");
+        let found = watch.line(&what, SOON, |line| {
+            let mut words = line.split_whitespace();
+            (words.next() == Some(event) && words.next() == Some(name)).then_some(())
+        });
+        found.await.with_context(|| what.clone())
+    };
+    for name in ["a", "c", "e"] {
+        sees("ADDED", name).await?;
+    }
+    put(&shirt(group, namespace, "d", "pink")).await?;
+    put(&shirt(group, namespace, "b", "blue")).await?;
+    sees("ADDED", "b").await?;
+    put(&shirt(group, namespace, "a", "black")).await?;
+    sees("DELETED", "a").await?;
+    ensure!(!watch.stdout()?.lines().any(|line| line.split_whitespace().nth(1) == Some("d")), "{}", watch.stdout()?);
+    names(&["get", &plural, "-n", namespace, "--field-selector", "spec.color=blue"], &["b", "c", "e"]).await?;
+    Ok(21)
+}
