@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::stage::{SHOP, Variables, version_of};
 
 /// Namespaced; v1 is stored, v1beta1 is deprecated, has no columns and one selectable field more.
-pub fn shirts(group: &str) -> Value {
+pub(crate) fn shirts(group: &str) -> Value {
     let schema = json!({ "openAPIV3Schema": {
         "type": "object",
         "description": "Shirt is what the shop sells.",
@@ -68,15 +68,14 @@ pub fn shirts(group: &str) -> Value {
         "name": "v1beta1", "served": true, "storage": false, "deprecated": true, "schema": old_schema,
         "subresources": { "status": {} }, "selectableFields": fields(&["color", "size"]),
     });
-    let mut shirts =
-        definition(group, "Namespaced", ("shirts", "shirt", "Shirt"), &[v1, v1beta1], &no_conversion());
+    let mut shirts = definition(group, "Namespaced", ("shirts", "shirt", "Shirt"), &[v1, v1beta1], &no_conversion());
     shirts["spec"]["names"]["shortNames"] = json!(["sh"]);
     shirts["spec"]["names"]["categories"] = json!(["all", "textiles"]);
     shirts
 }
 
 /// Cluster-scoped, one version, one selectable field.
-pub fn banners(group: &str) -> Value {
+pub(crate) fn banners(group: &str) -> Value {
     let v1 = json!({
         "name": "v1", "served": true, "storage": true,
         "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "properties": {
@@ -89,7 +88,7 @@ pub fn banners(group: &str) -> Value {
 }
 
 /// A shirt without namespace, which the path gives.
-pub fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
+pub(crate) fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
     json!({
         "apiVersion": format!("{group}/v1"), "kind": "Shirt",
         "metadata": { "name": name, "labels": labels }, "spec": spec,
@@ -97,7 +96,7 @@ pub fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
 }
 
 /// A banner.
-pub fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
+pub(crate) fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
     json!({
         "apiVersion": format!("{group}/v1"), "kind": "Banner",
         "metadata": { "name": name, "labels": labels }, "spec": { "text": text },
@@ -105,7 +104,7 @@ pub fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
 }
 
 /// Everything the request cases read; sets `first`, `middle` (versions in the history of shirts) and `deleted`.
-pub async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result<()> {
+pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result<()> {
     for name in ["a", "a-b", "ab", "big", "work"] {
         let labels = json!({ "fixture": "parity", "letter": &name[..1] });
         let namespace =
@@ -123,22 +122,46 @@ pub async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result
 
 async fn create_shirts(apiserver: &Client, variables: &mut Variables) -> Result<()> {
     let rows: [(&str, &str, Value, Value); 9] = [
-        ("a", "x", json!({ "app": "shop", "tier": "front", "rank": "10" }),
+        (
+            "a",
+            "x",
+            json!({ "app": "shop", "tier": "front", "rank": "10" }),
             json!({ "color": "blue", "quantity": 2, "branded": true, "price": 9.5, "made": "2020-01-02T03:04:05Z",
-                    "tags": ["new", "soft"], "detail": { "b": 1, "a": ["x", { "y": null }] }, "size": "S" })),
-        ("a", "x-y", json!({ "app": "shop", "tier": "back", "rank": "9" }),
-            json!({ "color": "blue", "quantity": 3, "branded": false, "price": 10, "tags": [] })),
-        ("a", "x.y", json!({ "app": "shop", "example.com/team": "red" }),
-            json!({ "color": "green", "quantity": 2, "branded": false, "note": "" })),
+                    "tags": ["new", "soft"], "detail": { "b": 1, "a": ["x", { "y": null }] }, "size": "S" }),
+        ),
+        (
+            "a",
+            "x-y",
+            json!({ "app": "shop", "tier": "back", "rank": "9" }),
+            json!({ "color": "blue", "quantity": 3, "branded": false, "price": 10, "tags": [] }),
+        ),
+        (
+            "a",
+            "x.y",
+            json!({ "app": "shop", "example.com/team": "red" }),
+            json!({ "color": "green", "quantity": 2, "branded": false, "note": "" }),
+        ),
         ("a-b", "x", json!({ "app": "depot", "tier": "front", "rank": "ten" }), json!({ "color": "green" })),
-        ("a-b", "x-y", json!({ "app": "depot", "empty": "" }),
-            json!({ "color": "a,b=c\\d", "quantity": 0, "made": "2999-12-31T00:00:00Z" })),
+        (
+            "a-b",
+            "x-y",
+            json!({ "app": "depot", "empty": "" }),
+            json!({ "color": "a,b=c\\d", "quantity": 0, "made": "2999-12-31T00:00:00Z" }),
+        ),
         ("a-b", "x.y", json!({}), json!({})),
-        ("ab", "x", json!({ "app": "shop", "tier": "middle", "rank": "05" }),
-            json!({ "color": "red <&> \u{2028}", "quantity": 12345678, "note": "blue" })),
+        (
+            "ab",
+            "x",
+            json!({ "app": "shop", "tier": "middle", "rank": "05" }),
+            json!({ "color": "red <&> \u{2028}", "quantity": 12345678, "note": "blue" }),
+        ),
         ("ab", "x-y", json!({ "tier": "front" }), json!({ "color": "Blue", "branded": true, "price": 0.1 })),
-        ("ab", "x.y", json!({ "app": "shop", "tier": "front" }),
-            json!({ "color": "blue", "quantity": 2, "branded": true, "port": 80, "maybe": null, "note": "last" })),
+        (
+            "ab",
+            "x.y",
+            json!({ "app": "shop", "tier": "front" }),
+            json!({ "color": "blue", "quantity": 2, "branded": true, "port": 80, "maybe": null, "note": "last" }),
+        ),
     ];
     for (index, (namespace, name, labels, spec)) in rows.into_iter().enumerate() {
         let collection = format!("/apis/shop.example.com/v1/namespaces/{namespace}/shirts");
@@ -164,7 +187,8 @@ async fn create_shirts(apiserver: &Client, variables: &mut Variables) -> Result<
 async fn create_core(apiserver: &Client) -> Result<()> {
     for index in 0..6 {
         // Not one letter repeated: what is compressed should look like something.
-        let text: String = (0..4_000).map(|word| format!("{:08} ", (word * 7_919 + index * 104_729) % 100_000_000)).collect();
+        let text: String =
+            (0..4_000).map(|word| format!("{:08} ", (word * 7_919 + index * 104_729) % 100_000_000)).collect();
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text },
             "metadata": { "name": format!("map-{index}"), "labels": { "half": if index < 3 { "one" } else { "two" } } },
@@ -188,9 +212,11 @@ async fn create_core(apiserver: &Client) -> Result<()> {
         let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": spec });
         objects::create(apiserver, "/api/v1/namespaces/work/services", &service).await?;
     }
-    for (name, reason, kind, component) in
-        [("one", "Started", "Normal", "kubelet"), ("two", "Failed", "Warning", ""), ("three", "Failed", "Normal", "kubelet")]
-    {
+    for (name, reason, kind, component) in [
+        ("one", "Started", "Normal", "kubelet"),
+        ("two", "Failed", "Warning", ""),
+        ("three", "Failed", "Normal", "kubelet"),
+    ] {
         let mut event = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": { "name": name }, "reason": reason, "type": kind,
             "message": "Something happened.", "reportingComponent": "example.com/reporter", "reportingInstance": "one",
@@ -205,7 +231,8 @@ async fn create_core(apiserver: &Client) -> Result<()> {
     }
     let pod = json!({ "metadata": { "labels": { "app": "c" } }, "spec": { "restartPolicy": "Never",
         "containers": [{ "name": "c", "image": "c:1" }] } });
-    let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "once" }, "spec": { "template": pod } });
+    let job =
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "once" }, "spec": { "template": pod } });
     objects::create(apiserver, "/apis/batch/v1/namespaces/work/jobs", &job).await?;
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "disk" },
@@ -244,7 +271,8 @@ async fn create_pods_and_nodes(apiserver: &Client) -> Result<()> {
             spec[field] = value.clone();
         }
         let labels = json!({ "app": name });
-        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "labels": labels }, "spec": spec });
+        let pod =
+            json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "labels": labels }, "spec": spec });
         objects::create(apiserver, collection, &pod).await?;
         if !phase.is_empty() {
             let status = json!({ "status": { "phase": phase, "podIP": address, "podIPs": [{ "ip": address }] } });

@@ -3,7 +3,7 @@
 use super::super::case::{Case, get};
 use super::labels::escape;
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let rows = [
         ("pod/nodeName", "/api/v1/pods", "spec.nodeName=node-1"),
         ("pod/nodeName empty", "/api/v1/pods", "spec.nodeName="),
@@ -40,7 +40,11 @@ pub fn cases() -> Vec<Case> {
         ("event/reportingComponent", "/api/v1/namespaces/work/events", "reportingComponent=example.com/reporter"),
         ("event/refused", "/api/v1/events", "source.component=kubelet"),
         ("new event/regarding", "/apis/events.k8s.io/v1/namespaces/work/events", "regarding.name=web,type=Warning"),
-        ("new event/reportingController", "/apis/events.k8s.io/v1/namespaces/work/events", "reportingController=example.com/reporter"),
+        (
+            "new event/reportingController",
+            "/apis/events.k8s.io/v1/namespaces/work/events",
+            "reportingController=example.com/reporter",
+        ),
         ("new event/refused", "/apis/events.k8s.io/v1/namespaces/work/events", "involvedObject.name=web"),
         ("job/successful absent", "/apis/batch/v1/jobs", "status.successful=0"),
         ("job/refused", "/apis/batch/v1/jobs", "status.succeeded=0"),
@@ -63,7 +67,10 @@ pub fn cases() -> Vec<Case> {
         })
         .chain([
             // Watch scripts make namespaces meanwhile.
-            get("built-in namespace/phase", "/api/v1/namespaces?fieldSelector=status.phase%3DActive&labelSelector=fixture%3Dparity"),
+            get(
+                "built-in namespace/phase",
+                "/api/v1/namespaces?fieldSelector=status.phase%3DActive&labelSelector=fixture%3Dparity",
+            ),
             get("built-in namespace/by name", "/api/v1/namespaces?fieldSelector=metadata.name%3Da-b"),
         ])
         .collect()

@@ -3,7 +3,7 @@
 use super::super::case::{Case, get};
 use super::labels::escape;
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let shirts = "/apis/shop.example.com/v1/shirts";
     let namespaced = "/apis/shop.example.com/v1/namespaces/a/shirts";
     let other = "/apis/shop.example.com/v1beta1/shirts";
@@ -86,10 +86,22 @@ pub fn cases() -> Vec<Case> {
             get(&format!("field/{what}"), &format!("{collection}?fieldSelector={}", escape(selector)))
         })
         .chain([
-            get("field/with a label selector", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&labelSelector=tier%3Dback"),
-            get("field/in a namespace with a label selector", "/apis/shop.example.com/v1/namespaces/ab/shirts?fieldSelector=spec.branded%3Dtrue&labelSelector=app"),
-            get("field/from version 0", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&resourceVersion=0"),
-            get("field/unknown, from a version in the future", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.nope%3Dblue&resourceVersion={future}"),
+            get(
+                "field/with a label selector",
+                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&labelSelector=tier%3Dback",
+            ),
+            get(
+                "field/in a namespace with a label selector",
+                "/apis/shop.example.com/v1/namespaces/ab/shirts?fieldSelector=spec.branded%3Dtrue&labelSelector=app",
+            ),
+            get(
+                "field/from version 0",
+                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&resourceVersion=0",
+            ),
+            get(
+                "field/unknown, from a version in the future",
+                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.nope%3Dblue&resourceVersion={future}",
+            ),
         ])
         .collect()
 }

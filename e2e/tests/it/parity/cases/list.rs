@@ -6,7 +6,7 @@ use super::super::case::{Case, exact, get};
 
 const SHIRTS: &str = "/apis/shop.example.com/v1/shirts";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = matrix();
     cases.extend([
         get("list/all namespaces, in the order of keys", SHIRTS),
@@ -69,7 +69,8 @@ fn matrix() -> Vec<Case> {
                         query.push(format!("{name}={value}"));
                     }
                 }
-                let shown = |value: &str| if value.is_empty() { "unset".to_owned() } else { value.replace(['{', '}'], "") };
+                let shown =
+                    |value: &str| if value.is_empty() { "unset".to_owned() } else { value.replace(['{', '}'], "") };
                 let name = format!("list matrix/{}, {}, limit {}", shown(version), shown(kind), shown(limit));
                 let path = format!("{SHIRTS}?{}", query.join("&"));
                 // A known version with Exact, or with a limit and no match, is the version of the answer.

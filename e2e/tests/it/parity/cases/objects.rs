@@ -4,7 +4,7 @@ use http::Method;
 
 use super::super::case::{Case, exact};
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (what, path) in [
         ("custom", "/apis/shop.example.com/v1/namespaces/a/shirts/x"),
@@ -21,9 +21,15 @@ pub fn cases() -> Vec<Case> {
         ("old version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={first}"),
         ("current version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={current}"),
         ("future version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={future}"),
-        ("future version of an absent object", "/apis/shop.example.com/v1/namespaces/a/shirts/no?resourceVersion={future}"),
+        (
+            "future version of an absent object",
+            "/apis/shop.example.com/v1/namespaces/a/shirts/no?resourceVersion={future}",
+        ),
         ("version that is no number", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion=abc"),
-        ("selectors do not matter", "/apis/shop.example.com/v1/namespaces/a/shirts/x?labelSelector=a%3D%3D%3Db&fieldSelector=spec.nope%3D1"),
+        (
+            "selectors do not matter",
+            "/apis/shop.example.com/v1/namespaces/a/shirts/x?labelSelector=a%3D%3D%3Db&fieldSelector=spec.nope%3D1",
+        ),
         ("absent", "/apis/shop.example.com/v1/namespaces/a/shirts/no"),
         ("absent, cluster-scoped", "/apis/shop.example.com/v1/banners/no"),
         ("absent, core", "/api/v1/namespaces/work/pods/no"),

@@ -7,7 +7,7 @@ use super::super::case::{Case, exact, get, walk};
 
 const SHIRTS: &str = "/apis/shop.example.com/v1/shirts";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for limit in [1, 2, 3, 8, 9, 10] {
         cases.push(walk(&format!("walk/all shirts by {limit}"), &format!("{SHIRTS}?limit={limit}")));
@@ -22,9 +22,18 @@ pub fn cases() -> Vec<Case> {
         ("selected by label by 1", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&limit=1"),
         ("selected by label by 2", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&limit=2"),
         ("selected by field by 2", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&limit=2"),
-        ("selected by both by 1", "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1"),
-        ("selected, full page at the last key", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.note%3Dlast&limit=1"),
-        ("selected, full page before the last key", "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dgreen&limit=2"),
+        (
+            "selected by both by 1",
+            "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1",
+        ),
+        (
+            "selected, full page at the last key",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.note%3Dlast&limit=1",
+        ),
+        (
+            "selected, full page before the last key",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dgreen&limit=2",
+        ),
     ] {
         cases.push(walk(&format!("walk/{what}"), path));
     }
