@@ -27,6 +27,10 @@ pub(crate) fn cases() -> Vec<Case> {
             "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1",
         ),
         (
+            "narrowed to a namespace by 1",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=metadata.namespace%3Da&limit=1",
+        ),
+        (
             "selected, full page at the last key",
             "/apis/shop.example.com/v1/shirts?fieldSelector=spec.note%3Dlast&limit=1",
         ),
