@@ -55,6 +55,9 @@ use negotiate::{Format, Offer};
 use params::Query;
 use route::{Address, Target};
 
+/// Where a server takes the time from.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
 /// What a server is told about its surroundings.
 #[derive(Clone)]
 pub struct Settings {
@@ -66,7 +69,7 @@ pub struct Settings {
     /// Checks of `/livez` and `/readyz`.
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
-    pub clock: Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>,
+    pub clock: Clock,
 }
 
 impl Default for Settings {

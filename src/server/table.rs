@@ -100,6 +100,11 @@ impl Columns {
         Columns { definitions: Value::Array(definitions), cells, now }
     }
 
+    /// From now on ages are counted up to `now`.
+    pub fn count_ages_to(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
     /// What stands around the rows of a list.
     pub fn envelope(&self, meta: &ListMeta, version: &str) -> Envelope {
         let mut head = Vec::new();

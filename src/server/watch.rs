@@ -27,7 +27,7 @@ use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Server, media_type, read, with_type};
+use super::{Asked, Clock, Server, media_type, read, with_type};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -294,6 +294,8 @@ struct Shape {
     form: ShapeForm,
     /// Column definitions are told with the first event only.
     is_first: bool,
+    /// Ages are counted up to the moment of each event, not to the opening of the watch.
+    clock: Clock,
 }
 
 enum ShapeForm {
@@ -319,16 +321,17 @@ impl Shape {
                 ShapeForm::Table { version, columns, include }
             }
         };
-        Ok(Shape { form, is_first: true })
+        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
     }
 
     fn write_event(&mut self, resource: &Resource, kind: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
         open_event(kind, out);
         let is_first = std::mem::take(&mut self.is_first);
-        match &self.form {
+        match &mut self.form {
             ShapeForm::Whole => shown.write_single(resource, out),
             ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
             ShapeForm::Table { version, columns, include } => {
+                columns.count_ages_to((self.clock)());
                 columns.write_single(shown, resource, version, *include, is_first, out);
             }
         }

@@ -190,7 +190,12 @@ impl Fixture {
         let hats = Stored::new(custom("hats", "Hat", Scope::Cluster, true), limits);
         let pods = Stored::new(pods(), limits);
         let registry = Arc::new(Registry::new(catalog(&[&shirts, &hats, &pods])));
-        let clock = Arc::new(|| "2026-01-01T00:10:00Z".parse().unwrap());
+        let start = tokio::time::Instant::now();
+        // It goes with the paused time of a test.
+        let clock = Arc::new(move || {
+            let ten_past: jiff::Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+            ten_past + start.elapsed()
+        });
         let server = Arc::new(Server::new(registry.clone(), Settings { clock, ..settings }));
         Fixture { server, registry, shirts, hats, pods, version: 100 }
     }

@@ -371,6 +371,18 @@ async fn partial_metadata_and_tables_are_watched() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_ages_of_a_watched_table_are_those_of_the_event() {
+    let mut fixture = Fixture::new();
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let mut rows = fixture.watch_with(&watch("resourceVersion=100"), &table).await;
+    fixture.put("default", "x", "blue");
+    assert_eq!(rows.next().await.unwrap()["object"]["rows"][0]["cells"], json!(["x", "blue", 7, "10m"]));
+    advance(Duration::from_secs(300)).await;
+    fixture.put("default", "y", "blue");
+    assert_eq!(rows.next().await.unwrap()["object"]["rows"][0]["cells"], json!(["y", "blue", 7, "15m"]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_one() {
     let patience = Duration::from_secs(60);
     let old = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());

@@ -17,7 +17,7 @@ use super::stage::Variables;
 
 /// How an answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// Status, headers and body.
     Whole,
     /// All pages, each asked for with the token of the one before.
@@ -36,17 +36,17 @@ pub enum Reading {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct Case {
-    pub name: String,
-    pub method: Method,
-    pub path: String,
-    pub headers: Vec<(String, String)>,
-    pub version: Version,
-    pub reading: Reading,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) version: Version,
+    pub(crate) reading: Reading,
 }
 
 /// A GET whose answer, if it is a list, is of the moment.
-pub fn get(name: &str, path: &str) -> Case {
+pub(crate) fn get(name: &str, path: &str) -> Case {
     Case {
         name: name.to_owned(),
         method: Method::GET,
@@ -58,41 +58,41 @@ pub fn get(name: &str, path: &str) -> Case {
 }
 
 /// A GET whose answer's version is determined by the request.
-pub fn exact(name: &str, path: &str) -> Case {
+pub(crate) fn exact(name: &str, path: &str) -> Case {
     Case { version: Version::Exact, ..get(name, path) }
 }
 
 /// A GET of all pages.
-pub fn walk(name: &str, path: &str) -> Case {
+pub(crate) fn walk(name: &str, path: &str) -> Case {
     get(name, path).reading(Reading::Walk)
 }
 
 impl Case {
     /// With another method.
-    pub fn method(mut self, method: Method) -> Case {
+    pub(crate) fn method(mut self, method: Method) -> Case {
         self.method = method;
         self
     }
 
     /// With one more header.
-    pub fn header(mut self, name: &str, value: &str) -> Case {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Case {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// With an `Accept` header.
-    pub fn accept(self, value: &str) -> Case {
+    pub(crate) fn accept(self, value: &str) -> Case {
         self.header("accept", value)
     }
 
     /// Read otherwise.
-    pub fn reading(mut self, reading: Reading) -> Case {
+    pub(crate) fn reading(mut self, reading: Reading) -> Case {
         self.reading = reading;
         self
     }
 
     /// What a side answers, as a document to compare. A failure of the connection is an outcome too.
-    pub async fn ask(&self, side: &Side, variables: &Variables) -> Result<Value> {
+    pub(crate) async fn ask(&self, side: &Side, variables: &Variables) -> Result<Value> {
         let path = variables.fill(&self.path).with_context(|| self.name.clone())?;
         Ok(match self.read(side, &path).await {
             Ok(outcome) => outcome,

@@ -13,7 +13,7 @@ use super::outcome::plain_body;
 use super::side::Recording;
 
 /// What a defect does.
-pub enum Alteration {
+pub(crate) enum Alteration {
     /// Changes what the server is asked.
     Request(fn(&mut Request)),
     /// Changes a whole answer.
@@ -23,13 +23,13 @@ pub enum Alteration {
 }
 
 /// A seeded defect.
-pub struct Defect {
-    pub name: &'static str,
-    pub alteration: Alteration,
+pub(crate) struct Defect {
+    pub(crate) name: &'static str,
+    pub(crate) alteration: Alteration,
 }
 
 /// All of them.
-pub static DEFECTS: [Defect; 30] = [
+pub(crate) static DEFECTS: [Defect; 30] = [
     Defect {
         name: "labelSelector ignored",
         alteration: Alteration::Request(|request| without(request, "labelSelector")),

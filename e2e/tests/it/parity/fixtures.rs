@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::stage::{SHOP, Variables, version_of};
 
 /// Namespaced; v1 is stored, v1beta1 is deprecated, has no columns and one selectable field more.
-pub fn shirts(group: &str) -> Value {
+pub(crate) fn shirts(group: &str) -> Value {
     let schema = json!({ "openAPIV3Schema": {
         "type": "object",
         "description": "Shirt is what the shop sells.",
@@ -75,7 +75,7 @@ pub fn shirts(group: &str) -> Value {
 }
 
 /// Cluster-scoped, one version, one selectable field.
-pub fn banners(group: &str) -> Value {
+pub(crate) fn banners(group: &str) -> Value {
     let v1 = json!({
         "name": "v1", "served": true, "storage": true,
         "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "properties": {
@@ -88,7 +88,7 @@ pub fn banners(group: &str) -> Value {
 }
 
 /// A shirt without namespace, which the path gives.
-pub fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
+pub(crate) fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
     json!({
         "apiVersion": format!("{group}/v1"), "kind": "Shirt",
         "metadata": { "name": name, "labels": labels }, "spec": spec,
@@ -96,7 +96,7 @@ pub fn shirt(group: &str, name: &str, labels: &Value, spec: &Value) -> Value {
 }
 
 /// A banner.
-pub fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
+pub(crate) fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
     json!({
         "apiVersion": format!("{group}/v1"), "kind": "Banner",
         "metadata": { "name": name, "labels": labels }, "spec": { "text": text },
@@ -104,7 +104,7 @@ pub fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Value {
 }
 
 /// Everything the request cases read; sets `first`, `middle` (versions in the history of shirts) and `deleted`.
-pub async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result<()> {
+pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result<()> {
     for name in ["a", "a-b", "ab", "big", "work"] {
         let labels = json!({ "fixture": "parity", "letter": &name[..1] });
         let namespace =

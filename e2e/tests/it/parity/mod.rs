@@ -21,10 +21,11 @@ use std::io::Write;
 
 use anyhow::{Result, bail, ensure};
 use e2e::compare::differences;
+use e2e::http::Protocol;
 use futures::future::{join, join_all};
 use futures::stream::{self, StreamExt};
 
-use allowed::ALLOWED;
+use allowed::{ALLOWED, Pattern};
 use defects::DEFECTS;
 use script::Found;
 use side::Side;
@@ -41,20 +42,23 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     let stage = Stage::shared().await?;
     let reference = reference(stage);
     let itself = Side { name: "kube-apiserver itself", ..reference.clone() };
-    let fieldcache =
-        Side { name: "fieldcache", client: stage.fieldcache.client(), defect: None, may_drop_bookmarks: false };
-    let found = ask_everything(stage, &reference, &[itself, fieldcache]).await?;
+    let ours = |name, client| Side { name, client, defect: None, may_drop_bookmarks: false };
+    let endpoint = stage.fieldcache.endpoint().clone();
+    let fieldcache = ours("fieldcache", endpoint.client());
+    let http2 = ours("fieldcache over HTTP/2", endpoint.speaking(Protocol::Http2).client());
+    let found = ask_everything(stage, &reference, &[itself.clone(), fieldcache, http2]).await?;
 
     let mut report = String::new();
-    let mut used = BTreeSet::new();
+    let mut used: BTreeSet<Pattern> = BTreeSet::new();
     for Found { side, watch, differences } in &found {
-        let mut meant = Vec::new();
         let mut faults = Vec::new();
         for difference in differences {
-            let covering = if *side == "fieldcache" { allowed::covering(watch, difference) } else { Vec::new() };
-            if covering.is_empty() { faults.push(difference) } else { meant.extend(covering) }
+            let covering = if *side == itself.name { Vec::new() } else { allowed::covering(watch, difference) };
+            if covering.is_empty() {
+                faults.push(difference);
+            }
+            used.extend(covering);
         }
-        used.extend(meant);
         if !faults.is_empty() {
             report.push_str(&format!("\n{watch}: kube-apiserver <> {side}, {} differences", faults.len()));
             for fault in faults.iter().take(SHOWN) {
@@ -62,15 +66,19 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for (index, allowance) in ALLOWED.iter().enumerate().filter(|(index, _)| !used.contains(index)) {
-        report.push_str(&format!("\nallowance {index} is not needed: {:?} at {:?}", allowance.cases, allowance.places));
+    for (index, pattern) in allowed::patterns().filter(|pattern| !used.contains(pattern)) {
+        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {}", ALLOWED[index].reason));
     }
     let (requests, watches) = (cases::all().len(), scripts::all().len());
-    say(&format!(
+    let mut summary = format!(
         "parity: {requests} requests, {watches} watch scripts, {} allowed differences (reasons in {})",
         ALLOWED.len(),
         "e2e/tests/it/parity/allowed.rs"
-    ));
+    );
+    for allowance in &ALLOWED {
+        summary.push_str(&format!("\n  allowed: {}", allowance.reason));
+    }
+    say(&summary);
     ensure!(report.is_empty(), "{report}\n{}", stage.fieldcache.process().tail());
     Ok(())
 }

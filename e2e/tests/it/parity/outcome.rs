@@ -32,7 +32,7 @@ const PRESENT: [&str; 4] = ["audit-id", "etag", "expires", "last-modified"];
 
 /// What a list's own version means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// The moment of the answer: not older than any item; otherwise free.
     Current,
     /// Determined by the request.
@@ -40,7 +40,7 @@ pub enum Version {
 }
 
 /// A whole answer.
-pub fn of_answer(answer: &Answer, version: Version) -> Value {
+pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
     let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
     let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers(&answer.headers) });
     let content_type = answer.header("content-type").unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn of_answer(answer: &Answer, version: Version) -> Value {
 ///
 /// Bookmarks other than the one that ends the initial events come by the clock, so of these it is compared whether they promise
 /// what was sent before them, what they look like, and whether there are any where time is enough for one.
-pub fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
+pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
     /// A bookmark comes two seconds before the end.
     const ENOUGH_FOR_A_BOOKMARK: u64 = 4;
     let mut seen = 0;
@@ -140,7 +140,7 @@ fn whole_lines(events: Vec<Value>) -> Vec<Value> {
 }
 
 /// The body as it was before compression.
-pub fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
+pub(crate) fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
     if answer.header("content-encoding") != Some("gzip") {
         return Ok(answer.body.to_vec());
     }
@@ -150,7 +150,7 @@ pub fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
 }
 
 /// The headers that matter.
-pub fn headers(headers: &HeaderMap) -> Value {
+pub(crate) fn headers(headers: &HeaderMap) -> Value {
     let mut compared = Map::new();
     for name in COMPARED {
         let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -175,7 +175,7 @@ pub fn headers(headers: &HeaderMap) -> Value {
 }
 
 /// `text` with a document hash of the right shape replaced.
-pub fn hashless(text: &str) -> String {
+pub(crate) fn hashless(text: &str) -> String {
     match text.split_once("hash=") {
         Some((before, hash))
             if hash.len() == 128 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) =>
@@ -234,7 +234,9 @@ fn by_name(mut document: Value) -> Value {
                 for version in group["versions"].as_array_mut().into_iter().flatten() {
                     for resource in version["resources"].as_array_mut().into_iter().flatten() {
                         verbs(resource);
-                        if resource["subresources"].is_array() {
+                        if resource["subresources"].is_null() {
+                            resource["subresources"] = json!({});
+                        } else {
                             resource["subresources"].as_array_mut().into_iter().flatten().for_each(verbs);
                             keyed(&mut resource["subresources"], &|row| text(&row["subresource"]));
                         }

@@ -17,7 +17,7 @@ use super::stage::{Variables, follow, version_of};
 
 /// When a watch of a script is read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// The script's last change.
     LastChange,
     /// The server ends it.
@@ -28,7 +28,7 @@ pub enum Reach {
 
 /// One step.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub(crate) enum Step {
     /// Creates an object in a collection; it gets the label `run` with the script's namespace.
     Create(String, Value),
     /// Merges a patch into an object.
@@ -45,29 +45,29 @@ pub enum Step {
 
 /// A watch of a script.
 #[derive(Debug, Clone)]
-pub struct Watch {
-    pub name: &'static str,
-    pub path: String,
-    pub headers: Vec<(&'static str, &'static str)>,
-    pub reach: Reach,
+pub(crate) struct Watch {
+    pub(crate) name: &'static str,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
+    pub(crate) reach: Reach,
 }
 
 /// A script; `{ns}` in its paths is a namespace of its own.
 #[derive(Debug, Clone)]
-pub struct Script {
-    pub name: &'static str,
-    pub steps: Vec<Step>,
+pub(crate) struct Script {
+    pub(crate) name: &'static str,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// What one script found on one side.
-pub struct Found {
-    pub side: &'static str,
-    pub watch: String,
-    pub differences: Vec<Difference>,
+pub(crate) struct Found {
+    pub(crate) side: &'static str,
+    pub(crate) watch: String,
+    pub(crate) differences: Vec<Difference>,
 }
 
 /// Plays a script against kube-apiserver and all sides at once, and compares each side with kube-apiserver.
-pub async fn play(
+pub(crate) async fn play(
     script: &Script,
     reference: &Side,
     sides: &[Side],

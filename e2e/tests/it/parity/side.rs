@@ -17,31 +17,31 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// A server as the suite asks it.
 #[derive(Clone)]
-pub struct Side {
+pub(crate) struct Side {
     /// Whose answers these are, for messages.
-    pub name: &'static str,
-    pub client: Client,
-    pub defect: Option<&'static Defect>,
+    pub(crate) name: &'static str,
+    pub(crate) client: Client,
+    pub(crate) defect: Option<&'static Defect>,
     /// Whether a bookmark before the end of a watch may be missing, as it sometimes is from kube-apiserver.
-    pub may_drop_bookmarks: bool,
+    pub(crate) may_drop_bookmarks: bool,
 }
 
 /// What a watch sent until it was closed or ended.
 #[derive(Debug, Clone)]
-pub struct Recording {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
+pub(crate) struct Recording {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     /// Every line as JSON.
-    pub events: Vec<Value>,
+    pub(crate) events: Vec<Value>,
     /// Whether the server ended it cleanly.
-    pub ended: bool,
+    pub(crate) ended: bool,
     /// From the request to the end of the answer.
-    pub lasted: Duration,
+    pub(crate) lasted: Duration,
 }
 
 /// When to stop reading an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub(crate) enum Until {
     /// The server ends it.
     End,
     /// An event of this version or a later one came; also ended by the server's end.
@@ -51,7 +51,7 @@ pub enum Until {
 }
 
 /// An open watch of one side.
-pub struct Watching {
+pub(crate) struct Watching {
     lines: e2e::http::Lines,
     request: Request,
     opened: Instant,
@@ -63,7 +63,7 @@ pub struct Watching {
 
 impl Side {
     /// Sends a request and reads the whole answer.
-    pub async fn send(&self, mut request: Request) -> Result<Answer> {
+    pub(crate) async fn send(&self, mut request: Request) -> Result<Answer> {
         let asked = request.clone();
         if let Some(Alteration::Request(alter)) = self.defect.map(|defect| &defect.alteration) {
             alter(&mut request);
@@ -76,7 +76,7 @@ impl Side {
     }
 
     /// Opens a watch.
-    pub async fn watch(&self, mut request: Request) -> Result<Watching> {
+    pub(crate) async fn watch(&self, mut request: Request) -> Result<Watching> {
         let asked = request.clone();
         if let Some(Alteration::Request(alter)) = self.defect.map(|defect| &defect.alteration) {
             alter(&mut request);
@@ -90,7 +90,7 @@ impl Side {
 
 impl Watching {
     /// Reads on. What decides is what the server sent, not what a defect makes of it.
-    pub async fn read(&mut self, until: Until) -> Result<()> {
+    pub(crate) async fn read(&mut self, until: Until) -> Result<()> {
         while self.ended.is_none() && !self.reached(until) {
             match self.lines.next(SILENCE).await? {
                 Next::Line(line) => match serde_json::from_slice(&line) {
@@ -110,7 +110,7 @@ impl Watching {
     }
 
     /// What came, as the comparing client sees it.
-    pub fn close(self) -> Result<Recording> {
+    pub(crate) fn close(self) -> Result<Recording> {
         ensure!(self.ended.is_some() || self.lines.status == StatusCode::OK, "a refused watch must have ended");
         let mut recording = Recording {
             status: self.lines.status,

@@ -22,9 +22,9 @@ use tokio::sync::OnceCell;
 use super::fixtures;
 
 /// The group whose objects stay as they are.
-pub const SHOP: &str = "shop.example.com";
+pub(crate) const SHOP: &str = "shop.example.com";
 /// The group in which watch scripts make their objects.
-pub const LIVE: &str = "live.example.com";
+pub(crate) const LIVE: &str = "live.example.com";
 
 /// How long fieldcache may take to follow a change or to load a resource.
 const FOLLOWING: Duration = Duration::from_secs(30);
@@ -57,16 +57,16 @@ const COLLECTIONS: [&str; 22] = [
 
 /// What the templates of cases may name, `{NAME}`.
 #[derive(Debug, Clone, Default)]
-pub struct Variables(BTreeMap<String, String>);
+pub(crate) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
     /// The same and one more.
-    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_owned(), value.into());
     }
 
     /// The value of a name.
-    pub fn get(&self, name: &str) -> &str {
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
@@ -74,7 +74,7 @@ impl Variables {
     ///
     /// # Errors
     /// When a name is unknown.
-    pub fn fill(&self, template: &str) -> Result<String> {
+    pub(crate) fn fill(&self, template: &str) -> Result<String> {
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, after)) = rest.split_once('{') {
@@ -95,15 +95,15 @@ impl Variables {
 }
 
 /// A token as kube-apiserver makes them: the last key handed out and a zero byte.
-pub fn continue_token(version: &str, key: &str) -> String {
+pub(crate) fn continue_token(version: &str, key: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{version},\"start\":\"{key}\\u0000\"}}"))
 }
 
 /// The running pieces and what the cases may know about them.
-pub struct Stage {
-    pub control_plane: ControlPlane,
-    pub fieldcache: Fieldcache,
-    pub variables: Variables,
+pub(crate) struct Stage {
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) fieldcache: Fieldcache,
+    pub(crate) variables: Variables,
 }
 
 impl Stage {
@@ -111,14 +111,16 @@ impl Stage {
     ///
     /// # Errors
     /// When it could not be set; every later asker gets the same error.
-    pub async fn shared() -> Result<&'static Stage> {
+    pub(crate) async fn shared() -> Result<&'static Stage> {
         static SHARED: OnceCell<Result<Stage, String>> = OnceCell::const_new();
         let set = SHARED.get_or_init(async || Box::pin(Stage::set()).await.map_err(|error| format!("{error:#}")));
         set.await.as_ref().map_err(|error| anyhow!("the parity stage was not set: {error}"))
     }
 
     async fn set() -> Result<Stage> {
-        let control_plane = ControlPlane::start(Settings::default()).await?;
+        // kube-apiserver must not compact what the cases ask for, however slow the machine is.
+        let apiserver_arguments = vec!["--etcd-compaction-interval=0".to_owned()];
+        let control_plane = ControlPlane::start(Settings { apiserver_arguments, ..Settings::default() }).await?;
         let apiserver = control_plane.client();
         let mut variables = Variables::default();
         for group in [SHOP, LIVE] {
@@ -156,7 +158,7 @@ impl Stage {
 ///
 /// # Errors
 /// When a copy does not follow in time.
-pub async fn follow(apiserver: &Client, copy: &Client, collection: &str) -> Result<()> {
+pub(crate) async fn follow(apiserver: &Client, copy: &Client, collection: &str) -> Result<()> {
     let wanted = newest(&apiserver.get_json(collection).await?);
     for client in [apiserver, copy] {
         eventually(&format!("{collection} at {wanted}"), FOLLOWING, async || {
@@ -177,13 +179,13 @@ async fn load(copy: &Client, collection: &str) -> Result<()> {
 }
 
 /// The highest resourceVersion among the items of a list.
-pub fn newest(list: &Value) -> u64 {
+pub(crate) fn newest(list: &Value) -> u64 {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     items.iter().filter_map(|item| version_of(item).parse().ok()).max().unwrap_or(1)
 }
 
 /// `metadata.resourceVersion`.
-pub fn version_of(object: &Value) -> String {
+pub(crate) fn version_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 

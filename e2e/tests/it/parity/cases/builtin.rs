@@ -3,7 +3,7 @@
 use super::super::case::{Case, get};
 use super::labels::escape;
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let rows = [
         ("pod/nodeName", "/api/v1/pods", "spec.nodeName=node-1"),
         ("pod/nodeName empty", "/api/v1/pods", "spec.nodeName="),

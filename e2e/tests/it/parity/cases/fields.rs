@@ -3,7 +3,7 @@
 use super::super::case::{Case, get};
 use super::labels::escape;
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let shirts = "/apis/shop.example.com/v1/shirts";
     let namespaced = "/apis/shop.example.com/v1/namespaces/a/shirts";
     let other = "/apis/shop.example.com/v1beta1/shirts";

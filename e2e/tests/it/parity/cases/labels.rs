@@ -2,7 +2,7 @@
 
 use super::super::case::{Case, get};
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let long_name = "n".repeat(64);
     let long_prefix = format!("{}.com/x", "p".repeat(260));
     let mut rows: Vec<(&str, &str)> = vec![
@@ -94,7 +94,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// Everything but letters, digits and a few others as percent codes.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {

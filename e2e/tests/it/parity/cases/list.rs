@@ -6,7 +6,7 @@ use super::super::case::{Case, exact, get};
 
 const SHIRTS: &str = "/apis/shop.example.com/v1/shirts";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = matrix();
     cases.extend([
         get("list/all namespaces, in the order of keys", SHIRTS),

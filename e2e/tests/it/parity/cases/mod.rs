@@ -16,7 +16,7 @@ mod table;
 use super::case::Case;
 
 /// Every request case.
-pub fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(discovery::cases());
     cases.extend(list::cases());

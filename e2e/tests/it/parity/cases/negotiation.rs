@@ -5,7 +5,7 @@ use super::super::case::{Case, exact, get};
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIALS: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let shirts = "/apis/shop.example.com/v1/namespaces/a/shirts";
     let one = "/apis/shop.example.com/v1/namespaces/a/shirts/x";
     let big = "/api/v1/namespaces/big/configmaps";

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::super::case::{Case, exact};
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (what, path) in [
         ("custom", "/apis/shop.example.com/v1/namespaces/a/shirts/x"),

@@ -10,7 +10,7 @@ const V2_DOTTED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+proto
 const V3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 const V3_DOTTED: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let document = "/openapi/v3/apis/shop.example.com/v1";
     vec![
         get("openapi/v3 index", "/openapi/v3").reading(Reading::Index),

@@ -7,7 +7,7 @@ use super::super::case::{Case, exact, get, walk};
 
 const SHIRTS: &str = "/apis/shop.example.com/v1/shirts";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for limit in [1, 2, 3, 8, 9, 10] {
         cases.push(walk(&format!("walk/all shirts by {limit}"), &format!("{SHIRTS}?limit={limit}")));
@@ -25,6 +25,10 @@ pub fn cases() -> Vec<Case> {
         (
             "selected by both by 1",
             "/apis/shop.example.com/v1/shirts?labelSelector=app%3Dshop&fieldSelector=spec.color%3Dblue&limit=1",
+        ),
+        (
+            "narrowed to a namespace by 1",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=metadata.namespace%3Da&limit=1",
         ),
         (
             "selected, full page at the last key",

@@ -4,7 +4,7 @@ use super::super::case::{Case, exact, get};
 
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
     vec![
         get("table/list", "/apis/shop.example.com/v1/shirts").accept(TABLE),

@@ -8,7 +8,7 @@ use super::{SHIRTS, at, color, colored, ending, script, settle, shirt, watch};
 const INITIAL: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 const NO_INITIAL: &str = "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
 
-pub fn scripts() -> Vec<Script> {
+pub(crate) fn scripts() -> Vec<Script> {
     let state = || {
         vec![
             colored("x-y", "blue"),

@@ -12,7 +12,7 @@ use super::script::{Reach, Script, Step, Watch};
 use super::stage::LIVE;
 
 /// Every script. The slow ones (ends by time, waits for a version that does not come) stand first, so that they play beside the rest.
-pub fn all() -> Vec<Script> {
+pub(crate) fn all() -> Vec<Script> {
     let mut scripts = refusals::scripts();
     scripts.extend(initial::scripts());
     scripts.extend(transitions::scripts());

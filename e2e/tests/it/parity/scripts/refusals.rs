@@ -3,7 +3,7 @@
 use super::super::script::{Reach, Script, Step};
 use super::{SHIRTS, accept, at, colored, ending, script, settle};
 
-pub fn scripts() -> Vec<Script> {
+pub(crate) fn scripts() -> Vec<Script> {
     vec![
         script(
             "ended by time",

@@ -12,7 +12,7 @@ const KUBECTL: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-pub fn scripts() -> Vec<Script> {
+pub(crate) fn scripts() -> Vec<Script> {
     let state = || {
         vec![
             shirt("x", json!({ "app": "shop" }), json!({ "color": "blue", "quantity": 2, "tags": ["a", "b"] })),

@@ -7,7 +7,7 @@ use super::{BANNERS, SHIRTS, at, color, colored, delete, label, script, set, set
 use crate::parity::fixtures;
 use crate::parity::stage::LIVE;
 
-pub fn scripts() -> Vec<Script> {
+pub(crate) fn scripts() -> Vec<Script> {
     let mut scripts = vec![
         script(
             "everything",
