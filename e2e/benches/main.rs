@@ -58,14 +58,14 @@ async fn run() -> Result<()> {
     let started = Instant::now();
     let count = corpus.count;
     let mut told = 0;
-    load::shirts(&upstream, &corpus, |done| {
+    load::shirts_into_etcd(&control_plane, &corpus, |done| {
         if done * 20 / count.max(1) > told {
             told = done * 20 / count.max(1);
-            eprint!("\rloading {done} of {count} shirts into kube-apiserver");
+            eprint!("\rwriting {done} of {count} shirts");
         }
     })
     .await?;
-    eprintln!("\rloaded {count} shirts into kube-apiserver in {:.0} s       ", started.elapsed().as_secs_f64());
+    eprintln!("\r\x1b[Kkube-apiserver serves {count} shirts after {:.0} s", started.elapsed().as_secs_f64());
 
     let resource = format!("shirts.v1.{}", corpus.group);
     let started = Instant::now();

@@ -172,6 +172,12 @@ impl ControlPlane {
         &self.apiserver
     }
 
+    /// Where etcd serves, plain and open to everybody here; its JSON gateway stands below `/v3`.
+    #[must_use]
+    pub fn etcd_address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.etcd)
+    }
+
     /// The etcd process, for accounting.
     #[must_use]
     pub fn etcd(&self) -> &Process {

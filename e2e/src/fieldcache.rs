@@ -105,12 +105,12 @@ pub fn program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The address in a line such as `fieldcache 0.1.0 serving manifests/samples at http://127.0.0.1:8181`. What is served may be at
-/// such an address itself, so the last one counts.
+/// The address in a line such as `fieldcache 0.1.0 serving manifests/samples at http://127.0.0.1:8181`.
 #[must_use]
 pub fn address(line: &str) -> Option<String> {
-    let serving = line.find("serving ")?;
-    let from = line.rfind(" at http://127.0.0.1:").filter(|&from| from > serving)? + " at ".len();
-    let address = line[from..].split_whitespace().next()?;
+    // A source can be an address too, so the one after `at` counts.
+    let (_, served) = line.split_once("serving ")?;
+    let from = served.rfind(" at http://127.0.0.1:")? + " at ".len();
+    let address = served[from..].split_whitespace().next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

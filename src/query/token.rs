@@ -46,7 +46,7 @@ impl ContinueToken {
                     offset
                 }
                 base64::DecodeError::InvalidLength(length) => length,
-                base64::DecodeError::InvalidPadding => text.len(),
+                base64::DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
             };
             invalid(format!("illegal base64 data at input byte {offset}"))
         })?;
@@ -58,6 +58,10 @@ impl ContinueToken {
         let shape = document["v"].as_str().unwrap_or_default();
         if shape != SHAPE {
             return Err(invalid(format!("server does not recognize this encoded version {shape}")));
+        }
+        if document["rv"].is_string() {
+            let problem = "json: cannot unmarshal string into Go struct field continueToken.rv of type int64";
+            return Err(invalid(problem.to_owned()));
         }
         let version = match document["rv"].as_i64() {
             Some(-1) => None,

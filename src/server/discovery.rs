@@ -117,12 +117,16 @@ fn resources(catalog: &Catalog, group_version: &GroupVersion) -> Result<Value, F
             }));
         }
     }
-    Ok(json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": group_version.to_string(),
         "resources": rows,
-    }))
+    });
+    // The core group's list is older than the rule that every object has one.
+    if !group_version.group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Ok(list)
 }
 
 fn served_subresources(resource: &Resource) -> impl Iterator<Item = &Subresource> {

@@ -310,10 +310,8 @@ impl Indenter {
                 self.escaped = byte == b'\\' && !self.escaped;
                 continue;
             }
+            // The newline at the end too: an indented answer has none.
             if byte.is_ascii_whitespace() {
-                if byte == b'\n' && self.depth == 0 {
-                    out.push(b'\n');
-                }
                 continue;
             }
             let closes = matches!(byte, b'}' | b']');

@@ -5,7 +5,7 @@
 
 use http::Response;
 
-use crate::registry::Resource;
+use crate::registry::{Resource, ResourceOrigin};
 
 use super::body::Body;
 use super::encode::Shown;
@@ -33,6 +33,8 @@ pub(super) async fn answer(
             gvr.resource = format!("{}/{known}", gvr.resource);
             return Err(Failure::MethodNotAllowed { verb: "get", gvr });
         }
+        // Paths of built-in types are routes; those of custom resources are looked at only after the object.
+        Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(Failure::UnknownResource),
         Some(_) => return Err(not_found()),
     }
     let agreed = negotiate(asked.headers, Offer::Resource)?;

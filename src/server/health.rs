@@ -41,7 +41,7 @@ pub(super) fn answer(
     }
     if let Some(single) = single {
         return match results.iter().find(|(name, _)| *name == single) {
-            Some((_, Ok(()))) => text(StatusCode::OK, "ok".to_owned()),
+            Some((_, Ok(()))) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
             Some((name, Err(reason))) => {
                 tracing::warn!(endpoint, check = name, reason, "health check failed");
                 text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld\n".to_owned())

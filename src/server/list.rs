@@ -104,10 +104,12 @@ impl Wanted {
         let is_lookup = place_is_known && read::exact_name(&selection.fields).is_some();
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !is_lookup);
         let is_zero = !options.version.is_empty() && options.version.bytes().all(|digit| digit == b'0');
-        if !options.continue_token.is_empty() && !is_zero && !is_lookup {
+        if !options.continue_token.is_empty() && !is_lookup {
             let token = ContinueToken::decode(&options.continue_token)
                 .map_err(|error| Failure::BadRequest(error.to_string()))?;
-            if !options.version.is_empty() {
+            // Version 0 knows no limit, also with a token: all the rest of the token's state.
+            let limit = limit.filter(|_| !is_zero);
+            if !options.version.is_empty() && !is_zero {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(Failure::BadRequest(message.to_owned()));
             }

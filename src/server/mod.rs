@@ -39,6 +39,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use serde_json::Value;
@@ -139,13 +140,7 @@ impl Server {
             Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT };
         match self.dispatch(&mut asked, &parts.uri).await {
             Ok(response) => response,
-            Err(failure) => {
-                let is_watch = asked.query.flag("watch") || is_legacy_watch(parts.uri.path());
-                let format = negotiate::negotiate(asked.headers, if is_watch { Offer::Watch } else { Offer::Resource })
-                    .map_or(Format::Json, |agreed| agreed.format);
-                // Clients read the answer of a watch line by line, errors too.
-                failed(&failure, format, asked.pretty() && !is_watch)
-            }
+            Err(failure) => asked.failed(&failure, is_legacy_watch(parts.uri.path())),
         }
     }
 
@@ -216,12 +211,19 @@ impl Server {
         if let Some(verb) = write_verb(asked.method, address) {
             return Err(refuse_verb(verb, &resource, address));
         }
-        let mut response = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
-            watch::answer(self, asked, address, &resource).await?
+        let answered = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
+            watch::answer(self, asked, address, &resource).await
         } else if address.name.is_some() {
-            get::answer(self, asked, address, &resource).await?
+            get::answer(self, asked, address, &resource).await
         } else {
-            list::answer(self, asked, address, &resource).await?
+            list::answer(self, asked, address, &resource).await
+        };
+        // A deprecated version warns on its failures too, so they become answers here.
+        let mut response = match answered {
+            Err(Failure::Replaced) => return Err(Failure::Replaced),
+            Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure, address.legacy_watch),
+            Err(failure) => return Err(failure),
+            Ok(response) => response,
         };
         if let Some(warning) = &resource.deprecation_warning {
             let text = format!("299 - {}", encode::quote(warning));
@@ -253,6 +255,15 @@ impl Server {
 }
 
 impl Asked<'_> {
+    /// A failure as an answer in the format asked for.
+    fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
+        let is_watch = self.query.flag("watch") || legacy_watch;
+        let format = negotiate::negotiate(self.headers, if is_watch { Offer::Watch } else { Offer::Resource })
+            .map_or(Format::Json, |agreed| agreed.format);
+        // Clients read the answer of a watch line by line, errors too.
+        failed(failure, format, self.pretty() && !is_watch)
+    }
+
     fn is_read(&self) -> bool {
         matches!(*self.method, Method::GET | Method::HEAD)
     }
@@ -340,7 +351,12 @@ fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> 
 /// A failure as an answer.
 fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
     let mut response = match failure.plain_text() {
-        Some(text) => with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8"),
+        Some(text) => {
+            let mut response = with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8");
+            // Go's http.Error says so of every plain text.
+            response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            response
+        }
         None => {
             let status = failure.status();
             let mut text = Vec::new();
@@ -349,7 +365,8 @@ fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
                 Format::Json if pretty => encode::Indenter::default().push(&status, &mut text),
                 Format::Json => text = status,
             }
-            if format == Format::Json {
+            // Indented documents end without a newline, as Go's json.Indent leaves them.
+            if format == Format::Json && !pretty {
                 text.push(b'\n');
             }
             with_type(Response::new(Body::whole(text)), media_type(format))

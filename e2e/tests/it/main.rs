@@ -8,3 +8,4 @@ mod conformance;
 mod corpus;
 mod harness;
 mod kubectl;
+mod parity;

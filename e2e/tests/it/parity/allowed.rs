@@ -1,0 +1,160 @@
+//! The differences between kube-apiserver and fieldcache that are meant, each with its reason.
+//!
+//! Nothing else may differ. An allowance that no case needs any more fails the suite, so this file cannot outgrow the truth.
+
+use e2e::compare::Difference;
+
+/// A difference that is meant.
+pub struct Allowance {
+    /// The cases or watches concerned: their names, `*` for any text.
+    pub cases: &'static [&'static str],
+    /// Where they differ: paths into the outcome, `*` for any text.
+    pub places: &'static [&'static str],
+    /// Why it is right.
+    pub reason: &'static str,
+}
+
+/// All of them.
+pub static ALLOWED: [Allowance; 18] = [
+    Allowance {
+        cases: &["discovery/*"],
+        places: &["*.verbs.create", "*.verbs.delete", "*.verbs.deletecollection", "*.verbs.patch", "*.verbs.update"],
+        reason: "fieldcache reads: what cannot be done with it is not offered in discovery.",
+    },
+    Allowance {
+        cases: &["discovery/*"],
+        places: &[
+            ".body.groups[\"authentication.k8s.io\"]",
+            ".body.groups[\"authorization.k8s.io\"]",
+            ".body.items[\"authentication.k8s.io\"]",
+            ".body.items[\"authorization.k8s.io\"]",
+        ],
+        reason: "Groups in which nothing can be listed and watched are not served.",
+    },
+    Allowance {
+        cases: &[
+            "discovery/core",
+            "discovery/aggregated api",
+            "discovery/built-in group version",
+            "discovery/aggregated*",
+        ],
+        places: &[
+            "*.resources.bindings",
+            "*.resources.componentstatuses",
+            "*.resources[\"*/*\"]",
+            "*.subresources.*",
+            "*.subresources",
+        ],
+        reason: "Resources and subresources that cannot be listed and watched are not served, but for status.",
+    },
+    Allowance {
+        cases: &["discovery/core", "discovery/built-in group version"],
+        places: &["*.storageVersionHash"],
+        reason: "The cluster's aggregated discovery, from which fieldcache learns, has no storage version hashes.",
+    },
+    Allowance {
+        cases: &["discovery/api"],
+        places: &[".body.serverAddressByClientCIDRs[0].serverAddress"],
+        reason: "Each server names its own address.",
+    },
+    Allowance {
+        cases: &["discovery/api", "discovery/apis"],
+        places: &[".headers.vary"],
+        reason: "These addresses have two forms; fieldcache says so with both, kube-apiserver only with the aggregated one.",
+    },
+    Allowance {
+        cases: &["discovery/*", "table/*", "partial/*", "media/*", "refused for other reasons: *"],
+        places: &[".layout", ".events[1]"],
+        reason: "An error whose form could not be negotiated is one line: clients that read line by line must understand it.",
+    },
+    Allowance {
+        cases: &["discovery/*", "table/unknown*", "media/*", "refused for other reasons: *"],
+        places: &[".body.message", ".body.details", ".events[0].message"],
+        reason: "The media types in a 406 are those that fieldcache has, which is not protobuf, in one wording for all paths.",
+    },
+    Allowance {
+        cases: &["media/protobuf*", "partial/as the metadata client asks"],
+        places: &[".headers.content-type", ".text", ".body", ".layout", ".status"],
+        reason: "Objects are served as JSON and YAML; every client of protobuf accepts JSON as well or is told 406.",
+    },
+    Allowance {
+        cases: &["refused for other reasons: yaml"],
+        places: &[".headers.content-type"],
+        reason: "The answer to a watch is read line by line, so a refusal is one line of JSON.",
+    },
+    Allowance {
+        cases: &["walk/selected*"],
+        places: &["[\"ends with an empty page\"]"],
+        reason: "A server that scans cannot know that nothing more matches; the index knows and ends the walk one page earlier.",
+    },
+    Allowance {
+        cases: &["partial/empty"],
+        places: &[".body.items"],
+        reason: "An empty list is [] everywhere, as in all other lists; kube-apiserver's null here breaks clients that iterate.",
+    },
+    Allowance {
+        cases: &["partial/single with the form of lists"],
+        places: &[".status", ".body.code", ".body.message", ".body.reason", ".layout"],
+        reason: "A form that does not fit is 406 as in the opposite case, not an internal error.",
+    },
+    Allowance {
+        cases: &["refused for other reasons: metadata in the form of lists"],
+        places: &[".status", ".events[0]", ".lasted"],
+        reason: "A form that does not fit is refused at once; kube-apiserver accepts it and breaks off at the first event.",
+    },
+    Allowance {
+        cases: &["write/*"],
+        places: &[".status", ".body.*"],
+        reason: "Writes are refused before they are looked at.",
+    },
+    Allowance {
+        cases: &["openapi/*"],
+        places: &[".headers.last-modified"],
+        reason: "The time at which a process built a document says nothing about its content; ETag does.",
+    },
+    Allowance {
+        cases: &["openapi/v3 index"],
+        places: &[".headers.content-type", ".headers.etag", ".layout"],
+        reason: "The index is JSON and says so, as OpenAPI handlers do that have no aggregator in front of them.",
+    },
+    Allowance {
+        cases: &["pods: all, bookmarks", "ended by time: 4 seconds, pods", "config maps: *"],
+        places: &["*.object.spec", "*.object.status"],
+        reason: "Bookmarks of built-in types are without the empty members of their Go types; no client reads them.",
+    },
+];
+
+/// Which allowances cover a difference.
+pub fn covering(case: &str, difference: &Difference) -> Vec<usize> {
+    let any = |patterns: &[&str], text: &str| patterns.iter().any(|pattern| like(pattern, text));
+    let covers = |allowance: &Allowance| any(allowance.cases, case) && any(allowance.places, &difference.path);
+    ALLOWED.iter().enumerate().filter(|(_, allowance)| covers(allowance)).map(|(index, _)| index).collect()
+}
+
+/// Whether `text` is like `pattern`, in which `*` stands for any text.
+fn like(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|after| {
+            // Every place at which the rest of the pattern could begin.
+            (0..=after.len()).filter(|&index| after.is_char_boundary(index)).any(|index| like(rest, &after[index..]))
+        }),
+    }
+}
+
+#[test]
+fn patterns_match_whole_texts() {
+    let rows = [
+        ("a/b", "a/b", true),
+        ("a/b", "a/bc", false),
+        ("a/*", "a/bc", true),
+        ("*c", "a/bc", true),
+        ("a*b*c", "a--b--c", true),
+        ("a*b*c", "a--c--b", false),
+        (".items[*].x", ".items[12].x", true),
+        ("*", "", true),
+    ];
+    for (pattern, text, expected) in rows {
+        assert_eq!(like(pattern, text), expected, "{pattern} {text}");
+    }
+}

@@ -1,0 +1,143 @@
+//! One side of a comparison: a server, perhaps with a seeded defect in front of it.
+//!
+//! A defect stands between the server and the comparing client, where a fault of our own server would show: it alters what is sent or
+//! what came back, and nothing of the comparison knows about it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use e2e::http::{Answer, Client, Next, Request};
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::defects::{Alteration, Defect};
+
+/// How long an open watch may be silent while something is still awaited from it.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// A server as the suite asks it.
+#[derive(Clone)]
+pub struct Side {
+    /// Whose answers these are, for messages.
+    pub name: &'static str,
+    pub client: Client,
+    pub defect: Option<&'static Defect>,
+    /// Whether a bookmark before the end of a watch may be missing, as it sometimes is from kube-apiserver.
+    pub may_drop_bookmarks: bool,
+}
+
+/// What a watch sent until it was closed or ended.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// Every line as JSON.
+    pub events: Vec<Value>,
+    /// Whether the server ended it cleanly.
+    pub ended: bool,
+    /// From the request to the end of the answer.
+    pub lasted: Duration,
+}
+
+/// When to stop reading an open watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The server ends it.
+    End,
+    /// An event of this version or a later one came; also ended by the server's end.
+    Version(u64),
+    /// So many lines came; also ended by the server's end.
+    Lines(usize),
+}
+
+/// An open watch of one side.
+pub struct Watching {
+    lines: e2e::http::Lines,
+    request: Request,
+    opened: Instant,
+    defect: Option<&'static Defect>,
+    events: Vec<Value>,
+    /// Set when the server ended it, with how long it lasted.
+    ended: Option<Duration>,
+}
+
+impl Side {
+    /// Sends a request and reads the whole answer.
+    pub async fn send(&self, mut request: Request) -> Result<Answer> {
+        let asked = request.clone();
+        if let Some(Alteration::Request(alter)) = self.defect.map(|defect| &defect.alteration) {
+            alter(&mut request);
+        }
+        let mut answer = self.client.send(request).await?;
+        if let Some(Alteration::Answer(alter)) = self.defect.map(|defect| &defect.alteration) {
+            alter(&asked, &mut answer);
+        }
+        Ok(answer)
+    }
+
+    /// Opens a watch.
+    pub async fn watch(&self, mut request: Request) -> Result<Watching> {
+        let asked = request.clone();
+        if let Some(Alteration::Request(alter)) = self.defect.map(|defect| &defect.alteration) {
+            alter(&mut request);
+        }
+        // Before sending: on a busy machine the head of an answer may be read long after it was sent.
+        let opened = Instant::now();
+        let lines = self.client.open(request).await?;
+        Ok(Watching { lines, request: asked, opened, defect: self.defect, events: Vec::new(), ended: None })
+    }
+}
+
+impl Watching {
+    /// Reads on. What decides is what the server sent, not what a defect makes of it.
+    pub async fn read(&mut self, until: Until) -> Result<()> {
+        while self.ended.is_none() && !self.reached(until) {
+            match self.lines.next(SILENCE).await? {
+                Next::Line(line) => match serde_json::from_slice(&line) {
+                    Ok(event) => self.events.push(event),
+                    Err(_) => self.events.push(Value::String(String::from_utf8_lossy(&line).into_owned())),
+                },
+                Next::End => self.ended = Some(self.opened.elapsed()),
+                Next::Nothing => bail!(
+                    "{}: silent for {SILENCE:?} after {} events, {until:?} awaited; the last was {}",
+                    self.request.path,
+                    self.events.len(),
+                    self.events.last().unwrap_or(&Value::Null)
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// What came, as the comparing client sees it.
+    pub fn close(self) -> Result<Recording> {
+        ensure!(self.ended.is_some() || self.lines.status == StatusCode::OK, "a refused watch must have ended");
+        let mut recording = Recording {
+            status: self.lines.status,
+            headers: self.lines.headers.clone(),
+            events: self.events,
+            ended: self.ended.is_some(),
+            lasted: self.ended.unwrap_or_else(|| self.opened.elapsed()),
+        };
+        if let Some(Alteration::Watch(alter)) = self.defect.map(|defect| &defect.alteration) {
+            alter(&self.request, &mut recording);
+        }
+        Ok(recording)
+    }
+
+    fn reached(&self, until: Until) -> bool {
+        match until {
+            Until::End => false,
+            Until::Lines(count) => self.events.len() >= count,
+            Until::Version(version) => self.events.last().is_some_and(|event| event_version(event) >= version),
+        }
+    }
+}
+
+/// The version of the object or the Table in an event; 0 for bookmarks and errors, which end no waiting.
+fn event_version(event: &Value) -> u64 {
+    if !["ADDED", "MODIFIED", "DELETED"].iter().any(|kind| event["type"] == *kind) {
+        return 0;
+    }
+    event["object"]["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0)
+}

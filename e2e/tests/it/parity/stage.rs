@@ -1,0 +1,196 @@
+//! The stage all of the suite plays on: a control plane of its own, fieldcache in front of it, and objects that stay as they are.
+//!
+//! The order matters. fieldcache's history begins at its own first list of a resource, so it is started and made to list everything
+//! before the objects are created; what is older than that is compacted away in etcd, so that "too old" means the same on both
+//! sides. Request cases only read what stands here. Watch scripts work in the group [`LIVE`] and in namespaces of their own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Request};
+use e2e::objects;
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::fixtures;
+
+/// The group whose objects stay as they are.
+pub const SHOP: &str = "shop.example.com";
+/// The group in which watch scripts make their objects.
+pub const LIVE: &str = "live.example.com";
+
+/// How long fieldcache may take to follow a change or to load a resource.
+const FOLLOWING: Duration = Duration::from_secs(30);
+
+/// Collections that are loaded before anything is created in them, and followed afterwards.
+const COLLECTIONS: [&str; 22] = [
+    "/apis/shop.example.com/v1/shirts",
+    "/apis/shop.example.com/v1beta1/shirts",
+    "/apis/shop.example.com/v1/banners",
+    "/apis/live.example.com/v1/shirts",
+    "/apis/live.example.com/v1beta1/shirts",
+    "/apis/live.example.com/v1/banners",
+    "/api/v1/configmaps",
+    "/api/v1/events",
+    "/api/v1/limitranges",
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/persistentvolumes",
+    "/api/v1/pods",
+    "/api/v1/replicationcontrollers",
+    "/api/v1/secrets",
+    "/api/v1/services",
+    "/apis/apps/v1/replicasets",
+    "/apis/batch/v1/jobs",
+    "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+    "/apis/events.k8s.io/v1/events",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+];
+
+/// What the templates of cases may name, `{NAME}`.
+#[derive(Debug, Clone, Default)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// The same and one more.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// `template` with every `{NAME}` and `{token:VERSION:KEY}` replaced.
+    ///
+    /// # Errors
+    /// When a name is unknown.
+    pub fn fill(&self, template: &str) -> Result<String> {
+        let mut text = String::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').with_context(|| format!("an open brace in {template}"))?;
+            text.push_str(before);
+            match name.strip_prefix("token:").and_then(|token| token.split_once(':')) {
+                Some((version, key)) => text.push_str(&continue_token(self.value(version, template)?, key)),
+                None => text.push_str(self.value(name, template)?),
+            }
+            rest = after;
+        }
+        Ok(text + rest)
+    }
+
+    fn value(&self, name: &str, template: &str) -> Result<&str> {
+        self.0.get(name).map(String::as_str).with_context(|| format!("no variable {name:?} for {template}"))
+    }
+}
+
+/// A token as kube-apiserver makes them: the last key handed out and a zero byte.
+pub fn continue_token(version: &str, key: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{version},\"start\":\"{key}\\u0000\"}}"))
+}
+
+/// The running pieces and what the cases may know about them.
+pub struct Stage {
+    pub control_plane: ControlPlane,
+    pub fieldcache: Fieldcache,
+    pub variables: Variables,
+}
+
+impl Stage {
+    /// The one stage of this test binary.
+    ///
+    /// # Errors
+    /// When it could not be set; every later asker gets the same error.
+    pub async fn shared() -> Result<&'static Stage> {
+        static SHARED: OnceCell<Result<Stage, String>> = OnceCell::const_new();
+        let set = SHARED.get_or_init(async || Box::pin(Stage::set()).await.map_err(|error| format!("{error:#}")));
+        set.await.as_ref().map_err(|error| anyhow!("the parity stage was not set: {error}"))
+    }
+
+    async fn set() -> Result<Stage> {
+        let control_plane = ControlPlane::start(Settings::default()).await?;
+        let apiserver = control_plane.client();
+        let mut variables = Variables::default();
+        for group in [SHOP, LIVE] {
+            for definition in [fixtures::shirts(group), fixtures::banners(group)] {
+                objects::create_definition(&apiserver, &definition).await?;
+            }
+        }
+        // Everything before this revision is unknown to fieldcache and, once compacted, to kube-apiserver.
+        let fence = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "before" } });
+        let fence = objects::create(&apiserver, "/api/v1/namespaces", &fence).await?;
+        let compacted = version_of(&fence);
+        compact(&control_plane, &compacted).await?;
+        variables.set("ancient", "2");
+
+        let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &[]).await?;
+        let copy = fieldcache.client();
+        for collection in COLLECTIONS {
+            load(&copy, collection).await?;
+        }
+        fixtures::create_all(&apiserver, &mut variables).await?;
+        for collection in COLLECTIONS {
+            follow(&apiserver, &copy, collection).await?;
+        }
+        let shirts = apiserver.get_json("/apis/shop.example.com/v1/shirts").await?;
+        variables.set("current", newest(&shirts).to_string());
+        variables.set("future", "999999999");
+        variables.set("newest", "-1");
+        Ok(Stage { control_plane, fieldcache, variables })
+    }
+}
+
+/// Waits until both servers' copies of a collection contain everything that was written to it before this call.
+///
+/// kube-apiserver answers from a copy of its own when it is asked for version 0, and that copy can lag too.
+///
+/// # Errors
+/// When a copy does not follow in time.
+pub async fn follow(apiserver: &Client, copy: &Client, collection: &str) -> Result<()> {
+    let wanted = newest(&apiserver.get_json(collection).await?);
+    for client in [apiserver, copy] {
+        eventually(&format!("{collection} at {wanted}"), FOLLOWING, async || {
+            let list = client.get_json(&format!("{collection}?resourceVersion=0")).await?;
+            let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse::<u64>()?;
+            ensure!(version >= wanted, "it is at {version}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn load(copy: &Client, collection: &str) -> Result<()> {
+    let what = format!("fieldcache lists {collection}");
+    eventually(&what, FOLLOWING, async || copy.get_json(&format!("{collection}?limit=1")).await).await?;
+    Ok(())
+}
+
+/// The highest resourceVersion among the items of a list.
+pub fn newest(list: &Value) -> u64 {
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().filter_map(|item| version_of(item).parse().ok()).max().unwrap_or(1)
+}
+
+/// `metadata.resourceVersion`.
+pub fn version_of(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Asks etcd through its JSON gateway to forget what is older than `revision`.
+async fn compact(control_plane: &ControlPlane, revision: &str) -> Result<()> {
+    let etcd = e2e::http::Endpoint::plain(&control_plane.etcd_address())?.client();
+    let request = Request::new(Method::POST, "/v3/kv/compaction").json(&json!({ "revision": revision }));
+    etcd.send(request).await?.success().context("compacting etcd")?;
+    Ok(())
+}
