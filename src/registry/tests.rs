@@ -22,6 +22,7 @@ fn resource(plural: &str) -> Arc<Resource> {
         origin: ResourceOrigin::BuiltIn,
         printer_columns: vec![],
         deprecation_warning: None,
+        definition: String::new(),
         plan: Plan::built_in("", "v1", "Thing", Scope::Namespaced),
         live: Live::default(),
     })
