@@ -1,9 +1,11 @@
 //! An unmodified kubectl against `fieldcache serve`: a folder without any cluster, and a cluster.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::control_plane::ControlPlane;
+use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
 use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
@@ -192,4 +194,64 @@ async fn questions(
     ensure!(!watch.stdout()?.lines().any(|line| line.split_whitespace().nth(1) == Some("d")), "{}", watch.stdout()?);
     names(&["get", &plural, "-n", namespace, "--field-selector", "spec.color=blue"], &["b", "c", "e"]).await?;
     Ok(21)
+}
+
+/// The project's own samples, as a newcomer meets them.
+#[tokio::test]
+async fn the_samples_are_served_as_their_first_lines_say() -> Result<()> {
+    let directory = RunDirectory::create("samples")?;
+    let folder = directory.path().join("served");
+    std::fs::create_dir(&folder)?;
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
+    for entry in std::fs::read_dir(&samples).with_context(|| samples.display().to_string())? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), folder.join(entry.file_name()))?;
+    }
+    let fieldcache = Box::pin(Fieldcache::serve_folder(&folder)).await?;
+    let process = fieldcache.process();
+
+    // What it prints to be pasted works.
+    let address = fieldcache.address();
+    let start = format!("  kubectl --server {address} get ");
+    let pasted = process.line("a kubectl line", SOON, |line| line.strip_prefix(&start).map(str::to_owned)).await?;
+    let curl = process.line("a curl line", SOON, |line| line.strip_prefix("  curl '").map(str::to_owned)).await?;
+    ensure!(process.stderr()?.is_empty(), "the samples are not right: {}", process.stderr()?);
+    let kubectl = Kubectl::with_server(address)?;
+    let pasted: Vec<&str> = std::iter::once("get").chain(pasted.split_whitespace()).collect();
+    let table = kubectl.succeed(&pasted).await?;
+    ensure!(pasted.contains(&"--field-selector") && table.lines().count() > 1, "{pasted:?}: {table}");
+    let path = curl.trim_end_matches('\'').strip_prefix(address).with_context(|| curl.clone())?;
+    let list = fieldcache.client().get_json(path).await?;
+    ensure!(list["items"].as_array().is_some_and(|items| items.len() == table.lines().count() - 1), "{list}");
+
+    let blue = ["get", "shirts", "-A", "--field-selector", "spec.color=blue", "-o", "name"];
+    let names = |said: &str| said.lines().map(|line| line.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+    let listed: Vec<String> = names(&kubectl.succeed(&blue).await?);
+    ensure!(listed == ["example1", "example2", "example4"], "{listed:?}");
+    ensure!(kubectl.succeed(&["get", "sh", "-A"]).await?.lines().count() == 7, "by short name");
+    ensure!(kubectl.succeed(&["explain", "shirts"]).await?.contains("Shirt is one shirt in the shop."), "explain");
+    ensure!(kubectl.succeed(&["api-resources"]).await?.contains("stable.example.com/v1"), "api-resources");
+
+    // A file changes while kubectl looks.
+    let watch = kubectl.start(&["get", "shirts", "-A", "-w", "--field-selector", "spec.color=blue", "-o", "name"])?;
+    let sees = async |name: &str, times: usize| {
+        let line = format!("shirt.stable.example.com/{name}");
+        eventually(&format!("{line}, {times} times"), SOON, async || {
+            let seen = watch.stdout()?.lines().filter(|seen| *seen == line).count();
+            ensure!(seen == times, "seen {seen} times: {}", watch.tail());
+            Ok(())
+        })
+        .await
+    };
+    sees("example4", 1).await?;
+    let file = folder.join("shirts.yaml");
+    let text = std::fs::read_to_string(&file)?;
+    let changed = text.replace("spec: {color: red, size: L}", "spec: {color: blue, size: L}");
+    ensure!(changed != text, "the sample has no red shirt");
+    std::fs::write(&file, changed)?;
+    sees("example5", 1).await?;
+    let listed: Vec<String> = names(&kubectl.succeed(&blue).await?);
+    ensure!(listed == ["example1", "example2", "example4", "example5"], "{listed:?}");
+    println!("kubectl: the samples, and both lines that are printed for them");
+    Ok(())
 }

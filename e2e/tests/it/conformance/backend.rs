@@ -24,7 +24,7 @@ const QUIET: Duration = Duration::from_millis(250);
 /// A fieldcache and the place its objects are written to.
 pub(crate) enum Backend {
     /// The shared kube-apiserver and one fieldcache for all tests.
-    Cluster { writer: Client, fieldcache: &'static Fieldcache },
+    Cluster { writer: Box<Client>, fieldcache: &'static Fieldcache },
     /// A folder and a fieldcache of the test's own.
     Folder { fieldcache: Box<Fieldcache>, folder: RunDirectory },
 }
@@ -41,7 +41,7 @@ impl Backend {
             })
             .await;
         let fieldcache = started.as_ref().map_err(|error| anyhow!("fieldcache did not start: {error}"))?;
-        Ok(Backend::Cluster { writer: control_plane.client(), fieldcache })
+        Ok(Backend::Cluster { writer: Box::new(control_plane.client()), fieldcache })
     }
 
     /// fieldcache on an empty folder.

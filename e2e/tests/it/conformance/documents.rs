@@ -320,7 +320,7 @@ async fn as_kube_apiserver_publishes_them(backend: &Backend) -> Result<()> {
         let answer = client.send(Request::get("/openapi/v2").header("accept", V2_PROTOBUF)).await?.success()?;
         decode(Form::V2, View::Document, &answer.body)
     };
-    let (theirs, ours) = (protobuf(writer.clone()).await?, protobuf(client).await?);
+    let (theirs, ours) = (protobuf((**writer).clone()).await?, protobuf(client).await?);
     let name = definition_name(&group, "v1", "Coat");
     compare::equal("kube-apiserver", &schema(&theirs, &name)?, "fieldcache", &schema(&ours, &name)?)
         .context("v2 protobuf")?;
