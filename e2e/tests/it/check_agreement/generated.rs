@@ -321,7 +321,7 @@ fn fault(random: &mut Random, schema: &Value, entries: &[Value]) -> Value {
             6 => format!("{parent}..{last}"),
             7 => ".spec.embedded.kind".to_owned(),
             8 => ".spec.embedded.metadata.name".to_owned(),
-            _ => format!("{path} "),
+            _ => format!(".spec .{last}"),
         }),
         3 => field(&if random.one_in(3) { ".".to_owned() } else { format!("{path}.") }),
         4 => field(&match random.below(8) {
