@@ -26,7 +26,7 @@ impl Guard {
     /// 403 that names the header.
     pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), Failure> {
         let host = host_of(authority);
-        if !self.is_own(host) {
+        if authority.contains('@') || !self.is_own(host) {
             return Err(Failure::Forbidden(format!(
                 "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
                 quote(authority)

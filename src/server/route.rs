@@ -55,7 +55,7 @@ pub struct Address {
 impl Target {
     /// Reads a path, still percent-encoded.
     pub fn of(path: &str) -> Target {
-        let decoded = percent_decode(path, false).unwrap_or_default();
+        let Some(decoded) = percent_decode(path, false) else { return Target::Unknown };
         let trimmed = decoded.trim_matches('/');
         if trimmed.is_empty() {
             return Target::Root;

@@ -1,4 +1,5 @@
-//! A connection whose reader has stopped is given up: a write that makes no progress for too long is an error.
+//! A connection whose peer has stopped is given up: a write that makes no progress for too long is an error, and so is a
+//! peer that connects and says nothing.
 //!
 //! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
 //! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
@@ -16,9 +17,14 @@ use tokio::time::{Sleep, sleep};
 /// How long a write may wait for the reader. Longer than any pause of a healthy client, a few minutes at most.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A connection with a bound on waiting writes.
+/// How long the first bytes may take. The bound on request heads begins only with them.
+const FIRST_BYTES: Duration = Duration::from_secs(30);
+
+/// A connection with a bound on waiting writes and on the first read.
 pub struct Stall<Io> {
     io: Io,
+    /// Until the peer has said something.
+    expects: Option<Pin<Box<Sleep>>>,
     /// Set while a write waits.
     gives_up: Option<Pin<Box<Sleep>>>,
 }
@@ -26,7 +32,7 @@ pub struct Stall<Io> {
 impl<Io> Stall<Io> {
     /// Watches over a connection.
     pub fn new(io: Io) -> Stall<Io> {
-        Stall { io, gives_up: None }
+        Stall { io, expects: Some(Box::pin(sleep(FIRST_BYTES))), gives_up: None }
     }
 
     /// Passes on what a write came to, unless it has waited for too long.
@@ -47,7 +53,16 @@ impl<Io: Read + Unpin> Read for Stall<Io> {
         context: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(context, buffer)
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        match &mut self.expects {
+            Some(_) if read.is_ready() => self.expects = None,
+            Some(expects) => {
+                ready!(expects.as_mut().poll(context));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has said nothing")));
+            }
+            None => {}
+        }
+        read
     }
 }
 

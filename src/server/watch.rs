@@ -169,7 +169,10 @@ impl Watch {
                 Place::Following { cursor, after, seen } => self.follow(cursor, after, seen, &mut batch),
                 Place::Ended => return None,
             };
-            self.bookmark_if_due(&mut batch);
+            // Only where everything up to its version has been told; in the middle of a backlog it would point back.
+            if is_waiting {
+                self.bookmark_if_due(&mut batch);
+            }
             if !batch.is_empty() {
                 return Some(Bytes::from(batch));
             }
@@ -233,6 +236,13 @@ impl Watch {
             | LiveState::Loading(_)
             | LiveState::Refused { .. } => return false,
         };
+        // A watch that began ahead of the copy, at a version that a relist then jumped over.
+        if snapshot.jumped_over(after) {
+            let message = format!("too old resource version: {after} ({})", snapshot.version());
+            write_error(&Failure::Expired { message, continue_token: None }, batch);
+            self.place = Place::Ended;
+            return true;
+        }
         let Some(changes) = snapshot.changes(cursor) else { return false };
         let mut is_up_to_date = true;
         for change in changes {
@@ -268,10 +278,12 @@ impl Watch {
         let Place::Following { after, seen, .. } = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
         let now = Instant::now();
-        // A bookmark before the start of the watch would send the client back.
-        if now >= bookmarks.due() && seen >= after {
+        if now >= bookmarks.due() {
             bookmarks.sent(now);
-            self.shape.write_bookmark(&self.resource, seen, false, batch);
+            // A bookmark before the start of the watch would send the client back.
+            if seen >= after {
+                self.shape.write_bookmark(&self.resource, seen, false, batch);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub struct Cluster {
     version: VersionInfo,
     discovery: Discovery,
     keepers: JoinSet<()>,
+    /// Whose keeper each task is.
+    kept: HashMap<tokio::task::Id, Arc<Resource>>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
@@ -80,6 +82,7 @@ impl Cluster {
             version,
             discovery,
             keepers: JoinSet::new(),
+            kept: HashMap::new(),
             crds: BTreeMap::new(),
         };
         cluster.publish_catalog().await;
@@ -112,6 +115,7 @@ impl Cluster {
                     changed = changed => changed,
                     _ = discover.tick() => {
                         self.rediscover().await;
+                        self.tend_keepers();
                         if states.is_none() {
                             break;
                         }
@@ -129,7 +133,7 @@ impl Cluster {
                     LiveState::Gone => break,
                     LiveState::Ready(_) | LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } => {}
                 }
-                while self.keepers.try_join_next().is_some() {}
+                self.tend_keepers();
             }
         }
     }
@@ -217,8 +221,31 @@ impl Cluster {
         let catalog = Catalog::new(groups, resources, self.version.clone()).with_documents(self.documents.clone());
         self.registry.replace(catalog);
         for resource in fresh {
-            let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
-            self.keepers.spawn(keep(self.connection.clone(), resource, pinned, self.settings.history));
+            self.start_keeper(resource);
+        }
+    }
+
+    fn start_keeper(&mut self, resource: Arc<Resource>) {
+        let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
+        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.history);
+        let handle = self.keepers.spawn(task);
+        self.kept.insert(handle.id(), resource);
+    }
+
+    /// Forgets keepers that ended with their resource, and starts one anew that a defect of ours has ended: its readers
+    /// wait for the new copy instead of being shown the last state of the old one for ever.
+    fn tend_keepers(&mut self) {
+        while let Some(ended) = self.keepers.try_join_next_with_id() {
+            let (id, defect) = match ended {
+                Ok((id, ())) => (id, None),
+                Err(error) => (error.id(), Some(error)),
+            };
+            let resource = self.kept.remove(&id);
+            if let (Some(resource), Some(defect)) = (resource, defect) {
+                tracing::error!(resource = %resource.gvr, error = %defect, "reading this resource met a defect, reading it anew");
+                resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
+                self.start_keeper(resource);
+            }
         }
     }
 }
@@ -242,8 +269,9 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, his
             () = gone(&resource.live) => return,
             () = idle(&resource.live), if !pinned => {
                 tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
+                // Counted before readers see it: a demand that comes in between starts the next load.
+                served = *demands.borrow_and_update();
                 resource.live.publish(LiveState::Idle);
-                served = *demands.borrow();
             }
         }
     }
@@ -351,16 +379,24 @@ fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Arc<Resource>])
         let versions = custom.entry(&crd.group).or_default();
         versions.extend(crd.served_versions().iter().map(|version| &*version.name));
     }
-    for (name, mut versions) in custom {
-        versions.sort_by_key(|version| std::cmp::Reverse(crate::crd::version_priority(version)));
-        versions.dedup();
-        let versions: Vec<String> = versions.into_iter().map(str::to_owned).collect();
+    for (name, versions) in custom {
+        let versions: BTreeSet<String> = versions.into_iter().map(str::to_owned).collect();
         match groups.iter_mut().find(|group| group.name == name) {
-            Some(group) if group.versions.len() == versions.len() => {}
-            Some(group) => group.versions = versions,
-            None => groups.push(Group { name: name.to_owned(), versions }),
+            Some(group) if versions.iter().all(|version| group.versions.contains(version)) => {}
+            // Discovery lags behind the definitions; an aggregated API may serve other versions of the same group.
+            Some(group) => {
+                let known: BTreeSet<String> = group.versions.drain(..).collect();
+                group.versions = by_priority(known.into_iter().chain(versions).collect());
+            }
+            None => groups.push(Group { name: name.to_owned(), versions: by_priority(versions) }),
         }
     }
     groups.retain(|group| !group.versions.is_empty());
     groups
+}
+
+fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
+    let mut versions: Vec<String> = versions.into_iter().collect();
+    versions.sort_by_key(|version| std::cmp::Reverse(crate::crd::version_priority(version)));
+    versions
 }

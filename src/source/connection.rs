@@ -190,15 +190,12 @@ impl Connection {
             Some(message) => message.to_owned(),
             None => String::from_utf8_lossy(&body).chars().take(200).collect::<String>().trim().to_owned(),
         };
-        let too_large_version = status["details"]["causes"]
-            .as_array()
-            .is_some_and(|causes| causes.iter().any(|cause| cause["reason"] == "ResourceVersionTooLarge"));
         Err(RequestError::Refused {
             url: self.url.clone(),
             path: path.to_owned(),
             code,
+            too_large_version: too_large_version(&status),
             message,
-            too_large_version,
             retry_after,
         })
     }
@@ -222,9 +219,20 @@ impl Connection {
         serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
     }
 
+    pub(super) fn unexpected(&self, path: &str, cause: &str) -> RequestError {
+        RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: cause.to_owned() }
+    }
+
     pub(super) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
     }
+}
+
+/// Whether a Status says that the server has not reached the version that it was asked for.
+pub(super) fn too_large_version(status: &Value) -> bool {
+    status["details"]["causes"]
+        .as_array()
+        .is_some_and(|causes| causes.iter().any(|cause| cause["reason"] == "ResourceVersionTooLarge"))
 }
 
 /// An error and its causes as one line; a cause that its parent already spells out is not repeated.

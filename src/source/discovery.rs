@@ -74,6 +74,11 @@ pub async fn discover(connection: &Connection) -> Result<Discovery, RequestError
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
         let document = connection.json(path, AGGREGATED).await?;
+        if document["kind"] != "APIGroupDiscoveryList" {
+            // Taken for an empty cluster it would end everything that is served.
+            return Err(connection
+                .unexpected(path, "the answer is not the aggregated form of discovery (APIGroupDiscoveryList)"));
+        }
         for group in array(&document["items"]) {
             read_group(group, &mut discovery);
         }

@@ -4,14 +4,14 @@
 //! is buffered between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then; one that is cut
 //! off costs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::extract::Unreadable;
 use crate::model::{Key, Record, Version};
-use crate::registry::{LiveState, Resource};
+use crate::registry::{LiveState, Resource, ResourceOrigin};
 use crate::store::{HistoryLimits, Replaced, Store};
 
 /// What a source says, in its order.
@@ -38,13 +38,16 @@ pub enum SourceEvent {
 pub struct Feed {
     resource: Arc<Resource>,
     store: Store,
-    /// The list under way.
-    listing: Option<Vec<Record>>,
+    /// The list under way. A streaming list may tell changes between its objects and its end (the server sends the end
+    /// bookmark from a timer), so until then every event goes here and none to the store.
+    listing: Option<HashMap<Key, Record>>,
     /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
     ready: bool,
     /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
     needs_list: bool,
+    /// Whether that list must not keep bytes of objects whose version is unchanged: see [`Feed::distrust`].
+    distrusts_bytes: bool,
 }
 
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
@@ -60,12 +63,18 @@ impl Feed {
             unreadable: BTreeMap::new(),
             ready: false,
             needs_list: true,
+            distrusts_bytes: false,
         }
     }
 
     /// The version up to which the store is known to be complete; `ZERO` before the first list.
     pub fn version(&self) -> Version {
         self.store.version()
+    }
+
+    /// Whether a CustomResourceDefinition defines the resource.
+    pub fn is_custom(&self) -> bool {
+        self.resource.origin == ResourceOrigin::Custom
     }
 
     /// Whether a first list has been committed.
@@ -83,6 +92,13 @@ impl Feed {
         self.needs_list = true;
     }
 
+    /// The source may have changed objects without changing their versions, as kube-apiserver does when the schema of a
+    /// custom resource changes: the next list starts the store anew.
+    pub fn distrust(&mut self) {
+        self.needs_list = true;
+        self.distrusts_bytes = true;
+    }
+
     /// Objects that could not be read, with the reason.
     pub fn unreadable(&self) -> &BTreeMap<String, String> {
         &self.unreadable
@@ -90,47 +106,44 @@ impl Feed {
 
     /// How many objects the list under way has so far.
     pub fn listed(&self) -> usize {
-        self.listing.as_ref().map_or(0, Vec::len)
+        self.listing.as_ref().map_or(0, HashMap::len)
     }
 
     /// Takes one event. Nothing is visible before [`Feed::publish`].
     pub fn take(&mut self, event: SourceEvent) {
         match event {
             SourceEvent::Begin => {
-                self.listing = Some(Vec::new());
+                self.listing = Some(HashMap::new());
                 self.unreadable.clear();
             }
-            SourceEvent::Item(bytes) => {
-                let record = self.read(bytes);
-                if let (Some(listing), Ok(record)) = (&mut self.listing, record) {
-                    listing.push(record);
+            SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
+                Ok(record) => self.put(record),
+                Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
+                Err(None) => {}
+            },
+            SourceEvent::Remove(bytes) => match self.read(bytes) {
+                Ok(record) => self.remove(&record.key, Some(record.version), Removal::Told),
+                Err(Some(named)) => {
+                    self.remove(&named.key, named.version, Removal::Told);
                 }
-            }
+                Err(None) => {}
+            },
+            SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
             SourceEvent::Commit(version) => {
-                let records = self.listing.take().unwrap_or_default();
-                if self.store.replace(records, version) == Replaced::Reset {
+                let records = self.listing.take().unwrap_or_default().into_values().collect();
+                if std::mem::take(&mut self.distrusts_bytes) {
+                    self.store.restart(records, version);
+                } else if self.store.replace(records, version) == Replaced::Reset {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
                 }
                 self.ready = true;
                 self.needs_list = false;
             }
-            SourceEvent::Upsert(bytes) => match self.read(bytes) {
-                Ok(record) => {
-                    self.store.apply(record);
-                }
-                // The new state is unknown, so the old one must not be served any longer.
-                Err(Some(key)) => {
-                    self.store.drop_unreadable(&key);
-                }
-                Err(None) => {}
-            },
-            SourceEvent::Remove(bytes) => {
-                if let Ok(record) = self.read(bytes) {
-                    self.remove(&record.key, record.version);
+            SourceEvent::Mark(version) => {
+                if self.listing.is_none() {
+                    self.store.prove(version);
                 }
             }
-            SourceEvent::RemoveKey(key, version) => self.remove(&key, version),
-            SourceEvent::Mark(version) => self.store.prove(version),
         }
     }
 
@@ -141,13 +154,39 @@ impl Feed {
         }
     }
 
-    fn remove(&mut self, key: &Key, version: Version) {
-        self.unreadable.remove(key.as_str());
-        self.store.delete(key, version);
+    fn put(&mut self, record: Record) {
+        match &mut self.listing {
+            None => {
+                self.store.apply(record);
+            }
+            Some(listing) => {
+                let newer = listing.get(&record.key).is_none_or(|held| held.version < record.version);
+                if newer {
+                    listing.insert(record.key.clone(), record);
+                }
+            }
+        }
     }
 
-    /// Extracts an object; a failure is remembered and answered with the object's key where that much can be read.
-    fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Key>> {
+    fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
+        if removal == Removal::Told {
+            self.unreadable.remove(key.as_str());
+        }
+        match (&mut self.listing, removal, version) {
+            (Some(listing), _, _) => {
+                listing.remove(key);
+            }
+            (None, Removal::Told, Some(version)) => {
+                self.store.delete(key, version);
+            }
+            (None, _, version) => {
+                self.store.drop_unreadable(key, version);
+            }
+        }
+    }
+
+    /// Extracts an object; a failure is remembered and answered with what can be read of the object's name.
+    fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Named>> {
         // A copy of its own: the bytes are a slice of a page or of a read buffer that must not live as long as the object.
         match self.resource.plan.extract(Bytes::copy_from_slice(&bytes)) {
             Ok(record) => {
@@ -155,10 +194,10 @@ impl Feed {
                 Ok(record)
             }
             Err(error) => {
-                let key = key_of(&bytes);
-                let name = key.as_ref().map_or_else(|| "(unknown name)".to_owned(), Key::to_string);
+                let named = named(&bytes);
+                let name = named.as_ref().map_or_else(|| "(unknown name)".to_owned(), |named| named.key.to_string());
                 self.report(name, &error);
-                Err(key)
+                Err(named)
             }
         }
     }
@@ -171,10 +210,26 @@ impl Feed {
     }
 }
 
-/// The key of an object that the extractor refused, read the slow and lenient way.
-fn key_of(bytes: &[u8]) -> Option<Key> {
+/// Why an object leaves the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removal {
+    /// The source said that it was deleted.
+    Told,
+    /// Its new state cannot be read, so the old one must not be served any longer.
+    Unreadable,
+}
+
+/// What can be read of an object that the extractor refused.
+struct Named {
+    key: Key,
+    version: Option<Version>,
+}
+
+/// Reads the slow and lenient way.
+fn named(bytes: &[u8]) -> Option<Named> {
     let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let metadata = document.get("metadata")?;
-    let name = metadata.get("name")?.as_str()?;
-    Some(Key::new(metadata.get("namespace").and_then(serde_json::Value::as_str).unwrap_or_default(), name))
+    let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
+    let key = Key::new(text("namespace").unwrap_or_default(), text("name")?);
+    Some(Named { key, version: text("resourceVersion").and_then(Version::parse) })
 }

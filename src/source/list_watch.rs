@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use tokio::time::sleep;
 
 use super::backoff::Backoff;
-use super::connection::{Connection, RequestError};
+use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines};
 use crate::model::{Gvr, Version};
@@ -21,6 +21,9 @@ use crate::registry::LiveState;
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
+/// For this long after a definition appeared or changed, the API server may still have answered by the old one: it
+/// rebuilds its storage a moment later and then ends the watches of the old one.
+const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
 /// A watch is renewed after this long: between client-go's 5 and 10 minutes, and known to us so that silence is known.
 const WATCH_SECONDS: u64 = 290;
 /// A line longer than this is no object: etcd refuses far smaller ones.
@@ -36,6 +39,9 @@ enum End {
     Clean,
     /// The version is too old; only a new list helps.
     TooOld,
+    /// The source is behind what it has said before: a lagging server behind a load balancer, or versions that went
+    /// back (a restored etcd). Only a consistent list, which may be older, can tell.
+    Behind,
     /// Something failed.
     Failed(RequestError),
     /// An ERROR event other than "too old".
@@ -56,21 +62,45 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
     let base = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
+    let began = Instant::now();
     let mut mode = ListMode::Streaming;
+    // Whether the next list must be at least as new as what is held.
+    let mut not_older = true;
     loop {
         let started = Instant::now();
         let end = match (feed.needs_list(), mode) {
             (false, _) => watch(connection, &base, live, feed, WatchStart::From(feed.version())).await,
-            (true, ListMode::Streaming) => watch(connection, &base, live, feed, WatchStart::InitialEvents).await,
+            (true, ListMode::Streaming) => {
+                let not_older_than = Some(feed.version()).filter(|version| not_older && *version > Version::ZERO);
+                watch(connection, &base, live, feed, WatchStart::InitialEvents { not_older_than }).await
+            }
             (true, ListMode::Pages) => match list(connection, &base, live, feed).await {
-                Ok(()) => continue,
+                // The next list is tried as a stream again: what forbade it may be over.
+                Ok(()) => {
+                    mode = ListMode::Streaming;
+                    continue;
+                }
                 Err(end) => end,
             },
         };
+        if !feed.needs_list() {
+            not_older = true;
+        }
         let lasted = started.elapsed();
         match end {
+            // A stream that ends before its list does will not do better next time.
+            End::Clean if feed.needs_list() => mode = ListMode::Pages,
+            End::Clean if ended_early(lasted) && began.elapsed() < DEFINITION_SETTLES && feed.is_custom() => {
+                tracing::info!(resource = %gvr, "the source ended a watch soon after the definition changed, listing again");
+                feed.distrust();
+            }
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
+            End::Behind => {
+                tracing::warn!(resource = %gvr, version = %feed.version(), "source is behind, listing what it has");
+                feed.expect_list();
+                not_older = false;
+            }
             End::TooOld => {
                 tracing::info!(resource = %gvr, version = %feed.version(), "version too old, listing again");
                 feed.expect_list();
@@ -83,9 +113,11 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                     mode = ListMode::Pages;
                     continue;
                 }
-                let told = matches!(error, RequestError::Refused { code: 410, .. });
-                if told {
+                if let RequestError::Refused { code, too_large_version, .. } = error
+                    && (code == 410 || too_large_version)
+                {
                     feed.expect_list();
+                    not_older &= !too_large_version;
                 }
                 tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
                 if !feed.is_ready() {
@@ -104,11 +136,19 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
     }
 }
 
+/// Whether the server closed a watch before the time that it was asked to last.
+fn ended_early(lasted: Duration) -> bool {
+    lasted + SHORT_WATCH < Duration::from_secs(WATCH_SECONDS)
+}
+
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchStart {
     /// With every object, as a new list.
-    InitialEvents,
+    InitialEvents {
+        /// Behind a load balancer another server may lag; its list must be at least this new.
+        not_older_than: Option<Version>,
+    },
     /// After this version.
     From(Version),
 }
@@ -122,11 +162,10 @@ async fn watch(
 ) -> End {
     let mut path = format!("{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
     let mut initial = match start {
-        WatchStart::InitialEvents => {
+        WatchStart::InitialEvents { not_older_than } => {
             path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
-            // Not older than what was served already: behind a load balancer another server may lag.
-            if feed.version() > Version::ZERO {
-                path.push_str(&format!("&resourceVersion={}", feed.version()));
+            if let Some(version) = not_older_than {
+                path.push_str(&format!("&resourceVersion={version}"));
             }
             true
         }
@@ -172,6 +211,7 @@ async fn watch(
                         feed.take(SourceEvent::Commit(version));
                         initial = false;
                     }
+                    Ok((version, _)) if !initial && version < feed.version() => return End::Behind,
                     Ok((version, _)) if !initial => feed.take(SourceEvent::Mark(version)),
                     Ok(_) => {}
                     Err(error) => return End::Failed(connection.broken(&path, &error)),
@@ -195,6 +235,7 @@ fn error_event(object: &[u8]) -> End {
     let status: serde_json::Value = serde_json::from_slice(object).unwrap_or_default();
     match status["code"].as_i64() {
         Some(410) => End::TooOld,
+        Some(504) if too_large_version(&status) => End::Behind,
         _ => End::Error(status["message"].as_str().unwrap_or("an event of an unknown type").to_owned()),
     }
 }

@@ -119,8 +119,8 @@ impl History {
         if version < self.oldest {
             return Err(TooOld { asked: version, oldest: self.oldest });
         }
-        if let Some((_, end)) = self.gaps.iter().find(|(start, end)| *start < version && version < *end) {
-            return Err(TooOld { asked: version, oldest: *end });
+        if let Some(end) = self.gap_around(version) {
+            return Err(TooOld { asked: version, oldest: end });
         }
         let (mut low, mut high) = (0, self.changes.len());
         while low < high {
@@ -132,6 +132,11 @@ impl History {
             }
         }
         Ok(Cursor(self.first + low as u64))
+    }
+
+    /// The end of the gap that this version lies in.
+    pub(super) fn gap_around(&self, version: Version) -> Option<Version> {
+        self.gaps.iter().find(|(start, end)| *start < version && version < *end).map(|(_, end)| *end)
     }
 
     /// The changes from a cursor on; `None` when the ring has moved past it.

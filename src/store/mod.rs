@@ -114,13 +114,7 @@ impl Store {
                     && self.current.get(record.key.as_str()).is_none_or(|held| held.version != record.version)
             });
         if before_gap == Version::ZERO || goes_back {
-            let epoch = self.current.epoch + u64::from(goes_back);
-            self.current = Snapshot { epoch, version, ..Snapshot::default() };
-            self.current.history.restart(version);
-            self.free_slots.clear();
-            for record in records {
-                self.put(record);
-            }
+            self.restart(records, version);
             return if goes_back { Replaced::Reset } else { Replaced::Continued };
         }
         let listed: std::collections::HashSet<&str> = records.iter().map(|record| record.key.as_str()).collect();
@@ -142,17 +136,34 @@ impl Store {
         Replaced::Continued
     }
 
-    /// Takes an object away whose new state cannot be read. Nobody knows which of its versions this was, so the
-    /// removal is stamped like those of a relist.
-    pub fn drop_unreadable(&mut self, key: &Key) -> Outcome {
-        match self.take(key) {
-            None => Outcome::Stale,
-            before => {
-                let version = self.current.version;
-                self.remember(Change { version, before, after: None, fills_gap: true });
-                Outcome::Changed
-            }
+    /// Starts anew from a finished list: nothing that was held is trusted, history begins here, and watches of a store
+    /// that held something end.
+    pub fn restart(&mut self, records: Vec<Record>, version: Version) {
+        let held_something = self.current.version > Version::ZERO;
+        let mut history = std::mem::take(&mut self.current.history);
+        history.restart(version);
+        let epoch = self.current.epoch + u64::from(held_something);
+        self.current = Snapshot { epoch, version, history, ..Snapshot::default() };
+        self.free_slots.clear();
+        for record in records {
+            self.put(record);
         }
+    }
+
+    /// Takes an object away whose new state cannot be read; `version` is that of the new state. Where even that is
+    /// unknown the removal is stamped like those of a relist.
+    pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> Outcome {
+        let known = version.filter(|version| *version > self.current.version);
+        let before = self.take(key);
+        if let Some(version) = known {
+            self.current.version = version;
+        }
+        if before.is_none() {
+            return Outcome::Stale;
+        }
+        let version = self.current.version;
+        self.remember(Change { version, before, after: None, fills_gap: known.is_none() });
+        Outcome::Changed
     }
 
     fn remember(&mut self, change: Change) {

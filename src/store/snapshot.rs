@@ -97,6 +97,11 @@ impl Snapshot {
         self.history.since(version)
     }
 
+    /// Whether a relist jumped over this version: what happened before and after it there is not known.
+    pub fn jumped_over(&self, version: Version) -> bool {
+        self.history.gap_around(version).is_some()
+    }
+
     /// The place after the newest change.
     pub fn end(&self) -> Cursor {
         self.history.end()

@@ -152,9 +152,13 @@ fn history_is_bounded_and_says_where_it_begins() {
 fn an_unreadable_change_takes_the_old_object_away() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(vec![record("a/x", 3, &[], &[])], Version::new(5));
-    assert_eq!(store.drop_unreadable(&Key::new("a", "x")), Outcome::Changed);
+    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), None), Outcome::Changed);
     assert_eq!(told(&store, 5), [(5, Some(3), None)], "a watcher at the newest version is told");
     assert!(keys(&store).is_empty());
+    store.apply(record("a/x", 6, &[], &[]));
+    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), Some(Version::new(8))), Outcome::Changed);
+    assert_eq!(told(&store, 6), [(8, Some(6), None)], "stamped with the version of the state that cannot be read");
+    assert_eq!(store.version(), Version::new(8));
 }
 
 /// One step of a random life.

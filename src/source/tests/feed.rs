@@ -102,3 +102,55 @@ fn a_deletion_carries_its_own_version_and_a_bookmark_moves_it() {
     assert_eq!(feed.version(), Version::new(30));
     assert_eq!(names(&resource), Some(vec![]));
 }
+
+#[test]
+fn changes_told_before_the_end_of_a_list_belong_to_it() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    for version in [20, 60] {
+        feed.take(SourceEvent::Begin);
+        for name in ["kept", "changed", "deleted", "broken"] {
+            feed.take(SourceEvent::Item(object(name, version)));
+        }
+        feed.take(SourceEvent::Upsert(object("changed", version + 5)));
+        feed.take(SourceEvent::Remove(object("deleted", version + 6)));
+        feed.take(SourceEvent::Upsert(object("created", version + 7)));
+        feed.take(SourceEvent::Upsert(Bytes::from(
+            r#"{"metadata":{"name":"broken","namespace":"a","resourceVersion":"1x"}}"#,
+        )));
+        feed.take(SourceEvent::Item(object("changed", version)));
+        feed.take(SourceEvent::Mark(Version::new(version + 8)));
+        feed.take(SourceEvent::Commit(Version::new(version + 9)));
+        feed.publish();
+        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let held: Vec<(&str, u64)> = snapshot
+            .range(std::ops::Bound::Unbounded)
+            .map(|(key, slot)| (key.as_str(), snapshot.object(slot).unwrap().version.number()))
+            .collect();
+        assert_eq!(held, [("a/changed", version + 5), ("a/created", version + 7), ("a/kept", version)], "{version}");
+        assert_eq!((snapshot.version().number(), snapshot.epoch()), (version + 9, 0), "history goes on");
+    }
+}
+
+#[test]
+fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    for (text, epoch) in [("old", 0), ("new", 1)] {
+        if epoch == 1 {
+            feed.distrust();
+            assert!(feed.needs_list());
+        }
+        feed.take(SourceEvent::Begin);
+        let bytes = format!(
+            r#"{{"metadata":{{"name":"x","namespace":"a","resourceVersion":"3"}},"data":{{"text":"{text}"}}}}"#
+        );
+        feed.take(SourceEvent::Item(Bytes::from(bytes)));
+        feed.take(SourceEvent::Commit(Version::new(9)));
+        feed.publish();
+        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let object = snapshot.get("a/x").unwrap();
+        assert!(std::str::from_utf8(&object.bytes).unwrap().contains(text), "{text}");
+        assert_eq!(snapshot.epoch(), epoch, "{text}");
+    }
+}
