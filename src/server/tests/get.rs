@@ -58,6 +58,7 @@ async fn what_is_not_there_is_not_found_in_upstreams_words() {
         ("/apis/stable.example.com/v2", "an unknown version alone"),
         ("/frob", "nothing"),
         ("/apis/stable.example.com//shirts", "an empty part"),
+        ("/apis/stable.example.com/v1/shirts/%zz", "an escape that is none"),
         ("/openapi/v4", "no such document"),
     ] {
         let answer = fixture.get(path).await;

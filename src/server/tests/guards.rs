@@ -25,6 +25,7 @@ async fn foreign_hosts_origins_and_sites_are_refused() {
         ("192.168.1.8:8181", ("x", "y"), Some("Host"), "another address"),
         ("evil.example.com", ("x", "y"), Some("Host"), "a name that was made to resolve here"),
         ("localhost.example.com", ("x", "y"), Some("Host"), "a name that looks alike"),
+        ("127.0.0.1:8181@evil.example.com", ("x", "y"), Some("Host"), "a loopback address as user name"),
         ("", ("x", "y"), Some("Host"), "no host"),
         ("127.0.0.1:8181", ("origin", "http://127.0.0.1:8181"), None, "the server's own origin"),
         ("127.0.0.1:8181", ("origin", "http://127.0.0.1:3000"), Some("Origin"), "another port"),

@@ -117,6 +117,21 @@ async fn a_reader_that_stops_loses_its_connection_and_others_do_not() {
     running.task.await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_says_nothing_loses_its_connection() {
+    let fixture = Fixture::new();
+    let running = run(&fixture).await;
+    let mut silent = TcpStream::connect(running.address).await.unwrap();
+    let started = Instant::now();
+    let mut nothing = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(60), silent.read_to_end(&mut nothing)).await;
+    assert!(ended.is_ok(), "still open after a minute");
+    assert!(nothing.is_empty());
+    assert!(started.elapsed() >= Duration::from_secs(30), "a slow client has half a minute");
+    running.stop.send(()).unwrap();
+    running.task.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_port_in_use_is_named_with_a_remedy() {
     let first = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

@@ -254,6 +254,43 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_ahead_of_the_copy_is_told_when_a_relist_jumps_over_its_version() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "kept", "blue");
+    fixture.put("default", "deleted", "blue");
+    let mut behind = fixture.watch(&watch("resourceVersion=102")).await;
+    let mut ahead = fixture.watch(&watch("resourceVersion=105")).await;
+    let mut beyond = fixture.watch(&watch("resourceVersion=110")).await;
+    let snapshot = fixture.shirts.store.snapshot();
+    let kept = snapshot.get("default/kept").unwrap();
+    let record = fixture.shirts.resource.plan.extract(kept.bytes.clone()).unwrap();
+    fixture.shirts.store.replace(vec![record], Version::new(110));
+    fixture.shirts.publish();
+    assert_eq!(behind.line().await, "DELETED default/deleted@102");
+    let error = ahead.next().await.unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
+    assert_eq!(error["object"]["message"], "too old resource version: 105 (110)");
+    ahead.expect_end("what happened around its version is not known").await;
+    fixture.version = 110;
+    let version = fixture.put("default", "last", "blue");
+    assert_eq!(beyond.line().await, format!("ADDED default/last@{version}"), "what lies after the relist goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_sleeps_between_bookmarks() {
+    let mut fixture = Fixture::new();
+    let mut watched = fixture.watch(&watch("resourceVersion=105&allowWatchBookmarks=true&timeoutSeconds=600")).await;
+    fixture.put("default", "x", "blue");
+    // With a paused clock a loop that wakes every millisecond would take 300,000 steps here and still be silent.
+    tokio::time::sleep(std::time::Duration::from_secs(300)).await;
+    fixture.version = 105;
+    let version = fixture.put("default", "y", "blue");
+    assert_eq!(watched.line().await, format!("ADDED default/y@{version}"));
+    let bookmark = watched.line().await;
+    assert!(bookmark.starts_with("BOOKMARK") && bookmark.ends_with(&version.to_string()), "{bookmark}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn versions_that_go_backwards_end_watches() {
     let mut fixture = Fixture::new();
     fixture.put("default", "x", "blue");
