@@ -22,9 +22,10 @@ use clap::Parser;
 use exit::Exit;
 use low::{Arguments, Command};
 
-/// Runs a command line, program name included, and says how the process ends.
+/// Runs a command line, program name included, and says how the process ends. Under the name `kubectl-fieldcache` the
+/// program is a kubectl plugin; its commands are the same.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let arguments = match Arguments::try_parse_from(plugin_name(arguments)) {
+    let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
@@ -54,9 +55,4 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 
 fn not_there(command: &str, instead: &str) -> anyhow::Result<Exit> {
     Err(anyhow::anyhow!("`fieldcache {command}` is not there yet; {instead}"))
-}
-
-/// As `kubectl-fieldcache` the program is a kubectl plugin; the rest of the line is the same.
-fn plugin_name(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    arguments.into_iter()
 }

@@ -6,8 +6,8 @@
 //! where the value stands in the JSON of the wire. It stands in for the declarative tags that KEP-4358 leaves to later.
 //! A kind without a row accepts metadata.name and metadata.namespace, on cluster-scoped objects too.
 
-use super::value::go_quote;
 use crate::model::Scope;
+use crate::model::quote;
 
 /// A kind with selectable fields of its own.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,13 +75,13 @@ impl Refusal {
     pub fn message(self, version: &str, label: &str) -> String {
         match self {
             Refusal::NotSupported => format!("field label not supported: {label}"),
-            Refusal::NotSupportedForJob => format!("field label {} not supported for Job", go_quote(label)),
+            Refusal::NotSupportedForJob => format!("field label {} not supported for Job", quote(label)),
             Refusal::NotSupportedForResourceSlice => {
                 format!("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {label}")
             }
             Refusal::NotKnown => format!(
                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-                go_quote(label)
+                quote(label)
             ),
         }
     }

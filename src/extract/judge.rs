@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::path::{self, PathError};
-use super::value::{go_quote, text_of};
+use super::value::text_of;
 use super::{Field, Origin};
 use crate::crd::{Crd, CrdVersion};
+use crate::model::quote;
 
 /// Most selectable fields of one version (apiextensions MaxSelectableFields).
 pub const MAX_SELECTABLE_FIELDS: usize = 8;
@@ -96,7 +97,7 @@ impl Judgement {
             [line] => line.clone(),
             _ => format!("[{}]", lines.join(", ")),
         };
-        Some(format!("CustomResourceDefinition.apiextensions.k8s.io {} is invalid: {all}", go_quote(name)))
+        Some(format!("CustomResourceDefinition.apiextensions.k8s.io {} is invalid: {all}", quote(name)))
     }
 }
 
@@ -300,7 +301,7 @@ fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_excee
     let mut unique = BTreeSet::new();
     for (index, json_path) in json_paths.iter().enumerate() {
         let field = format!("{list_field}[{index}].jsonPath");
-        let quoted = go_quote(json_path);
+        let quoted = quote(json_path);
         let cause = |reason, message: String, hint: String| Cause { reason, field: field.clone(), message, hint };
         let mut causes = Vec::new();
         if json_path.is_empty() {
@@ -397,9 +398,9 @@ fn path_hint(json_path: &str, error: &PathError) -> String {
         PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
         PathError::UnexpectedEnd => "remove the dot at the end, or name a field behind it".to_owned(),
         PathError::ExpectedDelimiter { .. } => match json_path.trim_start_matches(['$', '@', '{', ' ']) {
-            rest if rest.starts_with('.') => format!("write {}", go_quote(rest.trim_end_matches('}'))),
+            rest if rest.starts_with('.') => format!("write {}", quote(rest.trim_end_matches('}'))),
             _ if json_path.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
-                format!("write {}", go_quote(&format!(".{json_path}")))
+                format!("write {}", quote(&format!(".{json_path}")))
             }
             _ => "a path begins with a dot, such as \".spec.color\"".to_owned(),
         },
@@ -409,10 +410,10 @@ fn path_hint(json_path: &str, error: &PathError) -> String {
                 return format!("{place} has no properties");
             }
             if let Some(other) = known.iter().find(|name| name.eq_ignore_ascii_case(segment)) {
-                return format!("{place} has {}", go_quote(other));
+                return format!("{place} has {}", quote(other));
             }
             const SHOWN: usize = 10;
-            let mut names: Vec<String> = known.iter().take(SHOWN).map(|name| go_quote(name)).collect();
+            let mut names: Vec<String> = known.iter().take(SHOWN).map(|name| quote(name)).collect();
             if known.len() > SHOWN {
                 names.push(format!("{} more", known.len() - SHOWN));
             }
@@ -482,7 +483,7 @@ fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
 pub fn unknown_fields(document: &Value) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut unknown = |version: &str, field: String| {
-        let message = format!("unknown field {}", go_quote(&field));
+        let message = format!("unknown field {}", quote(&field));
         warnings.push(Warning { version: version.to_owned(), json_path: String::new(), message });
     };
     let spec = &document["spec"];

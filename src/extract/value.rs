@@ -201,38 +201,3 @@ fn key(cursor: &mut Cursor<'_>) -> Option<String> {
     cursor.expect(b':', "a colon").ok()?;
     Some(key.into_owned())
 }
-
-/// Go's `%q` of a string (strconv `quote.go`), as error messages of Kubernetes quote what was written.
-pub fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            _ if is_printable(character) => quoted.push(character),
-            _ => match u32::from(character) {
-                code @ ..0x80 => quoted.push_str(&format!("\\x{code:02x}")),
-                code @ ..0x1_0000 => quoted.push_str(&format!("\\u{code:04x}")),
-                code => quoted.push_str(&format!("\\U{code:08x}")),
-            },
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Go's unicode.IsPrint, by the table behind Rust's Debug form. A leading letter keeps combining marks from being
-/// escaped, which Go prints.
-fn is_printable(character: char) -> bool {
-    let mut text = String::from("a");
-    text.push(character);
-    text.escape_debug().count() == 2 || character == '\''
-}

@@ -1,11 +1,13 @@
 //! Names, keys, versions, records: plain types that every other room speaks.
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
-//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store.
+//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quote`] is how
+//! messages quote texts.
 //! This room knows no JSON and no selector.
 
 pub mod gvr;
 pub mod key;
+pub mod quote;
 pub mod record;
 pub mod version;
 
@@ -14,5 +16,6 @@ mod tests;
 
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
+pub use quote::quote;
 pub use record::{FieldIndex, Record};
 pub use version::Version;

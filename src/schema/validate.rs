@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use super::format;
 use super::json;
 use super::node::{Additional, Node};
-use crate::selector::syntax::{dns_1035_label_faults, quote};
+use crate::model::quote;
+use crate::selector::syntax::dns_1035_label_faults;
 use crate::selector::{Problem, Reason};
 
 /// Everything that a schema refuses about an object; none means that it is valid.

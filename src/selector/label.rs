@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::SelectorError;
-use super::syntax::{label_key_faults, label_value_faults, quote};
+use super::syntax::{label_key_faults, label_value_faults};
+use crate::model::quote;
 
 /// How a label requirement compares.
 #[derive(Clone, Debug, PartialEq, Eq)]

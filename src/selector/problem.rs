@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::syntax::quote;
+use crate::model::quote;
 
 /// What kind of fault it is; the words are those of a Status cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

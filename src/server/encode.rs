@@ -15,31 +15,6 @@ use crate::store::Object;
 /// thousands of slow readers hold little.
 pub const CHUNK: usize = 64 * 1024;
 
-/// Go's `%q` of a text: for messages.
-pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\u{c}' => quoted.push_str("\\f"),
-            control if u32::from(control) < 0x20 || control == '\u{7f}' => {
-                quoted.push_str(&format!("\\x{:02x}", u32::from(control)));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 /// Writes a JSON string with Go's escapes.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');

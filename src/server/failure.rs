@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{Gvr, Version};
 
-use super::encode::quote;
+use crate::model::quote;
 
 /// Why a request has no ordinary answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, TRANSFER_ENCODING};
 use http::{HeaderMap, Method};
 
-use super::encode::quote;
 use super::failure::Failure;
+use crate::model::quote;
 
 /// Which requests a local server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::Body;
-use super::encode::quote;
 use super::params::Query;
 use super::with_type;
+use crate::model::quote;
 
 /// One named check.
 #[derive(Clone)]

@@ -229,7 +229,7 @@ impl Server {
             Ok(response) => response,
         };
         if let Some(warning) = &resource.deprecation_warning {
-            let text = format!("299 - {}", encode::quote(warning));
+            let text = format!("299 - {}", crate::model::quote(warning));
             if let Ok(value) = HeaderValue::from_str(&text) {
                 response.headers_mut().append(WARNING, value);
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::model::Version;
 use crate::selector::{FieldSelector, LabelSelector};
 
-use super::encode::quote;
 use super::failure::{Failure, OptionFault, OptionProblem};
+use crate::model::quote;
 
 /// A decoded query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,10 +11,11 @@ use crate::crd::PrinterColumn;
 use crate::registry::Resource;
 
 use super::column::{ColumnPath, cell};
-use super::encode::{Envelope, ListMeta, Shown, quote, write_string, write_type, write_value};
+use super::encode::{Envelope, ListMeta, Shown, write_string, write_type, write_value};
 use super::failure::Failure;
 use super::negotiate::Form;
 use super::params::Query;
+use crate::model::quote;
 
 /// Upstream's description of metadata.name, shown with the first column.
 const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although \

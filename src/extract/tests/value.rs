@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::extract::value::{go_quote, text, text_of};
+use crate::extract::value::{text, text_of};
+use crate::model::quote;
 
 #[track_caller]
 fn check(raw: &str, expected: &str, why: &str) {
@@ -117,6 +118,6 @@ fn quotes_are_go_s() {
         ("a'b", r#""a'b""#),
         ("\u{2028}", r#""\u2028""#),
     ] {
-        assert_eq!(go_quote(text), expected);
+        assert_eq!(quote(text), expected);
     }
 }

@@ -3,9 +3,10 @@
 use proptest::prelude::{prop_assert_eq, proptest};
 use regex::Regex;
 
+use crate::model::quote;
 use crate::selector::syntax::{
     dns_1035_label_faults, dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults,
-    path_segment_faults, quote,
+    path_segment_faults,
 };
 
 #[test]

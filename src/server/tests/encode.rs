@@ -8,7 +8,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::server::encode::{Indenter, json_bytes, quote};
+use crate::model::quote;
+use crate::server::encode::{Indenter, json_bytes};
 use crate::server::yaml;
 
 fn indent(text: &str) -> String {
