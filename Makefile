@@ -41,7 +41,7 @@ components: ## kube-apiserver, etcd, kubectl from their Go modules, into e2e/.ca
 	$(CARGO) run --quiet --locked -p e2e --bin components
 
 e2e: build components ## end to end: parity, conformance, clients
-	$(CARGO) test --locked -p e2e --test it
+	$(CARGO) test --locked -p e2e --test it -- --show-output
 
 golden: ## rewrite golden files; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
