@@ -1,6 +1,7 @@
 //! `fieldcache serve`: opens the source, listens, tells a person what to paste, and ends cleanly.
 
 #![expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
+#![expect(clippy::disallowed_methods, reason = "the listener is a task of its own, started and joined here")]
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -61,12 +62,13 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         }
     };
     let registry = opened.registry;
-    let serving = listener.run(server, stop);
+    // A task of its own: connections are taken however long the source keeps this one busy.
+    let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
         tokio::join!(greet(&registry, &opened.name, address), show_progress(&registry), opened.following);
     };
     tokio::select! {
-        () = serving => {}
+        served = serving => served.context("the listener met a defect")?,
         () = around => {}
     }
     Ok(Exit::Done)

@@ -30,14 +30,16 @@ pub struct Opened {
 pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::Result<Opened> {
     let registry = Arc::new(Registry::new(Catalog::default()));
     match &arguments.dir {
-        Some(folder) => open_folder(folder.clone(), registry),
+        Some(folder) => open_folder(folder.clone(), registry).await,
         None => open_cluster(arguments, resources, registry).await,
     }
 }
 
-fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
+async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
     let name = folder.display().to_string();
-    let feeds = folder_feeds::FolderFeeds::open(&folder, registry.clone())?;
+    let filled = registry.clone();
+    let opening = tokio::task::spawn_blocking(move || folder_feeds::FolderFeeds::open(&folder, filled));
+    let feeds = opening.await.context("reading the folder")??;
     Ok(Opened { registry, name, following: Box::pin(feeds.run()) })
 }
 

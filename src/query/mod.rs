@@ -6,6 +6,7 @@
 
 pub mod page;
 pub mod plan;
+pub mod rest;
 pub mod selection;
 #[cfg(test)]
 mod tests;
@@ -13,5 +14,6 @@ pub mod token;
 
 pub use page::{Listing, State};
 pub use plan::{Hits, Plan};
+pub use rest::Rest;
 pub use selection::{FieldTerm, Selection};
 pub use token::{ContinueToken, TokenError};

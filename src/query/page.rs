@@ -46,6 +46,15 @@ impl State {
     pub fn version(&self) -> Version {
         self.version
     }
+
+    /// What it is made from; versions and contents agree within an epoch of it.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Arc<Object>>> {
+        &self.undone
+    }
 }
 
 /// Where a listing goes on.
@@ -132,15 +141,6 @@ impl Listing {
             (None, _) => self.instead.front(),
             (Some(_), _) => self.ready.front(),
         }
-    }
-
-    /// How many are left; walks them all.
-    pub fn remaining(mut self) -> u64 {
-        let mut count = 0;
-        while self.next().is_some() {
-            count += 1;
-        }
-        count
     }
 
     /// Takes the next objects of the snapshot until some are ready or none is left.

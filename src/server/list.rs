@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Response};
 
 use crate::model::{Scope, Version};
-use crate::query::{ContinueToken, Listing, Selection, State};
+use crate::query::{ContinueToken, Listing, Rest, Selection, State};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -17,6 +17,7 @@ use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
+use super::pages::PagePlace;
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
@@ -25,6 +26,9 @@ use super::{Asked, Server, chunked, read, yaml};
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
+
+/// See [`Rest::step`].
+const STRIDES_AT_A_TIME: usize = 32;
 
 /// Upstream's words for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
@@ -54,7 +58,28 @@ pub(super) async fn answer(
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     let state = wanted.state(resource, snapshot).await?;
-    let page = Page::take(state, &selection, &wanted);
+    let mut page = Page::take(state.clone(), &selection, &wanted);
+    if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
+        let place = |start: &str| PagePlace {
+            gvr: resource.gvr.clone(),
+            definition: resource.definition.clone(),
+            epoch: state.snapshot().epoch(),
+            version: state.version(),
+            namespace: selection.namespace.clone(),
+            start: start.to_owned(),
+        };
+        let namespace = selection.namespace.as_deref();
+        let whole = match &wanted.start {
+            None => Some(state.total(namespace)),
+            Some((_, start)) => server.pages.behind(&place(start)),
+        };
+        let remaining = match whole {
+            Some(whole) => whole.saturating_sub(page.length),
+            None => count(state.rest(namespace, &next)).await,
+        };
+        server.pages.remember(place(&next), remaining);
+        page.meta.remaining = Some(remaining);
+    }
     let explain = asked.query.flag("explain").then(|| page.plan.clone());
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
     let mut response = chunked(pieces, agreed.format, asked);
@@ -65,6 +90,16 @@ pub(super) async fn answer(
         }
     }
     Ok(response)
+}
+
+/// Counts without keeping other requests waiting: a step takes a fraction of a millisecond.
+async fn count(mut rest: Rest) -> u64 {
+    loop {
+        if let Some(count) = rest.step(STRIDES_AT_A_TIME) {
+            return count;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// A Go type as upstream's messages print it.
@@ -157,6 +192,9 @@ struct Page {
     meta: ListMeta,
     objects: PageObjects,
     plan: String,
+    /// How many objects it has, and where the next one begins; only counted when there is a next one.
+    length: u64,
+    next: Option<String>,
 }
 
 enum PageObjects {
@@ -184,29 +222,30 @@ impl Page {
         let Some(limit) = wanted.limit else {
             let listing = walk(state);
             let plan = listing.explain().to_owned();
-            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan };
+            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan, length: 0, next: None };
         };
         let mut scout = walk(state.clone());
         let plan = scout.explain().to_owned();
         let kept: Vec<Arc<Object>> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key.clone());
+        let mut length = kept.len() as u64;
         for object in scout.by_ref().take(limit - kept.len()) {
             last = Some(object.key.clone());
+            length += 1;
         }
+        let mut next = None;
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
             let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
             let start = format!("{relative}\0");
             meta.continue_token = ContinueToken { version: Some(version), start }.encode();
-            if !selection.is_selective() {
-                meta.remaining = Some(scout.remaining());
-            }
+            next = Some(format!("{last}\0"));
         }
         let objects = if limit <= KEPT_PAGE {
             PageObjects::Kept(kept.into_iter())
         } else {
             PageObjects::Walked(walk(state).take(limit))
         };
-        Page { meta, objects, plan }
+        Page { meta, objects, plan, length, next }
     }
 }
 

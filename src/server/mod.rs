@@ -2,8 +2,8 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
 //! Reading order: [`listen`] is the socket ([`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
-//! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for resources (with
-//! [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
+//! [`params`] the query and [`negotiate`] the headers; [`list`] (with [`pages`]), [`get`] and [`watch`] answer for
+//! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
 //! [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, path, method, media type, options, storage.
@@ -20,6 +20,7 @@ pub mod health;
 pub mod list;
 pub mod listen;
 pub mod negotiate;
+pub mod pages;
 pub mod params;
 pub mod read;
 pub mod route;
@@ -44,6 +45,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use serde_json::Value;
 use tokio::sync::watch as state;
+use tokio::time::Instant;
 
 use crate::registry::{Catalog, Registry, Resource, ResourceOrigin};
 
@@ -52,6 +54,7 @@ use failure::Failure;
 use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
+use pages::Pages;
 use params::Query;
 use route::{Address, Target};
 
@@ -93,6 +96,7 @@ pub struct Server {
     draining: state::Sender<bool>,
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
+    pages: Pages,
 }
 
 /// A request with what every handler wants to know of it.
@@ -101,14 +105,20 @@ struct Asked<'a> {
     headers: &'a HeaderMap,
     authority: &'a str,
     query: Query,
-    /// How long it may take, unless it is a watch.
+    /// How long it may still take, unless it is a watch.
     timeout: Duration,
 }
 
 impl Server {
     /// Serves a registry.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
-        Server { registry, settings, draining: state::Sender::new(false), answers: AtomicU64::new(0) }
+        Server {
+            registry,
+            settings,
+            draining: state::Sender::new(false),
+            answers: AtomicU64::new(0),
+            pages: Pages::default(),
+        }
     }
 
     /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.
@@ -159,7 +169,11 @@ impl Server {
             Target::OpenApi => return self.documents(asked, uri).await,
             other => return self.around(asked, other),
         };
+        // All attempts together wait as long as one may.
+        let begun = Instant::now();
+        let most = asked.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
+            asked.timeout = most.saturating_sub(begun.elapsed());
             match self.resource(asked, &address).await {
                 Err(Failure::Replaced) => {}
                 settled => return settled,

@@ -1,18 +1,20 @@
 //! A folder of manifests as a source: files in, objects with versions, changes and problems out.
 //!
 //! Pure: the contents of all files come in as [`Files`], and each [`FolderState::update`] says what changed since the
-//! last one. What holds of an object: it is served in the version of its file and, when its definition converts by
+//! last one. Only files that changed are parsed (all of them when a definition changed), and of what was parsed nothing is
+//! kept but names, problems and digests: values in memory are many times larger than their text. What holds of an object: it is served in the version of its file and, when its definition converts by
 //! renaming only, in every served version; defaults, pruning and validation are those of its own version; its
 //! resourceVersion is the same in all of them. An object that cannot be read, is refused or has lost its kind is
 //! reported and its old version goes. Reading the disk is [`super::scan`]'s, the documents of a file are
 //! [`super::yaml`]'s.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::object;
 use super::yaml::{self, Broken, Document, Form};
@@ -127,50 +129,85 @@ impl FolderDelta {
 pub struct FolderState {
     /// The last version given out.
     version: Version,
-    objects: BTreeMap<Identity, Served>,
-    definitions: Vec<(Crd, Value)>,
-    /// Files as they were read last, so that an unchanged one is not parsed again.
-    parsed: BTreeMap<String, Parsed>,
+    objects: BTreeMap<Arc<Identity>, Served>,
+    /// What defines kinds, by name, as the files have it; the first of a name wins.
+    written: Vec<Arc<Crd>>,
+    /// The same as it is served, with the metadata and the status that folder mode sets.
+    definitions: BTreeMap<Arc<Identity>, (Crd, Value)>,
+    definitions_changed: bool,
+    files: BTreeMap<Arc<str>, Known>,
+    /// Those of the last update.
+    problems: Vec<FolderProblem>,
     built_in: HashMap<(String, String, String), Option<Arc<BuiltInKind>>>,
 }
 
 /// An object, whatever version its file speaks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Identity {
     group: String,
     plural: String,
     key: Key,
 }
 
+impl Identity {
+    fn is_definition(&self) -> bool {
+        self.plural == DEFINITIONS_PLURAL && self.group == DEFINITIONS_GROUP
+    }
+}
+
+/// SHA-256 of a text: equal digests are taken for equal texts.
+type TextDigest = [u8; 32];
+
+/// What is kept of an object: enough to tell whether a new reading differs.
 struct Served {
-    version: Version,
     /// metadata.creationTimestamp, kept while the object lives although its file changes.
     created: String,
     generation: i64,
-    /// Everything but metadata and status, by which the generation rises.
-    specification: Value,
-    /// The object in each version in which it is served, without a resourceVersion.
-    forms: BTreeMap<Gvr, Value>,
+    /// Of everything but metadata and status, by which the generation rises.
+    specification: TextDigest,
+    /// Of the object in each version in which it is served, without a resourceVersion; sorted.
+    forms: Vec<(Gvr, TextDigest)>,
+    /// The file it comes from, and its place among the documents there.
+    file: Arc<str>,
+    place: usize,
 }
 
-struct Parsed {
-    bytes: Arc<[u8]>,
-    documents: Vec<Document>,
+/// A file as it was read last.
+struct Known {
+    content: File,
+    form: Form,
+    definitions: Vec<WrittenDefinition>,
     broken: Vec<Broken>,
+    /// What became of each document.
+    places: Vec<Place>,
 }
 
-/// A document and where it stands.
-struct Placed<'a> {
-    file: &'a str,
-    modified: i64,
+/// A document and what became of it.
+struct Place {
     line: usize,
-    value: &'a Value,
+    found: Found,
+}
+
+enum Found {
+    /// An object and its kind.
+    Object(Arc<Identity>, String),
+    /// None, for this reason.
+    Refused(String),
+    /// A definition that is refused; [`WrittenDefinition`] says why.
+    RefusedDefinition,
+}
+
+/// A CustomResourceDefinition in a file.
+struct WrittenDefinition {
+    /// Its place among the documents of the file.
+    place: usize,
+    line: usize,
+    /// With one sentence for each field that is left out, or why it is refused.
+    read: Result<(Arc<Crd>, Vec<String>), String>,
 }
 
 /// A checked object on its way into the state.
 struct Candidate {
-    file: String,
-    line: usize,
     kind: String,
     /// The object in the version of its file, without what folder mode sets.
     value: Value,
@@ -201,8 +238,11 @@ impl FolderState {
         FolderState {
             version: Version::new(start_milliseconds),
             objects: BTreeMap::new(),
-            definitions: Vec::new(),
-            parsed: BTreeMap::new(),
+            written: Vec::new(),
+            definitions: BTreeMap::new(),
+            definitions_changed: false,
+            files: BTreeMap::new(),
+            problems: Vec::new(),
             built_in: HashMap::new(),
         }
     }
@@ -212,155 +252,142 @@ impl FolderState {
         self.version
     }
 
-    /// Takes the files as they are now.
+    /// Takes the files as they are now. Costs next to nothing when none of them has other bytes than before.
     pub fn update(&mut self, files: &Files, built_in: BuiltInKinds<'_>, judge: FieldJudge<'_>) -> FolderDelta {
-        let mut problems = self.parse(files);
-        let parsed = std::mem::take(&mut self.parsed);
-        let placed: Vec<Placed<'_>> = files
-            .iter()
-            .filter_map(|(file, content)| Some((file, content, parsed.get(file)?)))
-            .flat_map(|(file, content, parsed)| {
-                parsed.documents.iter().map(|document| Placed {
-                    file,
-                    modified: content.modified,
-                    line: document.line,
-                    value: &document.value,
-                })
-            })
-            .collect();
-        let definitions = self.read_definitions(&placed, judge, &mut problems);
-        let mut candidates: BTreeMap<Identity, Candidate> = BTreeMap::new();
-        for place in &placed {
-            let (identity, candidate) = match self.candidate(place, &definitions, built_in) {
-                Ok(found) => found,
-                Err(cause) => {
-                    problems.push(FolderProblem { file: place.file.to_owned(), line: place.line, cause });
+        let Some(changed) = self.note(files, judge) else {
+            return FolderDelta { version: self.version, problems: self.problems.clone(), ..FolderDelta::default() };
+        };
+        let mut problems = Vec::new();
+        let written = self.written(&mut problems);
+        // A definition decides what the objects of every file become.
+        let all_changed = written != self.written;
+        self.written.clone_from(&written);
+        self.definitions_changed = false;
+        let mut known_files = std::mem::take(&mut self.files);
+        let mut changes = BTreeMap::new();
+        let mut firsts: HashMap<Arc<Identity>, (Arc<str>, usize)> = HashMap::new();
+        // In path order, so that versions rise as a reader of the files would expect; and a file at a time, so that its
+        // values are gone before the next one is parsed.
+        for (path, known) in &mut known_files {
+            let mut candidates = (all_changed || changed.contains(path)).then(|| self.read(known, &written, built_in));
+            for broken in &known.broken {
+                problems.push(problem(path, broken.line, broken.cause.clone()));
+            }
+            for index in 0..known.places.len() {
+                let line = known.places[index].line;
+                let (identity, kind) = match &known.places[index].found {
+                    Found::Object(identity, kind) => (identity.clone(), kind),
+                    Found::Refused(cause) => {
+                        problems.push(problem(path, line, cause.clone()));
+                        continue;
+                    }
+                    Found::RefusedDefinition => continue,
+                };
+                if let Some((first, first_line)) = firsts.get(&identity) {
+                    let name = named(kind, &identity.key);
+                    let cause = format!("{name} stands also in {first}:{first_line}, which comes first and is served");
+                    problems.push(problem(path, line, cause));
+                    let cause = format!("{name} is served from here and stands also in {path}:{line}");
+                    problems.push(problem(first, *first_line, cause));
                     continue;
                 }
-            };
-            // A definition that could not be read has been reported already.
-            let is_definition = identity.plural == DEFINITIONS_PLURAL && identity.group == DEFINITIONS_GROUP;
-            if is_definition && !definitions.iter().any(|(crd, _)| crd.name == identity.key.as_str()) {
-                continue;
-            }
-            match candidates.get(&identity) {
-                None => {
-                    candidates.insert(identity, candidate);
+                firsts.insert(identity.clone(), (path.clone(), line));
+                let is_from_here =
+                    self.objects.get(&identity).is_some_and(|served| served.file == *path && served.place == index);
+                if candidates.is_none() && is_from_here {
+                    continue;
                 }
-                Some(first) => {
-                    let name = named(&candidate.kind, &identity.key);
-                    let cause =
-                        format!("{name} stands also in {}:{}, which comes first and is served", first.file, first.line);
-                    problems.push(FolderProblem { file: place.file.to_owned(), line: place.line, cause });
-                    let cause = format!("{name} is served from here and stands also in {}:{}", place.file, place.line);
-                    problems.push(FolderProblem { file: first.file.clone(), line: first.line, cause });
+                // An unchanged file is read again when an object before it in another file went.
+                let candidates = candidates.get_or_insert_with(|| self.read(known, &written, built_in));
+                if let Some(candidate) = candidates.get_mut(index).and_then(Option::take) {
+                    self.apply(identity, &candidate, (path, index), &mut changes);
                 }
             }
         }
-        drop(placed);
-        self.parsed = parsed;
+        self.files = known_files;
+        self.remove_all_but(&firsts, &mut changes);
         problems.sort();
         problems.dedup();
-        let changes = self.apply(candidates);
-        let definitions = self.established(definitions);
-        let changed = (definitions != self.definitions).then(|| definitions.clone());
-        self.definitions = definitions;
-        FolderDelta { definitions: changed, changes, version: self.version, problems }
+        self.problems.clone_from(&problems);
+        let definitions = self.definitions_changed.then(|| self.definitions.values().cloned().collect());
+        FolderDelta { definitions, changes, version: self.version, problems }
     }
 
-    /// Reads the files that changed; returns the problems of all.
-    fn parse(&mut self, files: &Files) -> Vec<FolderProblem> {
-        self.parsed.retain(|path, _| files.contains_key(path));
-        let mut problems = Vec::new();
-        for (path, file) in files {
-            let is_known = self.parsed.get(path).is_some_and(|parsed| parsed.bytes == file.bytes);
-            if !is_known {
-                let is_json = path.to_ascii_lowercase().ends_with(".json");
-                let form = if is_json { Form::Json } else { Form::Yaml };
-                let (documents, broken) = yaml::documents(&file.bytes, form);
-                self.parsed.insert(path.clone(), Parsed { bytes: file.bytes.clone(), documents, broken });
+    /// Notes which files there are; answers which of them have other bytes, or `None` when all is as before.
+    fn note(&mut self, files: &Files, judge: FieldJudge<'_>) -> Option<BTreeSet<Arc<str>>> {
+        let count = self.files.len();
+        self.files.retain(|path, _| files.contains_key(&**path));
+        let mut is_as_before = self.files.len() == count;
+        let mut changed = BTreeSet::new();
+        for (path, content) in files {
+            if let Some(known) = self.files.get_mut(&**path)
+                && (Arc::ptr_eq(&known.content.bytes, &content.bytes) || known.content.bytes == content.bytes)
+            {
+                known.content = content.clone();
+                continue;
             }
-            for broken in self.parsed.get(path).into_iter().flat_map(|parsed| &parsed.broken) {
-                problems.push(FolderProblem { file: path.clone(), line: broken.line, cause: broken.cause.clone() });
-            }
+            is_as_before = false;
+            let path: Arc<str> = Arc::from(&**path);
+            let form = form_of(&path);
+            let definitions = written_definitions(&content.bytes, form, judge);
+            let known = Known { content: content.clone(), form, definitions, broken: Vec::new(), places: Vec::new() };
+            self.files.insert(path.clone(), known);
+            changed.insert(path);
         }
-        problems
+        (!is_as_before).then_some(changed)
     }
 
     /// The definitions of the folder, by name; the first of a name wins.
-    fn read_definitions(
-        &self,
-        placed: &[Placed<'_>],
-        judge: FieldJudge<'_>,
-        problems: &mut Vec<FolderProblem>,
-    ) -> Vec<(Crd, Value)> {
-        let mut definitions: BTreeMap<String, (Crd, Value)> = BTreeMap::new();
-        for place in placed {
-            let Ok((group_version, kind)) = type_of(place.value) else { continue };
-            if group_version.group != DEFINITIONS_GROUP || kind != DEFINITIONS_KIND {
-                continue;
-            }
-            let mut report = |cause: String| {
-                problems.push(FolderProblem { file: place.file.to_owned(), line: place.line, cause });
-            };
-            // Another version is reported as an unknown kind.
-            if group_version.version != DEFINITIONS_VERSION {
-                continue;
-            }
-            let crd = match Crd::read(place.value) {
-                Ok(crd) => crd,
-                Err(error) => {
-                    let name = object::metadata_text(place.value, "name");
-                    report(format!("CustomResourceDefinition {name:?} is refused: {error}"));
-                    continue;
+    fn written(&self, problems: &mut Vec<FolderProblem>) -> Vec<Arc<Crd>> {
+        let mut found: BTreeMap<&str, Arc<Crd>> = BTreeMap::new();
+        for (path, known) in &self.files {
+            for definition in &known.definitions {
+                match &definition.read {
+                    Err(cause) => problems.push(problem(path, definition.line, cause.clone())),
+                    Ok((crd, _)) if found.contains_key(&*crd.name) => {}
+                    Ok((crd, sentences)) => {
+                        problems.extend(sentences.iter().map(|cause| problem(path, definition.line, cause.clone())));
+                        found.insert(&crd.name, crd.clone());
+                    }
                 }
-            };
-            let expected = format!("{}.{}", crd.names.plural, crd.group);
-            if crd.name != expected {
-                report(format!(
-                    "CustomResourceDefinition {:?} is refused: metadata.name: Invalid value: {:?}: must be \
-                     spec.names.plural+\".\"+spec.group",
-                    crd.name, crd.name
-                ));
-                continue;
             }
-            if definitions.contains_key(&crd.name) {
-                continue;
-            }
-            for sentence in judge(&crd) {
-                report(format!("CustomResourceDefinition {:?} is served without a field: {sentence}", crd.name));
-            }
-            definitions.insert(crd.name.clone(), (crd, place.value.clone()));
         }
-        definitions.into_values().collect()
+        found.into_values().collect()
     }
 
-    /// The definitions as they are served, with the metadata and the status that folder mode sets.
-    fn established(&self, definitions: Vec<(Crd, Value)>) -> Vec<(Crd, Value)> {
-        let gvr = Gvr::new(DEFINITIONS_GROUP, DEFINITIONS_VERSION, DEFINITIONS_PLURAL);
-        definitions
-            .into_iter()
-            .filter_map(|(crd, _)| {
-                let identity = Identity {
-                    group: DEFINITIONS_GROUP.to_owned(),
-                    plural: DEFINITIONS_PLURAL.to_owned(),
-                    key: Key::new("", &crd.name),
-                };
-                let form = self.objects.get(&identity)?.forms.get(&gvr)?;
-                Some((Crd::read(form).ok()?, form.clone()))
-            })
-            .collect()
+    /// Parses a file and checks its objects; answers those that can be served, by their place.
+    fn read(&mut self, known: &mut Known, written: &[Arc<Crd>], built_in: BuiltInKinds<'_>) -> Vec<Option<Candidate>> {
+        let (documents, broken) = yaml::documents(&known.content.bytes, known.form);
+        known.broken = broken;
+        known.places.clear();
+        let mut candidates = Vec::with_capacity(documents.len());
+        for (index, Document { line, value, .. }) in documents.into_iter().enumerate() {
+            let refused = |definition: &WrittenDefinition| definition.place == index && definition.read.is_err();
+            let (found, candidate) = if known.definitions.iter().any(refused) {
+                (Found::RefusedDefinition, None)
+            } else {
+                match self.candidate(value, known.content.modified, written, built_in) {
+                    Ok((identity, candidate)) => {
+                        (Found::Object(Arc::new(identity), candidate.kind.clone()), Some(candidate))
+                    }
+                    Err(cause) => (Found::Refused(cause), None),
+                }
+            };
+            known.places.push(Place { line, found });
+            candidates.push(candidate);
+        }
+        candidates
     }
 
     fn candidate(
         &mut self,
-        place: &Placed<'_>,
-        definitions: &[(Crd, Value)],
+        mut value: Value,
+        modified: i64,
+        definitions: &[Arc<Crd>],
         built_in: BuiltInKinds<'_>,
     ) -> Result<(Identity, Candidate), String> {
-        let (group_version, kind) = type_of(place.value)?;
+        let (group_version, kind) = type_of(&value)?;
         let known = self.kind(&group_version, &kind, definitions, built_in)?;
-        let mut value = place.value.clone();
         let (plural, scope) = match &known {
             Kind::Definition => (DEFINITIONS_PLURAL, Scope::Cluster),
             Kind::Custom { crd, .. } => (&*crd.names.plural, crd.scope),
@@ -410,24 +437,22 @@ impl FolderState {
         }
         let counts_generations = !matches!(known, Kind::BuiltIn(_));
         let identity = Identity { group: group_version.group.clone(), plural: plural.to_owned(), key };
-        let file = place.file.to_owned();
-        let (line, modified) = (place.line, place.modified);
-        Ok((identity, Candidate { file, line, kind, value, targets, modified, counts_generations }))
+        Ok((identity, Candidate { kind, value, targets, modified, counts_generations }))
     }
 
     fn kind<'a>(
         &mut self,
         group_version: &GroupVersion,
         kind: &str,
-        definitions: &'a [(Crd, Value)],
+        definitions: &'a [Arc<Crd>],
         built_in: BuiltInKinds<'_>,
     ) -> Result<Kind<'a>, String> {
         let GroupVersion { group, version } = group_version;
         if group == DEFINITIONS_GROUP && version == DEFINITIONS_VERSION && kind == DEFINITIONS_KIND {
             return Ok(Kind::Definition);
         }
-        let of_kind = definitions.iter().filter(|(crd, _)| crd.group == *group && crd.names.kind == kind);
-        for (crd, _) in of_kind.clone() {
+        let of_kind = definitions.iter().filter(|crd| crd.group == *group && crd.names.kind == kind);
+        for crd in of_kind.clone() {
             if let Some(version) = crd.version(version) {
                 return Ok(Kind::Custom { crd, version: &version.name });
             }
@@ -439,7 +464,7 @@ impl FolderState {
         if let Some(found) = found {
             return Ok(Kind::BuiltIn(found.clone()));
         }
-        let versions: Vec<&str> = of_kind.flat_map(|(crd, _)| &crd.versions).map(|version| &*version.name).collect();
+        let versions: Vec<&str> = of_kind.flat_map(|crd| &crd.versions).map(|version| &*version.name).collect();
         Err(if versions.is_empty() {
             format!(
                 "no kind {kind} in {group_version}: neither built in nor defined by a CustomResourceDefinition in this \
@@ -450,60 +475,65 @@ impl FolderState {
         })
     }
 
-    /// Makes the state what the candidates say; returns what that changed.
-    fn apply(&mut self, candidates: BTreeMap<Identity, Candidate>) -> BTreeMap<Gvr, Vec<Change>> {
-        let mut changes: BTreeMap<Gvr, Vec<Change>> = BTreeMap::new();
-        let gone: Vec<Identity> =
-            self.objects.keys().filter(|identity| !candidates.contains_key(*identity)).cloned().collect();
+    /// Makes an object what the candidate says, and notes what that changed.
+    fn apply(
+        &mut self,
+        identity: Arc<Identity>,
+        candidate: &Candidate,
+        (file, place): (&Arc<str>, usize),
+        changes: &mut BTreeMap<Gvr, Vec<Change>>,
+    ) {
+        let old = self.objects.get_mut(&identity);
+        let written = object::metadata_text(&candidate.value, "creationTimestamp");
+        let created = object::normal_timestamp(written)
+            .or_else(|| old.as_ref().map(|old| old.created.clone()))
+            .unwrap_or_else(|| object::timestamp(candidate.modified));
+        let specification = digest(&specification(&candidate.value));
+        let generation = old.as_ref().map_or(1, |old| old.generation + i64::from(old.specification != specification));
+        let shown = forms(&identity, candidate, &created, generation);
+        let forms: Vec<(Gvr, TextDigest)> = shown.iter().map(|(gvr, form)| (gvr.clone(), digest(form))).collect();
+        let mut old_forms = Vec::new();
+        if let Some(old) = old {
+            if old.forms == forms {
+                (old.file, old.place) = (file.clone(), place);
+                return;
+            }
+            old_forms = std::mem::take(&mut old.forms);
+        }
+        self.version = self.version.next();
+        let version = self.version;
+        for (gvr, _) in old_forms.into_iter().filter(|(gvr, _)| !shown.contains_key(gvr)) {
+            changes.entry(gvr).or_default().push(Change::Remove { key: identity.key.clone(), version });
+        }
+        for (gvr, form) in shown {
+            if identity.is_definition() {
+                self.definitions_changed = true;
+                match Crd::read(&form) {
+                    Ok(crd) => self.definitions.insert(identity.clone(), (crd, form.clone())),
+                    Err(_) => self.definitions.remove(&identity),
+                };
+            }
+            // A version that looks as before still gets the new resourceVersion: there is one for all versions.
+            let bytes = Bytes::from(json::to_text(&with_version(form, version)));
+            let change = Change::Upsert { key: identity.key.clone(), version, bytes };
+            changes.entry(gvr).or_default().push(change);
+        }
+        let served = Served { created, generation, specification, forms, file: file.clone(), place };
+        self.objects.insert(identity, served);
+    }
+
+    fn remove_all_but<T>(&mut self, kept: &HashMap<Arc<Identity>, T>, changes: &mut BTreeMap<Gvr, Vec<Change>>) {
+        let gone: Vec<Arc<Identity>> =
+            self.objects.keys().filter(|identity| !kept.contains_key(*identity)).cloned().collect();
         for identity in gone {
             let Some(served) = self.objects.remove(&identity) else { continue };
+            self.definitions_changed |= self.definitions.remove(&identity).is_some();
             self.version = self.version.next();
-            for gvr in served.forms.into_keys() {
+            for (gvr, _) in served.forms {
                 let change = Change::Remove { key: identity.key.clone(), version: self.version };
                 changes.entry(gvr).or_default().push(change);
             }
         }
-        // In path order, so that versions rise as a reader of the files would expect.
-        let mut candidates: Vec<(Identity, Candidate)> = candidates.into_iter().collect();
-        candidates.sort_by(|(_, left), (_, right)| (&left.file, left.line).cmp(&(&right.file, right.line)));
-        for (identity, candidate) in candidates {
-            self.apply_one(identity, candidate, &mut changes);
-        }
-        changes
-    }
-
-    fn apply_one(&mut self, identity: Identity, candidate: Candidate, changes: &mut BTreeMap<Gvr, Vec<Change>>) {
-        let old = self.objects.get(&identity);
-        let written = object::metadata_text(&candidate.value, "creationTimestamp");
-        let created = object::normal_timestamp(written)
-            .or_else(|| old.map(|old| old.created.clone()))
-            .unwrap_or_else(|| object::timestamp(candidate.modified));
-        let specification = specification(&candidate.value);
-        let generation = old.map_or(1, |old| old.generation + i64::from(old.specification != specification));
-        let forms = forms(&identity, &candidate, &created, generation);
-        if old.is_some_and(|old| old.forms == forms) {
-            return;
-        }
-        self.version = self.version.next();
-        let version = self.version;
-        let old_forms = self.objects.remove(&identity).map(|old| old.forms).unwrap_or_default();
-        for gvr in old_forms.keys().filter(|gvr| !forms.contains_key(*gvr)) {
-            let change = Change::Remove { key: identity.key.clone(), version };
-            changes.entry(gvr.clone()).or_default().push(change);
-        }
-        for (gvr, form) in &forms {
-            // A version that looks as before still gets the new resourceVersion: there is one for all versions.
-            let bytes = Bytes::from(json::to_text(&with_version(form.clone(), version)));
-            let change = Change::Upsert { key: identity.key.clone(), version, bytes };
-            changes.entry(gvr.clone()).or_default().push(change);
-        }
-        self.objects.insert(identity, Served { version, created, generation, specification, forms });
-    }
-
-    /// The version of an object, if it is served.
-    pub fn version_of(&self, gvr: &Gvr, key: &Key) -> Option<Version> {
-        let identity = Identity { group: gvr.group.clone(), plural: gvr.resource.clone(), key: key.clone() };
-        self.objects.get(&identity).filter(|served| served.forms.contains_key(gvr)).map(|served| served.version)
     }
 }
 
@@ -512,6 +542,55 @@ impl fmt::Debug for FolderState {
         let objects = self.objects.len();
         formatter.debug_struct("FolderState").field("version", &self.version).field("objects", &objects).finish()
     }
+}
+
+fn problem(file: &str, line: usize, cause: String) -> FolderProblem {
+    FolderProblem { file: file.to_owned(), line, cause }
+}
+
+fn form_of(path: &str) -> Form {
+    if path.to_ascii_lowercase().ends_with(".json") { Form::Json } else { Form::Yaml }
+}
+
+/// The definitions of a file. A file that cannot hold one is not parsed for it: the kind stands there literally unless
+/// an escape spells it.
+fn written_definitions(bytes: &[u8], form: Form, judge: FieldJudge<'_>) -> Vec<WrittenDefinition> {
+    let kind = DEFINITIONS_KIND.as_bytes();
+    if !bytes.contains(&b'\\') && !bytes.windows(kind.len()).any(|part| part == kind) {
+        return Vec::new();
+    }
+    let (documents, _) = yaml::documents(bytes, form);
+    let mut found = Vec::new();
+    for (place, Document { line, value, .. }) in documents.iter().enumerate() {
+        let Ok((group_version, kind)) = type_of(value) else { continue };
+        // Another version is reported as an unknown kind.
+        if group_version != GroupVersion::new(DEFINITIONS_GROUP, DEFINITIONS_VERSION) || kind != DEFINITIONS_KIND {
+            continue;
+        }
+        found.push(WrittenDefinition { place, line: *line, read: written_definition(value, judge) });
+    }
+    found
+}
+
+fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>, Vec<String>), String> {
+    let crd = Crd::read(value).map_err(|error| {
+        format!("CustomResourceDefinition {:?} is refused: {error}", object::metadata_text(value, "name"))
+    })?;
+    let expected = format!("{}.{}", crd.names.plural, crd.group);
+    if crd.name != expected {
+        return Err(format!(
+            "CustomResourceDefinition {:?} is refused: metadata.name: Invalid value: {:?}: must be \
+             spec.names.plural+\".\"+spec.group",
+            crd.name, crd.name
+        ));
+    }
+    let sentence = |cause| format!("CustomResourceDefinition {:?} is served without a field: {cause}", crd.name);
+    let sentences = judge(&crd).into_iter().map(sentence).collect();
+    Ok((Arc::new(crd), sentences))
+}
+
+fn digest(value: &Value) -> TextDigest {
+    Sha256::digest(json::to_text(value)).into()
 }
 
 /// apiVersion and kind of a document.

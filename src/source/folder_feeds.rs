@@ -18,7 +18,7 @@ use super::cluster::custom_resource;
 use super::feed::{Feed, SourceEvent};
 use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
 use super::openapi::built_in_entries;
-use super::scan::{self, Follower};
+use super::scan::{Follower, Scanner};
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
 use crate::crd::{Crd, version_priority};
@@ -26,7 +26,7 @@ use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, DocumentSet};
-use crate::registry::{Catalog, Group, Live, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -44,10 +44,12 @@ pub struct UnreadableFolder {
 pub struct FolderFeeds {
     follower: Follower,
     path: PathBuf,
+    scanner: Scanner,
     state: FolderState,
     registry: Arc<Registry>,
     feeds: BTreeMap<Gvr, Feed>,
-    /// Every object in every version it is served in: what a resource that is defined anew begins with.
+    /// Every object in every version it is served in: what a resource that is defined anew begins with. The bytes are
+    /// the stores' own, not copies.
     objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
     problems: Vec<FolderProblem>,
 }
@@ -66,14 +68,14 @@ impl FolderFeeds {
         let mut feeds = FolderFeeds {
             follower,
             path: path.to_owned(),
+            scanner: Scanner::new(path),
             state: FolderState::new(u64::try_from(started.as_millis()).unwrap_or(u64::MAX)),
             registry,
             feeds: BTreeMap::new(),
             objects: BTreeMap::new(),
             problems: Vec::new(),
         };
-        let delta = scan::read(path, &mut feeds.state, &built_in_kind, &refused_fields)
-            .map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
+        let delta = feeds.look().map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
         feeds.publish_catalog(&[]);
         feeds.take(delta);
         Ok(feeds)
@@ -84,22 +86,31 @@ impl FolderFeeds {
         &self.problems
     }
 
-    /// Follows the folder until the future is dropped.
+    /// Follows the folder until the future is dropped. Looking, parsing and indexing happen on a thread of their own:
+    /// a large folder takes seconds, in which requests must be answered.
     pub async fn run(mut self) {
         loop {
-            match self.follower.next().await {
-                Ok((files, problems)) => {
-                    let mut delta = self.state.update(&files, &built_in_kind, &refused_fields);
-                    delta.problems.extend(problems);
-                    delta.problems.sort();
-                    self.take(delta);
-                }
-                Err(error) => {
-                    tracing::error!(folder = %self.path.display(), error = %error, "folder cannot be read, keeping what was read last");
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
+            self.follower.wait().await;
+            let looked = tokio::task::spawn_blocking(move || {
+                let taken = self.look().map(|delta| self.take(delta));
+                (self, taken)
+            });
+            let taken;
+            (self, taken) = match looked.await {
+                Ok(looked) => looked,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                // The process is ending.
+                Err(_) => return,
+            };
+            if let Err(error) = taken {
+                tracing::error!(folder = %self.path.display(), error = %error, "folder cannot be read, keeping what was read last");
+                tokio::time::sleep(RETRY_AFTER).await;
             }
         }
+    }
+
+    fn look(&mut self) -> io::Result<FolderDelta> {
+        self.scanner.update(&mut self.state, &built_in_kind, &refused_fields)
     }
 
     fn take(&mut self, delta: FolderDelta) {
@@ -127,7 +138,13 @@ impl FolderFeeds {
             None => BTreeSet::new(),
         };
         let mut changed = BTreeSet::new();
+        let mut upserted: BTreeMap<Gvr, Vec<Key>> = BTreeMap::new();
         for (gvr, changes) in delta.changes {
+            let keys = changes.iter().filter_map(|change| match change {
+                Change::Upsert { key, .. } => Some(key.clone()),
+                Change::Remove { .. } => None,
+            });
+            upserted.insert(gvr.clone(), keys.collect());
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
                 feed.take(match change {
@@ -150,6 +167,24 @@ impl FolderFeeds {
                 continue;
             }
             feed.publish();
+        }
+        for (gvr, keys) in upserted {
+            self.share(&gvr, &keys);
+        }
+    }
+
+    /// Replaces the bytes of these objects by those that the store holds.
+    fn share(&mut self, gvr: &Gvr, keys: &[Key]) {
+        let catalog = self.registry.catalog();
+        let Some(LiveState::Ready(snapshot)) = catalog.resource(gvr).map(|resource| resource.live.state()) else {
+            return;
+        };
+        let Some(objects) = self.objects.get_mut(gvr) else { return };
+        for key in keys {
+            // An object that the store could not read keeps its bytes here: another plan may be able to.
+            if let (Some(held), Some(object)) = (objects.get_mut(key), snapshot.get(key.as_str())) {
+                *held = object.bytes.clone();
+            }
         }
     }
 

@@ -1,17 +1,19 @@
 //! Reading a folder from disk and following it.
 //!
-//! A change is noticed through the operating system (`notify`), gathered for a moment, and answered with one reading
-//! of the whole folder; a slow repetition of that reading catches what was missed (network file systems send no
-//! events). What the files mean is [`super::folder`]'s. Hidden files, editors' leftovers and other endings than
+//! A change is noticed through the operating system (`notify`), gathered for a moment, and answered with one look at the
+//! whole folder; a slow repetition of that look catches what was missed (network file systems send no events). Files
+//! that the system shows as they were are not read again. What the files mean is [`super::folder`]'s. Hidden files, editors' leftovers and other endings than
 //! `.yaml`, `.yml` and `.json` are passed over. Links are followed, each directory once: a mounted ConfigMap, whose
 //! files are links into a hidden directory, is read through its visible names.
 
 #![expect(clippy::disallowed_methods, reason = "this file is where folder mode reads the disk")]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
@@ -25,25 +27,116 @@ const REPEAT: Duration = Duration::from_secs(10);
 /// Larger files are reported and not read; a manifest is bounded by what etcd takes, 1.5 MiB an object.
 const MAX_FILE: u64 = 256 << 20;
 
-/// Reads every manifest below a folder. Paths are relative to it, with `/` between their parts.
-///
-/// # Errors
-/// The folder itself cannot be read; trouble with a single file is a problem in the answer.
-pub fn scan(root: &Path) -> io::Result<(Files, Vec<FolderProblem>)> {
-    let mut scan = Scan { files: Files::new(), problems: Vec::new(), seen: HashSet::new() };
-    scan.seen.insert(root.canonicalize()?);
-    scan.directory(root, "")?;
-    Ok((scan.files, scan.problems))
+/// A file that changed more recently than this before it was read is read again: a second write within one tick of the
+/// file system's clock would not show. Two seconds is the coarsest clock in use (FAT).
+const SETTLED_AFTER: i64 = 2;
+
+/// Looks at one folder again and again.
+#[derive(Debug)]
+pub struct Scanner {
+    root: PathBuf,
+    /// Takes the time, in seconds since 1970.
+    clock: fn() -> i64,
+    /// What was read last, with what the system said of it.
+    known: BTreeMap<String, (Stamp, File)>,
 }
 
-struct Scan {
+/// What the system says of a file; when all of it is as before, so are the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    /// The same of the last change of anything, which no program can set.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(facts: &std::fs::Metadata) -> Stamp {
+        Stamp {
+            device: facts.dev(),
+            inode: facts.ino(),
+            size: facts.size(),
+            modified: (facts.mtime(), facts.mtime_nsec()),
+            changed: (facts.ctime(), facts.ctime_nsec()),
+        }
+    }
+
+    /// Whether a later change is sure to show in the stamp.
+    fn is_settled(&self, now: i64) -> bool {
+        self.modified.0.max(self.changed.0) + SETTLED_AFTER < now
+    }
+}
+
+impl Scanner {
+    /// A scanner that has read nothing.
+    pub fn new(root: &Path) -> Scanner {
+        Scanner::with_clock(root, || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+        })
+    }
+
+    /// The same with another clock, of seconds since 1970.
+    pub fn with_clock(root: &Path, clock: fn() -> i64) -> Scanner {
+        Scanner { root: root.to_owned(), clock, known: BTreeMap::new() }
+    }
+
+    /// Finds every manifest below the folder and reads those that changed; the bytes of the others are the same
+    /// allocation as before. Paths are relative to the folder, with `/` between their parts.
+    ///
+    /// # Errors
+    /// The folder itself cannot be read; trouble with a single file is a problem in the answer.
+    pub fn scan(&mut self) -> io::Result<(Files, Vec<FolderProblem>)> {
+        let mut scan = Scan {
+            now: (self.clock)(),
+            known: &self.known,
+            found: BTreeMap::new(),
+            files: Files::new(),
+            problems: Vec::new(),
+            seen: HashSet::new(),
+        };
+        scan.seen.insert(self.root.canonicalize()?);
+        scan.directory(&self.root, "")?;
+        let Scan { found, files, problems, .. } = scan;
+        self.known = found;
+        Ok((files, problems))
+    }
+
+    /// Looks once and says what that changes.
+    ///
+    /// # Errors
+    /// As [`Scanner::scan`].
+    pub fn update(
+        &mut self,
+        state: &mut FolderState,
+        built_in: BuiltInKinds<'_>,
+        judge: FieldJudge<'_>,
+    ) -> io::Result<FolderDelta> {
+        let (files, problems) = self.scan()?;
+        let mut delta = state.update(&files, built_in, judge);
+        delta.problems.extend(problems);
+        delta.problems.sort();
+        Ok(delta)
+    }
+}
+
+/// One look.
+struct Scan<'a> {
+    /// Seconds since 1970.
+    now: i64,
+    known: &'a BTreeMap<String, (Stamp, File)>,
+    /// What is known for the next look.
+    found: BTreeMap<String, (Stamp, File)>,
     files: Files,
     problems: Vec<FolderProblem>,
     /// Directories by their real path, so that links in a circle end.
     seen: HashSet<PathBuf>,
 }
 
-impl Scan {
+impl Scan<'_> {
     fn directory(&mut self, directory: &Path, relative: &str) -> io::Result<()> {
         let mut entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -80,10 +173,15 @@ impl Scan {
             self.problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
             return Ok(());
         }
-        let bytes = std::fs::read(path)?;
-        let modified = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified = modified.and_then(|time| i64::try_from(time.as_secs()).ok()).unwrap_or_default();
-        self.files.insert(relative.to_owned(), File { bytes: bytes.into(), modified });
+        let stamp = Stamp::of(&facts);
+        let file = match self.known.get(relative) {
+            Some((known, file)) if *known == stamp => file.clone(),
+            _ => File { bytes: Arc::from(std::fs::read(path)?), modified: facts.mtime() },
+        };
+        if stamp.is_settled(self.now) {
+            self.found.insert(relative.to_owned(), (stamp, file.clone()));
+        }
+        self.files.insert(relative.to_owned(), file);
         Ok(())
     }
 
@@ -102,26 +200,8 @@ fn is_manifest(path: &str) -> bool {
     matches!(ending.as_deref(), Some("yaml" | "yml" | "json"))
 }
 
-/// Reads a folder once, for the first delta or for commands that only look.
-///
-/// # Errors
-/// The folder itself cannot be read.
-pub fn read(
-    root: &Path,
-    state: &mut FolderState,
-    built_in: BuiltInKinds<'_>,
-    judge: FieldJudge<'_>,
-) -> io::Result<FolderDelta> {
-    let (files, problems) = scan(root)?;
-    let mut delta = state.update(&files, built_in, judge);
-    delta.problems.extend(problems);
-    delta.problems.sort();
-    Ok(delta)
-}
-
 /// Waits for changes of a folder.
 pub struct Follower {
-    root: PathBuf,
     /// Holds at most one signal: more would say the same.
     signals: mpsc::Receiver<()>,
     /// Dropping it ends the events. `None` when the system offers none; then only the repetition works.
@@ -148,24 +228,18 @@ impl Follower {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        (Follower { root: root.to_owned(), signals, _watcher: watcher }, trouble)
+        (Follower { signals, _watcher: watcher }, trouble)
     }
 
-    /// Waits until the folder may have changed, then reads it. Cancelling loses nothing that the next reading would
-    /// not find.
-    ///
-    /// # Errors
-    /// The folder itself cannot be read any more.
-    pub async fn next(&mut self) -> io::Result<(Files, Vec<FolderProblem>)> {
+    /// Waits until the folder may have changed. Cancelling loses nothing that the next look would not find.
+    pub async fn wait(&mut self) {
         tokio::select! {
             Some(()) = self.signals.recv() => {
                 tokio::time::sleep(GATHER).await;
-                // What came meanwhile is part of this reading.
+                // What came meanwhile is part of the next look.
                 while self.signals.try_recv().is_ok() {}
             }
             () = tokio::time::sleep(REPEAT) => {}
         }
-        let root = self.root.clone();
-        tokio::task::spawn_blocking(move || scan(&root)).await.map_err(io::Error::other)?
     }
 }

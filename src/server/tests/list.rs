@@ -189,6 +189,29 @@ async fn pages_show_the_state_of_the_first_one() {
 }
 
 #[tokio::test]
+async fn what_remains_is_told_whoever_sent_the_page_before() {
+    let mut fixture = Fixture::with_shirts(Settings::default());
+    let other = std::sync::Arc::new(crate::server::Server::new(fixture.registry.clone(), Settings::default()));
+    for path in [ALL_SHIRTS, "/apis/stable.example.com/v1/namespaces/a-b/shirts"] {
+        let all = fixture.get(path).await.names().len();
+        let first = fixture.get(&format!("{path}?limit=1")).await.json();
+        assert_eq!(first["metadata"]["remainingItemCount"], all - 1, "{path}");
+        let token = first["metadata"]["continue"].as_str().unwrap();
+        fixture.delete("a-b", "x.y");
+        fixture.put("a-b", "x.z", "new");
+        let next = format!("{path}?limit=1&continue={token}");
+        assert_eq!(fixture.get(&next).await.json()["metadata"]["remainingItemCount"], all - 2, "{path}");
+        let own = std::mem::replace(&mut fixture.server, other.clone());
+        assert_eq!(
+            fixture.get(&next).await.json()["metadata"]["remainingItemCount"],
+            all - 2,
+            "{path}: another server"
+        );
+        fixture.server = own;
+    }
+}
+
+#[tokio::test]
 async fn an_expired_page_offers_a_token_that_goes_on() {
     let limits = HistoryLimits { changes: 1, ..HistoryLimits::default() };
     let mut fixture = Fixture::with(Settings::default(), limits);
@@ -205,6 +228,7 @@ async fn an_expired_page_offers_a_token_that_goes_on() {
     let replacement = expired.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let rest = fixture.get(&format!("{SHIRTS}?limit=2&continue={replacement}")).await;
     assert_eq!(rest.names(), ["default/b", "default/c"]);
+    assert_eq!(rest.json()["metadata"]["remainingItemCount"], 2, "counted: nobody has sent the page before");
     let next = rest.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     assert_eq!(fixture.get(&format!("{SHIRTS}?continue={next}")).await.names(), ["default/d", "default/e"]);
 }

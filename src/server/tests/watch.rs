@@ -434,3 +434,27 @@ async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&body).contains("\"name\":\"x\""));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
+    let patience = Duration::from_secs(60);
+    for (query, seconds) in [("", 60), ("?timeout=30s", 30), ("?watch=true", 60)] {
+        let settings = || Settings { patience, ..Settings::default() };
+        let old = Fixture::loading(settings(), HistoryLimits::default());
+        let new = Fixture::loading(settings(), HistoryLimits::default());
+        for stored in [&old.shirts, &new.shirts] {
+            stored.resource.live.publish(LiveState::Loading("some".to_owned()));
+        }
+        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(()).unwrap();
+        let started = Instant::now();
+        let answer = async {
+            let answer = old.server.answer(request).await;
+            (answer.status().as_u16(), started.elapsed().as_secs())
+        };
+        let (answered, ()) = tokio::join!(answer, async {
+            sleep(Duration::from_secs(25)).await;
+            old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
+        });
+        assert_eq!(answered, (429, seconds), "{query}: both attempts together");
+    }
+}

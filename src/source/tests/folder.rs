@@ -142,7 +142,6 @@ fn an_object_gets_what_a_server_would_have_set() {
     let Some(Change::Upsert { bytes, .. }) = delta.changes[&gvr("v1")].first() else { panic!("an upsert") };
     assert!(bytes.windows(6).any(|part| part == b"\\u003c"), "bytes are escaped as Go escapes them");
     assert_eq!(delta.version, Version::new(START + 2));
-    assert_eq!(folder.state.version_of(&gvr("v1"), &Key::new("default", "x")), Some(Version::new(START + 2)));
 }
 
 #[test]
@@ -198,12 +197,70 @@ fn edits_additions_and_deletions_become_changes() {
     let labelled = shirt("x", "red").replace("{name: x}", "{name: x, labels: {a: b}}");
     folder.write("b.yaml", &labelled);
     let delta = folder.update();
-    assert_eq!(shown(&delta, &gvr("v1")), ["-default/w@5", "+default/x@6"], "removals first");
+    assert_eq!(shown(&delta, &gvr("v1")), ["+default/x@5", "-default/w@6"], "removals last");
     let changed = object_of(&delta, &gvr("v1"), "default/x");
     assert_eq!(changed["metadata"]["generation"], 2, "only metadata changed");
 
     folder.files.remove("b.yaml");
     assert_eq!(shown(&folder.update(), &gvr("v1")), ["-default/x@7"]);
+}
+
+#[test]
+fn only_what_changed_is_read_again() {
+    let mut folder =
+        Folder::new(&[("a.yaml", DEFINITION), ("b.yaml", &shirt("x", "blue")), ("c.yaml", &shirt("7", "7"))]);
+    let judged = std::cell::Cell::new(0);
+    let judge = |_: &Crd| {
+        judged.set(judged.get() + 1);
+        vec!["a sentence".to_owned()]
+    };
+    let mut update = |files: &Files| folder.state.update(files, &built_in, &judge);
+    let first = update(&folder.files);
+    assert_eq!((judged.get(), first.problems.len()), (1, 2), "{:?}", first.problems);
+
+    let again = update(&folder.files);
+    assert!(again.is_empty(), "nothing changed");
+    assert_eq!((judged.get(), &again.problems), (1, &first.problems), "problems stay, and nothing was read");
+    assert_eq!(again.version, first.version);
+
+    let touched = File { bytes: shirt("x", "blue").as_bytes().into(), modified: MODIFIED + 60 };
+    folder.files.insert("b.yaml".to_owned(), touched);
+    assert!(update(&folder.files).is_empty(), "a touched file has not changed");
+    let edited = File { bytes: shirt("x", "red").as_bytes().into(), modified: MODIFIED };
+    folder.files.insert("b.yaml".to_owned(), edited);
+    let delta = update(&folder.files);
+    assert_eq!(shown(&delta, &gvr("v1")), ["+default/x@3"]);
+    assert_eq!((judged.get(), &delta.problems), (1, &first.problems), "definitions of other files were not read");
+
+    let other = DEFINITION.replace("\n              price: {type: integer}", "");
+    folder.files.insert("a.yaml".to_owned(), File { bytes: other.as_bytes().into(), modified: MODIFIED });
+    folder.files.insert(
+        "b.yaml".to_owned(),
+        File { bytes: shirt("x", "green, price: 1").as_bytes().into(), modified: MODIFIED },
+    );
+    let delta = update(&folder.files);
+    let spec = object_of(&delta, &gvr("v1"), "default/x")["spec"].clone();
+    assert_eq!((judged.get(), spec), (2, json!({"color": "green", "size": "M"})), "pruned to the new definition");
+    folder.files.insert("a.yaml".to_owned(), File { bytes: DEFINITION.as_bytes().into(), modified: MODIFIED });
+    let delta = update(&folder.files);
+    let spec = object_of(&delta, &gvr("v1"), "default/x")["spec"].clone();
+    assert_eq!(spec["price"], 1, "an unchanged file is read again when a definition changed");
+}
+
+#[test]
+fn a_definition_may_spell_its_kind_with_escapes() {
+    let escaped = DEFINITION.replace("kind: CustomResourceDefinition", "kind: \"Custom\\x52esourceDefinition\"");
+    assert_ne!(escaped, DEFINITION);
+    let delta = Folder::new(&[("a.yaml", &escaped), ("b.yaml", &shirt("x", "blue"))]).update();
+    assert_eq!((shown(&delta, &gvr("v1")), problems(&delta)), (vec!["+default/x@2".to_owned()], vec![]));
+}
+
+#[test]
+fn a_refused_definition_does_not_hide_a_right_one_of_its_name() {
+    let refused = DEFINITION.replace("scope: Namespaced", "scope: Global");
+    let delta = Folder::new(&[("a.yaml", &refused), ("b.yaml", DEFINITION), ("c.yaml", &shirt("x", "blue"))]).update();
+    assert_eq!(delta.definitions.as_ref().map(Vec::len), Some(1), "{:?}", delta.problems);
+    assert_eq!((shown(&delta, &gvr("v1")), delta.problems.len()), (vec!["+default/x@2".to_owned()], 1));
 }
 
 #[test]

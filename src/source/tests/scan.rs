@@ -3,10 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "these tests write the files that the scanner reads")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::source::folder::FolderState;
-use crate::source::scan::{Follower, read, scan};
+use crate::source::folder::{Files, FolderProblem, FolderState};
+use crate::source::scan::{Follower, Scanner};
 
 /// A directory that goes with the test.
 struct Directory(PathBuf);
@@ -31,6 +32,10 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _left_for_the_system = std::fs::remove_dir_all(&self.0);
     }
+}
+
+fn scan(root: &Path) -> std::io::Result<(Files, Vec<FolderProblem>)> {
+    Scanner::new(root).scan()
 }
 
 fn paths(root: &Path) -> Vec<String> {
@@ -71,6 +76,31 @@ fn a_missing_folder_is_an_error_and_an_empty_one_is_not() {
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
 }
 
+#[test]
+fn a_file_that_looks_as_before_is_not_read_again() {
+    use std::time::{Duration, SystemTime};
+    let directory = Directory::new();
+    directory.write("old.yaml", "x: 1\n");
+    directory.write("new.yaml", "x: 1\n");
+    // What changed a moment ago is not trusted, so these looks are of much later.
+    let mut scanner = Scanner::with_clock(&directory.0, || i64::MAX);
+    let (first, _) = scanner.scan().unwrap();
+    let (again, _) = scanner.scan().unwrap();
+    assert!(Arc::ptr_eq(&first["old.yaml"].bytes, &again["old.yaml"].bytes), "not read again");
+    directory.write("new.yaml", "x: 2\n");
+    let unchanged = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(first["new.yaml"].modified).unwrap());
+    let file = std::fs::File::options().write(true).open(directory.0.join("new.yaml")).unwrap();
+    file.set_modified(unchanged).unwrap();
+    let (third, _) = scanner.scan().unwrap();
+    assert_eq!(&*third["new.yaml"].bytes, b"x: 2\n", "the same size and a time that was set back");
+    assert!(Arc::ptr_eq(&first["old.yaml"].bytes, &third["old.yaml"].bytes));
+
+    let mut hasty = Scanner::new(&directory.0);
+    hasty.scan().unwrap();
+    directory.write("new.yaml", "x: 3\n");
+    assert_eq!(&*hasty.scan().unwrap().0["new.yaml"].bytes, b"x: 3\n", "two writes at one time");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_mounted_config_map_is_read_once_and_links_in_a_circle_end() {
@@ -91,11 +121,13 @@ async fn a_follower_sees_an_edit() {
     let (mut follower, trouble) = Follower::start(&directory.0);
     assert_eq!(trouble, None);
     let mut state = FolderState::new(1);
-    let first = read(&directory.0, &mut state, &|_, _, _| None, &|_| Vec::new()).unwrap();
+    let mut scanner = Scanner::new(&directory.0);
+    let first = scanner.update(&mut state, &|_, _, _| None, &|_| Vec::new()).unwrap();
     assert_eq!(first.problems.len(), 1, "{:?}", first.problems);
     directory.write("b.yaml", "apiVersion: v1\nkind: Nothing\n");
     // Below the period of the slow repetition, so that only the system's events can end it.
-    let next = tokio::time::timeout(std::time::Duration::from_secs(8), follower.next()).await;
-    let (files, _) = next.expect("an event must come").unwrap();
+    let event = tokio::time::timeout(std::time::Duration::from_secs(8), follower.wait()).await;
+    event.expect("an event must come");
+    let (files, _) = scanner.scan().unwrap();
     assert_eq!(files.into_keys().collect::<Vec<_>>(), ["a.yaml", "b.yaml"]);
 }
