@@ -22,17 +22,17 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     let Some(documents) = opened.registry.catalog().documents.clone() else {
         bail!("{} has no OpenAPI documents", opened.name);
     };
-    let set = documents.documents().await.map_err(anyhow::Error::msg)?;
+    let v3 = async || documents.v3().await.map_err(anyhow::Error::msg);
     let json = match (arguments.openapi_version, &arguments.group_version) {
-        (OpenapiVersion::V2, _) => set.v2().document().json.clone(),
-        (OpenapiVersion::V3, None) => set.index().json.clone(),
+        (OpenapiVersion::V2, _) => documents.v2().await.map_err(anyhow::Error::msg)?.document().json.clone(),
+        (OpenapiVersion::V3, None) => v3().await?.index().json.clone(),
         (OpenapiVersion::V3, Some(text)) => {
             let Some(group_version) = GroupVersion::parse(text) else {
                 bail!(
                     "--group-version {text:?} is not GROUP/VERSION, such as stable.example.com/v1, or v1 for the core group"
                 );
             };
-            match set.v3(&group_version.path()) {
+            match v3().await?.v3(&group_version.path()) {
                 Some(forms) => forms.document().json.clone(),
                 None => bail!(
                     "{} serves no group and version {text:?}; `fieldcache openapi` without --group-version lists those it serves",

@@ -16,16 +16,38 @@ use serde_json::Value;
 
 use crate::openapi::{Document, hash, protobuf};
 
-/// Where the documents come from.
+/// Where the documents come from. The Swagger 2 document is asked for apart: it is large, and few want it.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
-    /// The set as of now; the error says why there is none, for the client.
-    fn documents(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
+    /// The Swagger 2 document as of now; the error says why there is none, for the client.
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>>;
+
+    /// The v3 documents as of now; the error says why there are none, for the client.
+    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
 }
 
-/// A set that does not change.
-impl DocumentSource for Arc<DocumentSet> {
-    fn documents(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
-        Box::pin(std::future::ready(Ok(self.clone())))
+/// Documents that do not change.
+#[derive(Debug)]
+pub struct Fixed {
+    /// The Swagger 2 document.
+    pub v2: Arc<Forms>,
+    /// The v3 documents.
+    pub v3: Arc<DocumentSet>,
+}
+
+impl Fixed {
+    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
+    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> Fixed {
+        Fixed { v2: Arc::new(Forms::v2(v2)), v3: Arc::new(DocumentSet::new(v3)) }
+    }
+}
+
+impl DocumentSource for Fixed {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+        Box::pin(std::future::ready(Ok(self.v2.clone())))
+    }
+
+    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
+        Box::pin(std::future::ready(Ok(self.v3.clone())))
     }
 }
 
@@ -38,11 +60,10 @@ pub enum Encoding {
     Protobuf,
 }
 
-/// All documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
+/// All v3 documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
 /// world is a new set.
 #[derive(Debug)]
 pub struct DocumentSet {
-    v2: Arc<Forms>,
     v3: BTreeMap<String, Arc<Forms>>,
     index: OnceLock<Document>,
 }
@@ -51,20 +72,14 @@ pub struct DocumentSet {
 pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl DocumentSet {
-    /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
-    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
-        let v3 = v3.into_iter().map(|(key, build)| (key, Arc::new(Forms::v3(build)))).collect();
-        DocumentSet::of_forms(Arc::new(Forms::v2(v2)), v3)
+    /// From the builders of the documents by key, such as `apis/apps/v1`.
+    pub fn new(v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
+        DocumentSet::of_forms(v3.into_iter().map(|(key, build)| (key, Arc::new(Forms::v3(build)))).collect())
     }
 
     /// From documents of which some may be shared with an earlier set.
-    pub fn of_forms(v2: Arc<Forms>, v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
-        DocumentSet { v2, v3, index: OnceLock::new() }
-    }
-
-    /// The Swagger 2 document.
-    pub fn v2(&self) -> &Forms {
-        &self.v2
+    pub fn of_forms(v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
+        DocumentSet { v3, index: OnceLock::new() }
     }
 
     /// The v3 document of a key, such as `apis/apps/v1`.

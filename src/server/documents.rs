@@ -6,6 +6,8 @@
 //! No routing, authorization or socket here: `server` asks [`answer`] for everything below `/openapi`. How documents are
 //! built is said in `openapi`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
@@ -15,7 +17,7 @@ use http::{Method, Response, StatusCode};
 use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
 
 use crate::openapi::{Document, hash};
-use crate::registry::documents::{DocumentSet, Encoding, Forms};
+use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
 
 /// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
 const SMALLEST_GZIPPED_BODY: usize = 1400;
@@ -43,13 +45,38 @@ pub struct Request<'a> {
     pub now: Timestamp,
 }
 
+/// The documents that a request needs.
+#[derive(Clone, Debug)]
+pub enum Needed {
+    /// The Swagger 2 document.
+    V2(Arc<Forms>),
+    /// All v3 documents, of one state.
+    V3(Arc<DocumentSet>),
+}
+
+impl Needed {
+    /// Asks the source for what the path needs.
+    ///
+    /// # Errors
+    /// Why the source has none now.
+    pub async fn by(path: &str, source: &dyn DocumentSource) -> Result<Needed, String> {
+        match path {
+            "/v2" => source.v2().await.map(Needed::V2),
+            _ => source.v3().await.map(Needed::V3),
+        }
+    }
+}
+
 /// Answers one request.
-pub fn answer(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
+pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return Answer::new(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD").finish();
     }
+    let documents = match documents {
+        Needed::V2(document) => return v2(request, document),
+        Needed::V3(documents) => documents,
+    };
     match request.path {
-        "/v2" => v2(request, documents.v2()),
         "/v3" => index(request, documents.index()),
         path => match path.strip_prefix("/v3/").and_then(|key| documents.v3(key).map(|document| (key, document))) {
             Some((key, document)) => v3(request, key, document),

@@ -185,7 +185,8 @@ impl Server {
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
         let source = self.registry.catalog().documents.clone().ok_or(Failure::PageNotFound)?;
-        let set = source.documents().await.map_err(Failure::Unavailable)?;
+        let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
+        let needed = documents::Needed::by(path, &*source).await.map_err(Failure::Unavailable)?;
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
         let answered = tokio::task::spawn_blocking(move || {
@@ -197,7 +198,7 @@ impl Server {
                 headers: &headers,
                 now,
             };
-            documents::answer(&request, &set)
+            documents::answer(&request, &needed)
         });
         let response = answered.await.map_err(|error| Failure::Internal(error.to_string()))?;
         Ok(response.map(Body::whole))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -149,6 +149,8 @@ impl Connection {
         config.connect_timeout = Some(Duration::from_secs(10));
         // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
         config.read_timeout = Some(Duration::from_secs(150));
+        // Else the client itself tries again for as long as an answer is 429, 503 or 504, and its caller never learns of it.
+        config.default_retry = false;
         let client = Client::try_from(config)
             .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;
         Ok(Connection { client, url })
@@ -164,12 +166,36 @@ impl Connection {
     /// # Errors
     /// [`RequestError`] for no answer and for every answer that is no success.
     pub async fn get(&self, path: &str, accept: &str) -> Result<Response<Body>, RequestError> {
-        let request = Request::builder()
-            .method(Method::GET)
-            .uri(path)
-            .header(header::ACCEPT, accept)
-            .body(Body::empty())
-            .map_err(|error| self.broken(path, &error))?;
+        self.send(path, Request::builder().header(header::ACCEPT, accept)).await
+    }
+
+    /// A GET with its whole body and its entity tag; `None` when the cluster says that it is still that of the entity
+    /// tag.
+    ///
+    /// # Errors
+    /// As [`Connection::bytes`].
+    pub async fn changed_bytes(
+        &self,
+        path: &str,
+        accept: &str,
+        known: Option<&HeaderValue>,
+    ) -> Result<Option<(Bytes, Option<HeaderValue>)>, RequestError> {
+        let mut request = Request::builder().header(header::ACCEPT, accept);
+        if let Some(known) = known {
+            request = request.header(header::IF_NONE_MATCH, known);
+        }
+        let response = match self.send(path, request).await {
+            Err(RequestError::Refused { code: 304, .. }) if known.is_some() => return Ok(None),
+            answered => answered?,
+        };
+        let entity_tag = response.headers().get(header::ETAG).cloned();
+        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
+        Ok(Some((body.to_bytes(), entity_tag)))
+    }
+
+    async fn send(&self, path: &str, request: request::Builder) -> Result<Response<Body>, RequestError> {
+        let request =
+            request.method(Method::GET).uri(path).body(Body::empty()).map_err(|error| self.broken(path, &error))?;
         let response = self
             .client
             .send(request)

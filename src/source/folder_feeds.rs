@@ -25,7 +25,7 @@ use crate::crd::{Crd, version_priority};
 use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
-use crate::registry::documents::{Build, DocumentSet};
+use crate::registry::documents::{Build, Fixed};
 use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
@@ -305,7 +305,7 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
 }
 
 /// The documents of the built-in kinds and of these definitions.
-fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
+fn documents(crds: Vec<Arc<Crd>>) -> Fixed {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
@@ -331,7 +331,7 @@ fn documents(crds: Vec<Arc<Crd>>) -> Arc<DocumentSet> {
         v2::merge(&mut document, &borrowed(&crds), &schemas::shared());
         document
     });
-    Arc::new(DocumentSet::new(v2, builds))
+    Fixed::new(v2, builds)
 }
 
 fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {

@@ -2,7 +2,11 @@
 //!
 //! Custom resources keep what the cluster publishes for them. Documents are fetched when somebody asks and kept by the
 //! hash that the cluster gives them; before each answer the cluster is asked, at most once a second, which hashes are
-//! right, since it publishes a changed CRD a moment after the CRD itself changed.
+//! right, since it publishes a changed CRD a moment after the CRD itself changed. The v2 document, several megabytes, is
+//! asked for only by those who want it.
+//!
+//! A v3 document that cannot be fetched (its aggregated API is down) keeps its last state or is left out; the others are
+//! answered all the same.
 //!
 //! Not copied from upstream: a version that is no longer served keeps its v3 document there until its CRD goes; here
 //! the document goes with the version.
@@ -11,12 +15,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
+use http::HeaderValue;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -38,20 +43,39 @@ pub type BuiltInKinds = BTreeMap<(String, String, String), Scope>;
 /// The documents of one cluster. One for the life of the connection: what it has fetched survives catalogs.
 pub struct ClusterDocuments {
     connection: Connection,
-    fetched: Mutex<Fetched>,
+    /// Held while the cluster is asked, so that requests that come together ask once.
+    asking_v2: Mutex<()>,
+    asking_v3: Mutex<()>,
+    /// Held for moments only: a catalog is published without waiting for the cluster.
+    known: std::sync::Mutex<Known>,
 }
 
+/// What has been fetched, and what it was made for.
 #[derive(Default)]
-struct Fetched {
-    /// When the cluster was last asked, and for which kinds the set was made.
-    asked: Option<Instant>,
-    v2: Option<(String, Arc<Forms>)>,
+struct Known {
+    v2: Option<KnownV2>,
+    v2_asked: Option<Instant>,
     /// By key: the URL with the cluster's hash, and the document.
     v3: BTreeMap<String, (String, Arc<Forms>)>,
+    /// The set of the last answer of the cluster, and when that was.
+    v3_set: Option<(Instant, Arc<DocumentSet>)>,
+    /// Keys of v3 documents that could not be fetched last; logged once for a streak.
+    failing: BTreeSet<String>,
     kinds: Arc<BuiltInKinds>,
-    gone: BTreeSet<String>,
-    set: Option<Arc<DocumentSet>>,
+    gone: Arc<BTreeSet<String>>,
+    /// Rises when `kinds` or `gone` changed: what was being fetched meanwhile is not for them.
+    catalog: u64,
 }
+
+#[derive(Clone)]
+struct KnownV2 {
+    entity_tag: Option<HeaderValue>,
+    hash: String,
+    forms: Arc<Forms>,
+}
+
+/// A v3 document on its way: its key, its URL and what came.
+type Arrived = (String, String, Result<Bytes, RequestError>);
 
 impl fmt::Debug for ClusterDocuments {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,68 +86,152 @@ impl fmt::Debug for ClusterDocuments {
 impl ClusterDocuments {
     /// Nothing fetched yet.
     pub fn new(connection: Connection) -> ClusterDocuments {
-        ClusterDocuments { connection, fetched: Mutex::default() }
+        ClusterDocuments {
+            connection,
+            asking_v2: Mutex::default(),
+            asking_v3: Mutex::default(),
+            known: std::sync::Mutex::default(),
+        }
     }
 
-    /// The built-in kinds are these, and the documents of these keys (`apis/G/V`) are not to be shown.
+    /// The built-in kinds are these, and the documents of these keys (`apis/G/V`) are not to be shown. Never waits for
+    /// the cluster.
     pub async fn serve(&self, kinds: BuiltInKinds, gone: BTreeSet<String>) {
-        let mut fetched = self.fetched.lock().await;
-        if *fetched.kinds != kinds {
-            fetched.kinds = Arc::new(kinds);
-            fetched.v2 = None;
-            fetched.v3.clear();
+        let mut known = self.known();
+        if *known.kinds != kinds {
+            known.kinds = Arc::new(kinds);
+            known.v2 = None;
+            known.v3.clear();
         }
-        fetched.gone = gone;
-        fetched.asked = None;
+        known.gone = Arc::new(gone);
+        known.v2_asked = None;
+        known.v3_set = None;
+        known.catalog += 1;
     }
 
-    async fn refresh(&self) -> Result<Arc<DocumentSet>, RequestError> {
-        let mut fetched = self.fetched.lock().await;
-        let believed = fetched.asked.is_some_and(|asked| asked.elapsed() < BELIEVED_FOR);
-        if let Some(set) = fetched.set.clone().filter(|_| believed) {
-            return Ok(set);
-        }
-        let index = self.connection.json("/openapi/v3", JSON).await?;
-        let mut wanted = BTreeMap::new();
-        for (key, entry) in index["paths"].as_object().into_iter().flatten() {
-            if let Some(url) = entry["serverRelativeURL"].as_str().filter(|_| !fetched.gone.contains(key)) {
-                wanted.insert(key.clone(), url.to_owned());
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn v2(&self) -> Result<Arc<Forms>, RequestError> {
+        let _asking = self.asking_v2.lock().await;
+        loop {
+            let (held, kinds, catalog) = {
+                let known = self.known();
+                match &known.v2 {
+                    Some(held) if is_believed(known.v2_asked) => return Ok(held.forms.clone()),
+                    held => (held.clone(), known.kinds.clone(), known.catalog),
+                }
+            };
+            let entity_tag = held.as_ref().and_then(|held| held.entity_tag.as_ref());
+            let changed = self.connection.changed_bytes("/openapi/v2", JSON, entity_tag).await?;
+            let asked = Instant::now();
+            let fetched = match (changed, held) {
+                (None, Some(held)) => held,
+                // Not met: without an entity tag nothing is said to be unchanged.
+                (None, None) => continue,
+                (Some((body, entity_tag)), held) => {
+                    let hash = hash::of(&body);
+                    let forms = match held {
+                        Some(held) if held.hash == hash => held.forms,
+                        _ => Arc::new(Forms::v2(annotated(body, kinds))),
+                    };
+                    KnownV2 { entity_tag, hash, forms }
+                }
+            };
+            let mut known = self.known();
+            if known.catalog == catalog {
+                (known.v2, known.v2_asked) = (Some(fetched.clone()), Some(asked));
+                return Ok(fetched.forms);
             }
         }
-        let missing: Vec<(String, String)> = wanted
-            .iter()
-            .filter(|(key, url)| fetched.v3.get(*key).is_none_or(|(held, _)| held != *url))
-            .map(|(key, url)| (key.clone(), url.clone()))
-            .collect();
-        let arrived: Vec<(String, String, Bytes)> = stream::iter(missing)
-            .map(async |(key, url)| self.connection.bytes(&url, JSON).await.map(|body| (key, url, body)))
-            .buffered(FETCHES_AT_ONCE)
-            .try_collect()
-            .await?;
-        let kinds = fetched.kinds.clone();
-        fetched.v3.retain(|key, _| wanted.contains_key(key));
-        for (key, url, body) in arrived {
-            let forms = Arc::new(Forms::v3(annotated(body, kinds.clone())));
-            fetched.v3.insert(key, (url, forms));
+    }
+
+    async fn v3(&self) -> Result<Arc<DocumentSet>, RequestError> {
+        let _asking = self.asking_v3.lock().await;
+        loop {
+            let (kinds, gone, catalog) = {
+                let known = self.known();
+                match &known.v3_set {
+                    Some((asked, set)) if is_believed(Some(*asked)) => return Ok(set.clone()),
+                    _ => (known.kinds.clone(), known.gone.clone(), known.catalog),
+                }
+            };
+            let index = self.connection.json("/openapi/v3", JSON).await?;
+            let mut wanted = BTreeMap::new();
+            for (key, entry) in index["paths"].as_object().into_iter().flatten() {
+                if let Some(url) = entry["serverRelativeURL"].as_str().filter(|_| !gone.contains(key)) {
+                    wanted.insert(key.clone(), url.to_owned());
+                }
+            }
+            let missing: Vec<(String, String)> = {
+                let known = self.known();
+                let is_held =
+                    |(key, url): &(&String, &String)| known.v3.get(*key).is_some_and(|(held, _)| held == *url);
+                let missing = wanted.iter().filter(|wanted| !is_held(wanted));
+                missing.map(|(key, url)| (key.clone(), url.clone())).collect()
+            };
+            let arrived: Vec<Arrived> = stream::iter(missing)
+                .map(async |(key, url)| {
+                    let body = self.connection.bytes(&url, JSON).await;
+                    (key, url, body)
+                })
+                .buffered(FETCHES_AT_ONCE)
+                .collect()
+                .await;
+            let mut known = self.known();
+            if known.catalog == catalog {
+                let set = known.take(&wanted, arrived, &kinds);
+                known.v3_set = Some((Instant::now(), set.clone()));
+                return Ok(set);
+            }
         }
-        let body = self.connection.bytes("/openapi/v2", JSON).await?;
-        let body_hash = hash::of(&body);
-        let v2 = match &fetched.v2 {
-            Some((held, forms)) if *held == body_hash => forms.clone(),
-            _ => Arc::new(Forms::v2(annotated(body, kinds))),
-        };
-        fetched.v2 = Some((body_hash, v2.clone()));
-        let v3 = fetched.v3.iter().map(|(key, (_, forms))| (key.clone(), forms.clone())).collect();
-        let set = Arc::new(DocumentSet::of_forms(v2, v3));
-        fetched.set = Some(set.clone());
-        fetched.asked = Some(Instant::now());
-        Ok(set)
     }
 }
 
+impl Known {
+    /// Makes the set of the documents that the cluster's index names.
+    fn take(
+        &mut self,
+        wanted: &BTreeMap<String, String>,
+        arrived: Vec<Arrived>,
+        kinds: &Arc<BuiltInKinds>,
+    ) -> Arc<DocumentSet> {
+        self.v3.retain(|key, _| wanted.contains_key(key));
+        let mut failing = BTreeSet::new();
+        for (key, url, body) in arrived {
+            match body {
+                Ok(body) => {
+                    let forms = Arc::new(Forms::v3(annotated(body, kinds.clone())));
+                    self.v3.insert(key, (url, forms));
+                }
+                Err(error) => {
+                    if !self.failing.contains(&key) {
+                        let shown =
+                            if self.v3.contains_key(&key) { "its last state is shown" } else { "it is left out" };
+                        tracing::warn!(document = %key, error = %error, "OpenAPI document cannot be fetched, {shown}");
+                    }
+                    failing.insert(key);
+                }
+            }
+        }
+        self.failing = failing;
+        let v3 = self.v3.iter().map(|(key, (_, forms))| (key.clone(), forms.clone())).collect();
+        Arc::new(DocumentSet::of_forms(v3))
+    }
+}
+
+fn is_believed(asked: Option<Instant>) -> bool {
+    asked.is_some_and(|asked| asked.elapsed() < BELIEVED_FOR)
+}
+
 impl DocumentSource for ClusterDocuments {
-    fn documents(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
-        Box::pin(async { self.refresh().await.map_err(|error| error.to_string()) })
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+        Box::pin(async { self.v2().await.map_err(|error| error.to_string()) })
+    }
+
+    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
+        Box::pin(async { self.v3().await.map_err(|error| error.to_string()) })
     }
 }
 

@@ -2,38 +2,41 @@
 
 use std::io::Read as _;
 
+use futures::FutureExt as _;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Bytes, DocumentSet, HeaderMap, HeaderName, HeaderValue, Request, Response, answer};
+use super::{Bytes, HeaderMap, HeaderName, HeaderValue, Needed, Request, Response, answer};
+use crate::registry::documents::Fixed;
 
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const V2_PROTOBUF_AT: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 const V3_PROTOBUF_AT: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-fn documents() -> DocumentSet {
+fn documents() -> Fixed {
     let filler = "long enough to be compressed. ".repeat(100);
     let v2 = json!({"swagger": "2.0", "info": {"title": "t", "version": filler}, "paths": {}});
     let v3 = json!({"openapi": "3.0.0", "info": {"title": "t", "version": "v"}, "paths": {}});
-    DocumentSet::new(
+    Fixed::new(
         Box::new(move || v2.clone()),
         [("apis/apps/v1".to_owned(), Box::new(move || v3.clone()) as crate::registry::documents::Build)],
     )
 }
 
-fn ask(set: &DocumentSet, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+fn ask(set: &Fixed, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     let (path, query) = url.split_once('?').map_or((url, None), |(path, query)| (path, Some(query)));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
     }
+    let needed = Needed::by(path, set).now_or_never().unwrap().unwrap();
     let now = "2028-02-29T10:20:30Z".parse::<Timestamp>().unwrap();
-    answer(&Request { method, prefix: "/base", path, query, headers: &map, now }, set)
+    answer(&Request { method, prefix: "/base", path, query, headers: &map, now }, &needed)
 }
 
-fn get(set: &DocumentSet, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+fn get(set: &Fixed, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     ask(set, &Method::GET, url, headers)
 }
 
@@ -81,7 +84,7 @@ fn the_accept_header_chooses_the_encoding() {
 fn both_encodings_carry_the_hash_of_the_json() {
     let set = documents();
     for (url, protobuf, document) in
-        [("/v2", V2_PROTOBUF, set.v2()), ("/v3/apis/apps/v1", V3_PROTOBUF, set.v3("apis/apps/v1").unwrap())]
+        [("/v2", V2_PROTOBUF, &*set.v2), ("/v3/apis/apps/v1", V3_PROTOBUF, set.v3.v3("apis/apps/v1").unwrap())]
     {
         let tag = format!("\"{}\"", document.document().hash);
         assert_eq!(document.document().hash, crate::openapi::hash::of(&document.document().json), "{url}");
@@ -123,7 +126,7 @@ fn only_v2_is_compressed_and_only_for_those_who_take_it() {
         if compressed {
             let mut text = Vec::new();
             flate2::read::GzDecoder::new(&**response.body()).read_to_end(&mut text).unwrap();
-            assert_eq!(Bytes::from(text), set.v2().document().json, "{coding}");
+            assert_eq!(Bytes::from(text), set.v2.document().json, "{coding}");
         }
     }
 }
@@ -134,18 +137,18 @@ fn the_index_is_json_whatever_is_asked_for() {
     let response = get(&set, "/v3", &[("accept", "text/plain")]);
     assert_eq!((response.status().as_u16(), header(&response, "content-type")), (200, Some("application/json")));
     let index: Value = serde_json::from_slice(response.body()).unwrap();
-    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
+    let hash = &set.v3.v3("apis/apps/v1").unwrap().document().hash;
     assert_eq!(
         index,
         json!({"paths": {"apis/apps/v1": {"serverRelativeURL": format!("/openapi/v3/apis/apps/v1?hash={hash}")}}})
     );
-    assert_eq!(header(&response, "etag"), Some(&*format!("\"{}\"", set.index().hash)));
+    assert_eq!(header(&response, "etag"), Some(&*format!("\"{}\"", set.v3.index().hash)));
 }
 
 #[test]
 fn a_hash_makes_an_answer_immutable_and_a_stale_one_moves() {
     let set = documents();
-    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
+    let hash = &set.v3.v3("apis/apps/v1").unwrap().document().hash;
     let current = format!("/v3/apis/apps/v1?hash={hash}");
     let response = get(&set, &current, &[]);
     assert_eq!(response.status(), 200);
@@ -168,15 +171,15 @@ fn a_hash_makes_an_answer_immutable_and_a_stale_one_moves() {
 #[test]
 fn a_known_document_is_not_sent_again() {
     let set = documents();
-    let hash = &set.v3("apis/apps/v1").unwrap().document().hash;
+    let hash = &set.v3.v3("apis/apps/v1").unwrap().document().hash;
     let current = format!("/v3/apis/apps/v1?hash={hash}");
     for (url, tag, status) in [
-        ("/v2", format!("\"{}\"", set.v2().document().hash), 304),
-        ("/v2", format!("W/\"{}\"", set.v2().document().hash), 304),
+        ("/v2", format!("\"{}\"", set.v2.document().hash), 304),
+        ("/v2", format!("W/\"{}\"", set.v2.document().hash), 304),
         ("/v2", "*".to_owned(), 304),
-        ("/v2", set.v2().document().hash.clone(), 200),
+        ("/v2", set.v2.document().hash.clone(), 200),
         ("/v2", "\"other\"".to_owned(), 200),
-        ("/v3", format!("\"{}\"", set.index().hash), 304),
+        ("/v3", format!("\"{}\"", set.v3.index().hash), 304),
         (&*current, format!("\"x\", \"{hash}\""), 304),
         ("/v3/apis/apps/v1?hash=stale", format!("\"{hash}\""), 301),
     ] {
@@ -210,14 +213,14 @@ fn unknown_paths_and_methods_are_refused_without_a_body() {
 fn head_says_the_length_and_sends_nothing() {
     let set = documents();
     let response = ask(&set, &Method::HEAD, "/v2", &[]);
-    assert_eq!(header(&response, "content-length"), Some(&*set.v2().document().json.len().to_string()));
+    assert_eq!(header(&response, "content-length"), Some(&*set.v2.document().json.len().to_string()));
     assert!(response.body().is_empty());
 }
 
 #[test]
 fn a_range_is_cut_out_of_the_whole() {
     let set = documents();
-    let whole = set.v3("apis/apps/v1").unwrap().document().json.clone();
+    let whole = set.v3.v3("apis/apps/v1").unwrap().document().json.clone();
     let length = whole.len();
     for (range, status, expected) in [
         ("bytes=0-3", 206, whole.slice(0..4)),
@@ -238,7 +241,7 @@ fn a_range_is_cut_out_of_the_whole() {
 
 #[test]
 fn nothing_is_built_before_it_is_asked_for() {
-    let set = DocumentSet::new(
+    let set = Fixed::new(
         Box::new(|| panic!("built")),
         [("api/v1".to_owned(), Box::new(|| json!({"openapi": "3.0.0"})) as crate::registry::documents::Build)],
     );

@@ -4,5 +4,6 @@ mod backoff;
 mod feed;
 mod folder;
 mod frames;
+mod openapi;
 mod scan;
 mod yaml;

@@ -1,0 +1,179 @@
+//! A cluster's documents, against a server that counts what it is asked.
+
+#![expect(clippy::disallowed_methods, reason = "the server of the tests has a task for each connection")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::registry::documents::DocumentSource;
+use crate::source::connection::{ClusterOptions, Connection};
+use crate::source::openapi::ClusterDocuments;
+
+/// What the server answers, and what it was asked.
+struct Api {
+    /// v3 documents: the hash in the index, and the document; `None` is answered with 503.
+    v3: Mutex<BTreeMap<&'static str, (u32, Option<Value>)>>,
+    v2: Mutex<Value>,
+    asked: Mutex<Vec<String>>,
+    /// A place is needed for each answer.
+    places: Semaphore,
+}
+
+impl Api {
+    /// What was asked since the last time, in order of the alphabet.
+    fn asked(&self) -> Vec<String> {
+        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked.sort();
+        asked
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let path = request.uri().path().to_owned();
+        let known = request.headers().get("if-none-match").map(|tag| tag.to_str().unwrap().to_owned());
+        self.asked.lock().unwrap().push(format!("{path}{}", known.as_deref().unwrap_or_default()));
+        self.places.acquire().await.unwrap().forget();
+        self.places.add_permits(1);
+        let found = match &*path {
+            "/openapi/v2" => Some(self.v2.lock().unwrap().clone()),
+            "/openapi/v3" => {
+                let entries = self.v3.lock().unwrap();
+                let entries = entries.iter().map(|(key, (hash, _))| {
+                    (key.to_string(), json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}")}))
+                });
+                Some(json!({"paths": entries.collect::<serde_json::Map<String, Value>>()}))
+            }
+            path => self.v3.lock().unwrap()[path.strip_prefix("/openapi/v3/").unwrap()].1.clone(),
+        };
+        let Some(found) = found else {
+            return answer_of(StatusCode::SERVICE_UNAVAILABLE, "", Bytes::from("down"));
+        };
+        let tag = format!("\"{}\"", found["info"]["version"].as_str().unwrap_or_default());
+        if known.as_deref() == Some(&*tag) {
+            return answer_of(StatusCode::NOT_MODIFIED, &tag, Bytes::new());
+        }
+        answer_of(StatusCode::OK, &tag, Bytes::from(found.to_string()))
+    }
+}
+
+fn answer_of(status: StatusCode, tag: &str, body: Bytes) -> Response<Full<Bytes>> {
+    Response::builder().status(status).header("etag", tag).body(Full::new(body)).unwrap()
+}
+
+fn document(version: &str) -> Value {
+    json!({"info": {"version": version}, "paths": {}})
+}
+
+async fn start() -> (Arc<Api>, Arc<ClusterDocuments>) {
+    let api = Arc::new(Api {
+        v3: Mutex::new(BTreeMap::from([
+            ("api/v1", (1, Some(document("core")))),
+            ("apis/metrics.k8s.io/v1", (1, Some(document("metrics")))),
+        ])),
+        v2: Mutex::new(document("first")),
+        asked: Mutex::default(),
+        places: Semaphore::new(1),
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+    let serving = api.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let api = serving.clone();
+            let service = service_fn(move |request| {
+                let api = api.clone();
+                async move { Ok::<_, Infallible>(api.answer(request).await) }
+            });
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+    (api, Arc::new(ClusterDocuments::new(connection)))
+}
+
+fn source(documents: &ClusterDocuments) -> &dyn DocumentSource {
+    documents
+}
+
+/// Forgets how long answers are believed, as a new catalog does.
+async fn ask_anew(documents: &ClusterDocuments) {
+    documents.serve(BTreeMap::new(), BTreeSet::new()).await;
+}
+
+fn version_of(json: &[u8]) -> Value {
+    serde_json::from_slice::<Value>(json).unwrap()["info"]["version"].clone()
+}
+
+#[tokio::test]
+async fn a_broken_document_takes_no_other_down() {
+    let (api, documents) = start().await;
+    let metrics = "apis/metrics.k8s.io/v1";
+    let show = async || {
+        let set = source(&documents).v3().await.unwrap();
+        [metrics, "api/v1"].map(|key| set.v3(key).map(|forms| version_of(&forms.document().json)))
+    };
+    api.v3.lock().unwrap().insert(metrics, (1, None));
+    assert_eq!(show().await, [None, Some(json!("core"))], "left out while nothing is known of it");
+    api.v3.lock().unwrap().insert(metrics, (1, Some(document("metrics"))));
+    ask_anew(&documents).await;
+    assert_eq!(show().await, [Some(json!("metrics")), Some(json!("core"))], "it is back");
+    api.v3.lock().unwrap().insert(metrics, (2, None));
+    ask_anew(&documents).await;
+    assert_eq!(show().await, [Some(json!("metrics")), Some(json!("core"))], "its last state");
+    api.v3.lock().unwrap().remove(metrics);
+    ask_anew(&documents).await;
+    assert_eq!(show().await, [None, Some(json!("core"))], "gone from the index");
+}
+
+#[tokio::test]
+async fn the_v2_document_is_asked_for_only_when_it_is_wanted_and_sent_only_when_it_changed() {
+    let (api, documents) = start().await;
+    source(&documents).v3().await.unwrap();
+    let v3 = ["/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/metrics.k8s.io/v1"];
+    assert_eq!(api.asked(), v3);
+    let first = source(&documents).v2().await.unwrap();
+    assert_eq!(api.asked(), ["/openapi/v2"]);
+    source(&documents).v2().await.unwrap();
+    source(&documents).v3().await.unwrap();
+    assert_eq!(api.asked(), Vec::<String>::new(), "believed for a moment");
+    ask_anew(&documents).await;
+    let second = source(&documents).v2().await.unwrap();
+    assert_eq!(api.asked(), ["/openapi/v2\"first\""]);
+    assert!(Arc::ptr_eq(&first, &second), "not built again");
+    source(&documents).v3().await.unwrap();
+    assert_eq!(api.asked(), ["/openapi/v3"], "documents with the same hash are kept");
+    *api.v2.lock().unwrap() = document("second");
+    ask_anew(&documents).await;
+    let third = source(&documents).v2().await.unwrap();
+    assert_eq!(version_of(&third.document().json), "second");
+}
+
+#[tokio::test]
+async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_the_new_one() {
+    let (api, documents) = start().await;
+    let place = api.places.acquire().await.unwrap();
+    let asking = tokio::spawn({
+        let documents = documents.clone();
+        async move { source(&documents).v3().await.unwrap() }
+    });
+    while api.asked.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let gone = BTreeSet::from(["api/v1".to_owned()]);
+    let served = tokio::time::timeout(Duration::from_secs(5), documents.serve(BTreeMap::new(), gone)).await;
+    assert!(served.is_ok(), "publishing does not wait for the cluster");
+    drop(place);
+    let set = asking.await.unwrap();
+    assert!(set.v3("api/v1").is_none() && set.v3("apis/metrics.k8s.io/v1").is_some(), "what went meanwhile is gone");
+}
