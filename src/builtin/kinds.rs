@@ -140,11 +140,6 @@ pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Builti
     KINDS.iter().find(|known| known.group == group && known.version == version && known.kind == kind)
 }
 
-/// The kind of that resource.
-pub fn of_resource(gvr: &Gvr) -> Option<&'static BuiltinKind> {
-    KINDS.iter().find(|known| known.group == gvr.group && known.version == gvr.version && known.plural == gvr.resource)
-}
-
 /// Group-versions in the order of [`KINDS`].
 pub fn group_versions() -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();

@@ -22,6 +22,12 @@ use crate::source::yaml::{Form, documents};
 /// # Errors
 /// A file that cannot be read or parsed, or no CustomResourceDefinition in any of them.
 pub fn run(arguments: &CheckArguments) -> anyhow::Result<Exit> {
+    let (text, exit) = answer(arguments)?;
+    write_out(&text)?;
+    Ok(exit)
+}
+
+pub(super) fn answer(arguments: &CheckArguments) -> anyhow::Result<(String, Exit)> {
     let mut checked = Vec::new();
     for file in &arguments.files {
         checked.extend(check_file(file)?);
@@ -35,8 +41,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<Exit> {
         Output::Name => checked.iter().map(|checked| format!("{}\n", checked.name)).collect(),
         Output::Table | Output::Wide => checked.iter().map(Checked::text).collect(),
     };
-    write_out(&text)?;
-    Ok(if checked.iter().all(|checked| checked.judgement.is_accepted()) { Exit::Done } else { Exit::No })
+    let is_accepted = checked.iter().all(|checked| checked.judgement.is_accepted());
+    Ok((text, if is_accepted { Exit::Done } else { Exit::No }))
 }
 
 fn list(arguments: &CheckArguments) -> String {

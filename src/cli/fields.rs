@@ -15,6 +15,11 @@ use crate::registry::{Catalog, Resource};
 /// # Errors
 /// The source cannot be read, or serves no such resource.
 pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
+    write_out(&answer(&arguments).await?)?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String> {
     let opened = source::open(&arguments.source, &[]).await?;
     let catalog = opened.registry.catalog();
     let wanted = match &arguments.resource {
@@ -33,14 +38,12 @@ pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
         }
     };
     let rows: Vec<Row> = wanted.into_iter().flat_map(rows).collect();
-    let text = match arguments.output {
+    Ok(match arguments.output {
         Output::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(Row::json))),
         Output::Yaml => yaml(&Value::from_iter(rows.iter().map(Row::json))),
         Output::Name => rows.iter().map(|row| format!("{}\n", row.field)).collect(),
         Output::Table | Output::Wide => table(&rows, arguments.output == Output::Wide).print(),
-    };
-    write_out(&text)?;
-    Ok(Exit::Done)
+    })
 }
 
 /// A field of a resource, as it is printed.

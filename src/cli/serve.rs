@@ -88,7 +88,7 @@ async fn greet(registry: &Registry, source: &str, address: SocketAddr) {
 }
 
 /// The first custom resource with fields that is loaded or loading; `None` when none is.
-async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Snapshot)> {
+pub(super) async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Snapshot)> {
     let wanted = catalog.resources().filter(|resource| {
         resource.origin == ResourceOrigin::Custom
             && !resource.plan.fields().is_empty()
@@ -106,7 +106,7 @@ async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Snapshot)> {
     None
 }
 
-fn greeting(
+pub(super) fn greeting(
     catalog: &Catalog,
     source: &str,
     address: SocketAddr,
@@ -138,7 +138,7 @@ fn greeting(
 
 /// A field and the value that most objects have in it; values that a shell or a selector would have to quote are passed
 /// over.
-fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
+pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
     for (index, field) in resource.plan.fields().iter().enumerate() {
         let attribute = Attribute::Field(crate::model::FieldIndex(u16::try_from(index).ok()?));

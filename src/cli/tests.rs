@@ -1,1 +1,236 @@
-//! To come.
+//! The command line as it is typed: help texts, exit codes, and what the commands answer for the sample folder.
+//!
+//! Help texts stand in `testdata`; `UPDATE_GOLDEN=1` writes them anew.
+
+#![expect(clippy::disallowed_methods, reason = "these tests read and write files")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::{CommandFactory, Parser};
+use serde_json::Value;
+
+use super::exit::Exit;
+use super::low::{Arguments, Command};
+use super::output::Table;
+use super::{check, fields, run, serve, source};
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");
+
+const GOOD: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shirts.stable.example.com}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: shirts, kind: Shirt}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {color: {type: string}}}}}}
+    selectableFields: [{jsonPath: .spec.color}]
+"#;
+
+/// A directory that goes with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("fieldcache-cli-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _left_for_the_system = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn exit_of(arguments: &[&str]) -> Exit {
+    run(std::iter::once("fieldcache").chain(arguments.iter().copied()).map(OsString::from))
+}
+
+fn parsed(arguments: &[&str]) -> Command {
+    Arguments::try_parse_from(std::iter::once("fieldcache").chain(arguments.iter().copied())).unwrap().command
+}
+
+async fn fields_of(arguments: &[&str]) -> anyhow::Result<String> {
+    match parsed(arguments) {
+        Command::Fields(arguments) => fields::answer(&arguments).await,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn help_texts_are_as_written() {
+    Arguments::command().debug_assert();
+    let mut root = Arguments::command().term_width(100);
+    root.build();
+    let mut texts = vec![("fieldcache".to_owned(), root.render_long_help().to_string())];
+    for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        texts.push((command.get_name().to_owned(), command.render_long_help().to_string()));
+    }
+    assert_eq!(texts.len(), 5, "the program and the commands that are there");
+    for (name, text) in texts {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/cli/testdata/{name}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, expected, "`{name} --help`; if this is meant, run with UPDATE_GOLDEN=1");
+    }
+}
+
+#[test]
+fn exit_codes_tell_done_no_and_failed_apart() {
+    let directory = Directory::new();
+    let good = directory.write("good.yaml", GOOD);
+    let bad = directory.write("bad.yaml", &GOOD.replace("jsonPath: .spec.color", "jsonPath: .spec.colour"));
+    let other = directory.write("other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
+    let broken = directory.write("broken.yaml", "a: [b\n");
+    let missing = directory.path("missing");
+    let document = directory.path("document.json");
+    for (arguments, expected, why) in [
+        (&["--help"][..], Exit::Done, "help is an answer"),
+        (&["--version"], Exit::Done, "so is the version"),
+        (&[], Exit::Failed, "no command"),
+        (&["serv"], Exit::Failed, "an unknown command"),
+        (&["serve", "--nothing"], Exit::Failed, "an unknown option"),
+        (&["serve", "--dir", SAMPLES, "--server", "http://127.0.0.1:1"], Exit::Failed, "two sources"),
+        (&["serve", "--dir", SAMPLES, "--resource", "pods.v1"], Exit::Failed, "a folder is always loaded whole"),
+        (&["serve", "--dir", SAMPLES, "--address", "0.0.0.0:0"], Exit::Failed, "not a loopback address"),
+        (&["serve", "--dir", SAMPLES, "--address", "here"], Exit::Failed, "no address"),
+        (&["serve", "--dir", &missing, "--address", "127.0.0.1:0"], Exit::Failed, "no folder"),
+        (&["operator"], Exit::Failed, "a command that is not there"),
+        (&["check"], Exit::Failed, "no file"),
+        (&["check", &good], Exit::Done, "an accepted definition"),
+        (&["check", &bad], Exit::No, "a refused one"),
+        (&["check", &good, &bad], Exit::No, "one of both"),
+        (&["check", &other], Exit::Failed, "no definition"),
+        (&["check", &broken], Exit::Failed, "no YAML"),
+        (&["check", &missing], Exit::Failed, "no file of that name"),
+        (&["check", &good, "-o", "xml"], Exit::Failed, "an unknown format"),
+        (&["fields", "--dir", SAMPLES], Exit::Done, "fields"),
+        (&["fields", "nothing", "--dir", SAMPLES], Exit::Failed, "an unknown resource"),
+        (&["openapi", "--dir", SAMPLES, "--output-file", &document], Exit::Done, "a document"),
+        (&["openapi", "--dir", SAMPLES, "--group-version", "none/v1"], Exit::Failed, "an unknown group"),
+        (&["openapi", "--dir", SAMPLES, "--group-version", "a/b/c"], Exit::Failed, "no group and version"),
+        (
+            &["openapi", "--dir", SAMPLES, "--openapi-version", "v2", "--group-version", "apps/v1"],
+            Exit::Failed,
+            "v2 is one document",
+        ),
+    ] {
+        assert_eq!(exit_of(arguments), expected, "{why}: {arguments:?}");
+    }
+}
+
+#[test]
+fn check_says_what_is_accepted_and_why_not() {
+    let directory = Directory::new();
+    let good = directory.write("good.yaml", GOOD);
+    let bad = directory.write("bad.yaml", &GOOD.replace("jsonPath: .spec.color", "jsonPath: .spec.colour"));
+    let answer = |arguments: &[&str]| match parsed(arguments) {
+        Command::Check(arguments) => check::answer(&arguments).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let (text, exit) = answer(&["check", &good]);
+    assert_eq!(text, format!("{good}:2: shirts.stable.example.com: accepted, selectable fields: 1\n"));
+    assert_eq!(exit, Exit::Done);
+    let (text, exit) = answer(&["check", &bad]);
+    assert!(text.starts_with(&format!("{bad}:2: shirts.stable.example.com: refused for 1 cause\n")), "{text}");
+    assert!(text.contains("spec.selectableFields[0].jsonPath: Invalid value: \".spec.colour\""), "{text}");
+    assert!(text.contains("only \"color\""), "{text}");
+    assert_eq!(exit, Exit::No);
+    assert_eq!(answer(&["check", &good, &bad, "-o", "name"]).0.lines().count(), 2);
+    let json: Value = serde_json::from_str(&answer(&["check", &good, &bad, "-o", "json"]).0).unwrap();
+    assert_eq!((&json[0]["accepted"], &json[1]["accepted"]), (&Value::Bool(true), &Value::Bool(false)));
+}
+
+#[tokio::test]
+async fn fields_of_the_samples_are_listed() {
+    let table = fields_of(&["fields", "shirts", "--dir", SAMPLES]).await.unwrap();
+    assert_eq!(table.lines().next().unwrap().split_whitespace().next(), Some("RESOURCE"));
+    let row = table.lines().find(|line| line.contains("spec.color")).unwrap();
+    assert!(row.starts_with("shirts.v1.stable.example.com") && row.ends_with("CustomResourceDefinition"), "{row}");
+    for name in ["shirt", "Shirt", "shirts.stable.example.com", "shirts.v1.stable.example.com"] {
+        let names = fields_of(&["fields", name, "--dir", SAMPLES, "-o", "name"]).await.unwrap();
+        assert!(names.starts_with("metadata.name\nmetadata.namespace\n") && names.contains("spec.color\n"), "{name}");
+    }
+    let json: Value =
+        serde_json::from_str(&fields_of(&["fields", "pods", "--dir", SAMPLES, "-o", "json"]).await.unwrap()).unwrap();
+    let phase = json.as_array().unwrap().iter().find(|row| row["fieldPath"] == "status.phase").unwrap();
+    assert_eq!(phase["origin"], "BuiltIn");
+    let unknown = fields_of(&["fields", "nothing", "--dir", SAMPLES]).await.unwrap_err();
+    assert!(unknown.to_string().contains("serves no resource \"nothing\""), "{unknown}");
+}
+
+#[test]
+fn openapi_of_the_samples_publishes_the_fields() {
+    let directory = Directory::new();
+    let file = directory.path("out.json");
+    let written = |arguments: &[&str]| -> Value {
+        let all = [&["openapi", "--dir", SAMPLES, "--output-file", &file], arguments].concat();
+        assert_eq!(exit_of(&all), Exit::Done, "{arguments:?}");
+        serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap()
+    };
+    let index = written(&[]);
+    assert!(index["paths"]["apis/stable.example.com/v1"]["serverRelativeURL"].is_string(), "{index}");
+    let has_color =
+        |entries: &Value| entries.as_array().unwrap().iter().any(|entry| entry["fieldPath"] == "spec.color");
+    let extension = "x-kubernetes-selectable-fields";
+    let v3 = written(&["--group-version", "stable.example.com/v1"]);
+    assert!(has_color(&v3["components"]["schemas"]["com.example.stable.v1.Shirt"][extension]));
+    let v2 = written(&["--openapi-version", "v2"]);
+    assert!(has_color(&v2["definitions"]["com.example.stable.v1.Shirt"][extension]));
+}
+
+#[tokio::test]
+async fn the_greeting_shows_a_selector_that_selects() {
+    let opened = source::open(&super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() }, &[])
+        .await
+        .unwrap();
+    let catalog = opened.registry.catalog();
+    let (resource, snapshot) = serve::first_loaded(&catalog).await.unwrap();
+    let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();
+    let field = resource.plan.fields().iter().position(|field| field.label == label).unwrap();
+    let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
+    let selected = snapshot.occupied().iter().filter_map(|slot| snapshot.object(slot));
+    assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");
+    let address = "127.0.0.1:8181".parse().unwrap();
+    let text = serve::greeting(&catalog, "here", address, Some((resource.clone(), snapshot)));
+    assert!(text.starts_with("serving here at http://127.0.0.1:8181 (fieldcache "), "{text}");
+    assert!(text.contains(&format!("--field-selector {label}={value}\n")), "{text}");
+    assert!(text.contains(&format!("fieldSelector={label}%3D{value}'\n")), "{text}");
+    let without = serve::greeting(&catalog, "here", address, None);
+    assert!(without.contains("--field-selector status.phase=Running\n"), "{without}");
+}
+
+#[test]
+fn tables_align_by_characters() {
+    let mut table = Table::new(&["NAME", "VALUE", "LAST"]);
+    assert!(table.is_empty());
+    for row in [["a", "größer", "x"], ["longer", "", "y"], ["ж", "1", ""]] {
+        table.push(row.map(str::to_owned).to_vec());
+    }
+    let expected = "NAME     VALUE    LAST\na        größer   x\nlonger            y\nж        1\n";
+    assert_eq!(table.print(), expected);
+}

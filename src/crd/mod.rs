@@ -8,6 +8,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::model::{GroupVersion, Gvr, Scope};
@@ -137,6 +139,21 @@ impl Crd {
     pub fn group_version(&self, version: &str) -> GroupVersion {
         GroupVersion::new(&*self.group, version)
     }
+}
+
+/// The served versions of these definitions by group, preferred one first; groups by name.
+pub fn served_groups<'a>(crds: impl IntoIterator<Item = &'a Crd>) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for crd in crds {
+        let served = crd.versions.iter().filter(|version| version.served).map(|version| &*version.name);
+        groups.entry(&crd.group).or_default().extend(served);
+    }
+    groups.retain(|_, versions| !versions.is_empty());
+    for versions in groups.values_mut() {
+        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
+        versions.dedup();
+    }
+    groups
 }
 
 /// Sort key of a version name: larger is preferred. Names that do not follow `vN[alphaN|betaN]` come last, in

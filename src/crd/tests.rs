@@ -64,3 +64,27 @@ fn version_names_sort_as_kubernetes_sorts_them() {
         ["v10", "v2", "v1", "v11beta2", "v3beta1", "v12alpha1", "v11alpha2", "v1alpha1", "foo1", "foo10", "v01"]
     );
 }
+
+#[test]
+fn served_groups_are_those_of_all_definitions() {
+    let with = |group: &str, plural: &str, versions: &[(&str, bool)]| {
+        let mut document = shirts();
+        document["metadata"]["name"] = json!(format!("{plural}.{group}"));
+        document["spec"]["group"] = json!(group);
+        document["spec"]["names"]["plural"] = json!(plural);
+        let versions = versions.iter().enumerate();
+        document["spec"]["versions"] = versions
+            .map(|(index, (name, served))| json!({"name": name, "served": served, "storage": index == 0}))
+            .collect();
+        Crd::read(&document).unwrap()
+    };
+    let crds = [
+        with("b.example.com", "shirts", &[("v1beta1", true), ("v2", false)]),
+        with("b.example.com", "hats", &[("v1", true), ("v1beta1", true)]),
+        with("a.example.com", "hats", &[("v1alpha1", true), ("v10", true), ("v9", true)]),
+        with("none.example.com", "hats", &[("v1", false)]),
+    ];
+    let groups: Vec<(&str, Vec<&str>)> = super::served_groups(&crds).into_iter().collect();
+    let expected = [("a.example.com", vec!["v10", "v9", "v1alpha1"]), ("b.example.com", vec!["v1", "v1beta1"])];
+    assert_eq!(groups, expected);
+}

@@ -81,24 +81,6 @@ impl Judgement {
     pub fn is_accepted(&self) -> bool {
         self.causes.is_empty()
     }
-
-    /// The `message` of the Status that refuses the definition of that name; `None` when it is accepted. Causes that
-    /// read alike are told once, as Kubernetes' aggregate does.
-    pub fn status_message(&self, name: &str) -> Option<String> {
-        let mut told = BTreeSet::new();
-        let lines: Vec<String> = self
-            .causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
-            .filter(|line| told.insert(line.clone()))
-            .collect();
-        let all = match lines.as_slice() {
-            [] => return None,
-            [line] => line.clone(),
-            _ => format!("[{}]", lines.join(", ")),
-        };
-        Some(format!("CustomResourceDefinition.apiextensions.k8s.io {} is invalid: {all}", quote(name)))
-    }
 }
 
 const REQUIRED: &str = "FieldValueRequired";

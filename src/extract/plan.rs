@@ -95,7 +95,7 @@ pub enum Unreadable {
 
 /// The checked, compiled fields of one resource (one group, version and plural).
 ///
-/// Plans are equal when nothing that a client can see differs; [`Plan::reads_like`] tells whether a store can be kept.
+/// Plans are equal when nothing that a client can see differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan(Arc<Inner>);
 
@@ -226,12 +226,6 @@ impl Plan {
     /// Whether metadata.namespace is an accepted label; metadata.name always is.
     pub fn accepts_namespace(&self) -> bool {
         self.0.labels.namespace
-    }
-
-    /// Whether another plan makes the same record of every object, so that what was read with one serves the other.
-    pub fn reads_like(&self, other: &Plan) -> bool {
-        let labels = |plan: &Plan| plan.0.fields.iter().map(|field| field.label.clone()).collect::<Vec<_>>();
-        self.0.reading == other.0.reading && labels(self) == labels(other)
     }
 
     /// What a label of a field selector refers to.

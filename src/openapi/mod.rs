@@ -68,7 +68,7 @@ pub struct Shared<'a> {
     /// they refer to. One that is missing leaves a dangling reference, never an error.
     pub definitions: &'a Map<String, Value>,
     /// Descriptions of query parameters by name, such as `fieldSelector`, or `patch/NAME` where PATCH has its own. A
-    /// missing one is published without a description. See [`operations::parameter_descriptions`].
+    /// missing one is published without a description.
     pub parameters: &'a Map<String, Value>,
 }
 

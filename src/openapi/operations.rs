@@ -176,32 +176,6 @@ pub fn read_only(resource: &Resource<'_>, descriptions: &Map<String, Value>) -> 
     paths
 }
 
-/// Collects the descriptions of query parameters out of a cluster's own document, v2 or v3, for [`super::Shared`].
-/// Those of PATCH have the key `patch/NAME`, since `fieldManager` is described differently there.
-pub fn parameter_descriptions(document: &Value) -> Map<String, Value> {
-    let mut found = Map::new();
-    collect_descriptions(document, "", &mut found);
-    found
-}
-
-fn collect_descriptions(value: &Value, prefix: &str, found: &mut Map<String, Value>) {
-    match value {
-        Value::Object(object) => {
-            if let (Some(Value::String(name)), Some(Value::String(place)), Some(description)) =
-                (object.get("name"), object.get("in"), object.get("description"))
-                && place == "query"
-            {
-                found.entry(format!("{prefix}{name}")).or_insert_with(|| description.clone());
-            }
-            for (key, member) in object {
-                collect_descriptions(member, if key == "patch" { "patch/" } else { prefix }, found);
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_descriptions(item, prefix, found)),
-        _ => {}
-    }
-}
-
 /// Which objects a path speaks of.
 #[derive(Clone, Copy)]
 enum Target {

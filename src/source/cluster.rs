@@ -17,7 +17,7 @@ use super::discovery::{self, Discovery};
 use super::feed::Feed;
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments};
-use crate::crd::{Crd, CrdVersion};
+use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
@@ -374,12 +374,7 @@ fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Arc<Resource>])
                 .collect(),
         })
         .collect();
-    let mut custom: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for crd in crds {
-        let versions = custom.entry(&crd.group).or_default();
-        versions.extend(crd.served_versions().iter().map(|version| &*version.name));
-    }
-    for (name, versions) in custom {
+    for (name, versions) in served_groups(crds.iter().map(|crd| &**crd)) {
         let versions: BTreeSet<String> = versions.into_iter().map(str::to_owned).collect();
         match groups.iter_mut().find(|group| group.name == name) {
             Some(group) if versions.iter().all(|version| group.versions.contains(version)) => {}
@@ -397,6 +392,6 @@ fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Arc<Resource>])
 
 fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
     let mut versions: Vec<String> = versions.into_iter().collect();
-    versions.sort_by_key(|version| std::cmp::Reverse(crate::crd::version_priority(version)));
+    versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
     versions
 }

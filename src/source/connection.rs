@@ -149,7 +149,7 @@ impl Connection {
         config.connect_timeout = Some(Duration::from_secs(10));
         // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
         config.read_timeout = Some(Duration::from_secs(150));
-        // Else the client itself tries again for as long as an answer is 429, 503 or 504, and its caller never learns of it.
+        // Else the client itself repeats what is answered with 429, 503 or 504, for many minutes, and its caller does not learn of it.
         config.default_retry = false;
         let client = Client::try_from(config)
             .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;

@@ -21,7 +21,7 @@ use super::openapi::built_in_entries;
 use super::scan::{Follower, Scanner};
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
-use crate::crd::{Crd, version_priority};
+use crate::crd::{Crd, served_groups};
 use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
@@ -288,18 +288,11 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
             None => groups.push(Group { name: group, versions: vec![version] }),
         }
     }
-    let mut custom: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for crd in crds {
-        let versions = crd.served_versions().into_iter().map(|version| &*version.name);
-        custom.entry(&crd.group).or_default().extend(versions);
-    }
-    for (name, versions) in custom {
-        if groups.iter().any(|known| known.name == name) || versions.is_empty() {
-            continue;
+    for (name, versions) in served_groups(borrowed(crds)) {
+        if !groups.iter().any(|known| known.name == name) {
+            let versions = versions.into_iter().map(str::to_owned).collect();
+            groups.push(Group { name: name.to_owned(), versions });
         }
-        let mut versions: Vec<String> = versions.into_iter().map(str::to_owned).collect();
-        versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-        groups.push(Group { name: name.to_owned(), versions });
     }
     groups
 }

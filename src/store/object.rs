@@ -44,14 +44,6 @@ impl Object {
         self.values[start..].iter().take_while(move |(held, _)| *held == field).map(|(_, value)| &**value)
     }
 
-    /// The bytes with another resourceVersion, as a DELETED event carries them: three pieces, none copied but the
-    /// version's digits.
-    pub fn bytes_with_version(&self, version: Version) -> [Bytes; 3] {
-        let start = self.version_span.start as usize;
-        let end = self.version_span.end as usize;
-        [self.bytes.slice(..start), Bytes::from(version.to_string()), self.bytes.slice(end..)]
-    }
-
     /// The raw JSON of `metadata`.
     pub fn metadata(&self) -> Bytes {
         self.bytes.slice(self.metadata_span.start as usize..self.metadata_span.end as usize)

@@ -346,22 +346,6 @@ fn a_list_that_was_too_long_may_stay_unchanged() {
 }
 
 #[test]
-fn the_status_message_joins_the_causes() {
-    let message =
-        |paths: &[&str]| judge(&crd("Namespaced", schema(), paths), None).status_message("shirts.stable.example.com");
-    assert_eq!(message(&[".spec.color"]), None);
-    let start = "CustomResourceDefinition.apiextensions.k8s.io \"shirts.stable.example.com\" is invalid: ";
-    assert_eq!(message(&[""]), Some(format!("{start}spec.selectableFields[0].jsonPath: Required value")));
-    assert_eq!(
-        message(&["", ".spec.on", ".spec.on"]),
-        Some(format!(
-            "{start}[spec.selectableFields[0].jsonPath: Required value, \
-             spec.selectableFields[2].jsonPath: Duplicate value: \".spec.on\"]"
-        ))
-    );
-}
-
-#[test]
 fn hints_say_how_to_mend() {
     for (path, expected) in [
         ("spec.color", "write \".spec.color\""),
