@@ -39,6 +39,8 @@ pub struct Live {
     state: watch::Sender<LiveState>,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
+    /// How many stores have begun here; see [`Live::next_epoch`].
+    stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
 }
@@ -67,6 +69,7 @@ impl Default for Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
             demands: watch::Sender::new(0),
+            stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
         }
     }
@@ -119,6 +122,12 @@ impl Live {
             LiveState::Refused { code, message } => Err(NotReady::Refused { code, message }),
             LiveState::Gone => Err(NotReady::Gone),
         }
+    }
+
+    /// The epoch of a store that begins now, above all that earlier stores of this resource can have reached: a watch
+    /// that slept while one store was replaced by the next must not take the new history for its own.
+    pub fn next_epoch(&self) -> u64 {
+        self.stores.fetch_add(1, Ordering::Relaxed) << 32
     }
 
     /// Counts a watch in; the guard counts it out when dropped.

@@ -186,7 +186,10 @@ impl Server {
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
         let source = self.registry.catalog().documents.clone().ok_or(Failure::PageNotFound)?;
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
-        let needed = documents::Needed::by(path, &*source).await.map_err(Failure::Unavailable)?;
+        let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
+            .await
+            .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
+            .map_err(Failure::Unavailable)?;
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
         let answered = tokio::task::spawn_blocking(move || {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use sha2::{Digest, Sha256};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::connection::{Connection, RequestError};
@@ -104,6 +105,8 @@ impl Cluster {
             // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
             let crds = self.registry.catalog().resource(&crd_gvr()).cloned();
             let mut states = crds.as_ref().map(|crds| crds.live.subscribe());
+            // What was published before this line counts as news: it may have come after the last reading.
+            states.iter_mut().for_each(watch::Receiver::mark_changed);
             loop {
                 let changed = async {
                     match &mut states {
@@ -113,9 +116,12 @@ impl Cluster {
                 };
                 let changed = tokio::select! {
                     changed = changed => changed,
+                    Some(ended) = self.keepers.join_next_with_id() => {
+                        self.tend_keeper(ended);
+                        continue;
+                    }
                     _ = discover.tick() => {
                         self.rediscover().await;
-                        self.tend_keepers();
                         if states.is_none() {
                             break;
                         }
@@ -133,7 +139,6 @@ impl Cluster {
                     LiveState::Gone => break,
                     LiveState::Ready(_) | LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } => {}
                 }
-                self.tend_keepers();
             }
         }
     }
@@ -232,20 +237,17 @@ impl Cluster {
         self.kept.insert(handle.id(), resource);
     }
 
-    /// Forgets keepers that ended with their resource, and starts one anew that a defect of ours has ended: its readers
+    /// Forgets a keeper that ended with its resource, and starts one anew that a defect of ours has ended: its readers
     /// wait for the new copy instead of being shown the last state of the old one for ever.
-    fn tend_keepers(&mut self) {
-        while let Some(ended) = self.keepers.try_join_next_with_id() {
-            let (id, defect) = match ended {
-                Ok((id, ())) => (id, None),
-                Err(error) => (error.id(), Some(error)),
-            };
-            let resource = self.kept.remove(&id);
-            if let (Some(resource), Some(defect)) = (resource, defect) {
-                tracing::error!(resource = %resource.gvr, error = %defect, "reading this resource met a defect, reading it anew");
-                resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
-                self.start_keeper(resource);
-            }
+    fn tend_keeper(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
+        let (id, defect) = match ended {
+            Ok((id, ())) => (id, None),
+            Err(error) => (error.id(), Some(error)),
+        };
+        if let (Some(resource), Some(defect)) = (self.kept.remove(&id), defect) {
+            tracing::error!(resource = %resource.gvr, error = %defect, "reading this resource met a defect, reading it anew");
+            resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
+            self.start_keeper(resource);
         }
     }
 }
@@ -267,10 +269,10 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, his
         tokio::select! {
             never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
             () = gone(&resource.live) => return,
-            () = idle(&resource.live), if !pinned => {
+            seen = idle(&resource.live), if !pinned => {
                 tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
-                // Counted before readers see it: a demand that comes in between starts the next load.
-                served = *demands.borrow_and_update();
+                // A demand that comes after the last look starts the next load.
+                served = seen;
                 resource.live.publish(LiveState::Idle);
             }
         }
@@ -283,15 +285,19 @@ async fn gone(live: &Live) {
     let _ = states.wait_for(|state| matches!(state, LiveState::Gone)).await;
 }
 
-async fn idle(live: &Live) {
-    let mut demands = live.demands();
+/// Waits until nobody has asked for long; answers how many demands there had been at the last look.
+async fn idle(live: &Live) -> u64 {
+    let demands = live.demands();
+    let mut seen = *demands.borrow();
     let mut quiet = Duration::ZERO;
     while quiet < FORGET_AFTER {
         sleep(IDLE_CHECK).await;
-        let asked = demands.has_changed().unwrap_or(false) || live.open_watches() > 0;
-        demands.mark_unchanged();
+        let now = *demands.borrow();
+        let asked = now != seen || live.open_watches() > 0;
+        seen = now;
         quiet = if asked { Duration::ZERO } else { quiet + IDLE_CHECK };
     }
+    seen
 }
 
 fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {

@@ -43,6 +43,8 @@ pub struct Feed {
     listing: Option<HashMap<Key, Record>>,
     /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
+    /// Those of the list under way; what the old store lacks is said until the new one is complete.
+    unreadable_in_list: BTreeMap<String, String>,
     ready: bool,
     /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
     needs_list: bool,
@@ -56,11 +58,13 @@ const MAX_UNREADABLE: usize = 1_000;
 impl Feed {
     /// A feed with an empty store.
     pub fn new(resource: Arc<Resource>, limits: HistoryLimits) -> Feed {
+        let store = Store::with_epoch(limits, resource.live.next_epoch());
         Feed {
             resource,
-            store: Store::new(limits),
+            store,
             listing: None,
             unreadable: BTreeMap::new(),
+            unreadable_in_list: BTreeMap::new(),
             ready: false,
             needs_list: true,
             distrusts_bytes: false,
@@ -114,7 +118,7 @@ impl Feed {
         match event {
             SourceEvent::Begin => {
                 self.listing = Some(HashMap::new());
-                self.unreadable.clear();
+                self.unreadable_in_list.clear();
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
                 Ok(record) => self.put(record),
@@ -136,6 +140,7 @@ impl Feed {
                 } else if self.store.replace(records, version) == Replaced::Reset {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
                 }
+                self.unreadable = std::mem::take(&mut self.unreadable_in_list);
                 self.ready = true;
                 self.needs_list = false;
             }
@@ -170,7 +175,7 @@ impl Feed {
 
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
         if removal == Removal::Told {
-            self.unreadable.remove(key.as_str());
+            self.reported().remove(key.as_str());
         }
         match (&mut self.listing, removal, version) {
             (Some(listing), _, _) => {
@@ -190,7 +195,7 @@ impl Feed {
         // A copy of its own: the bytes are a slice of a page or of a read buffer that must not live as long as the object.
         match self.resource.plan.extract(Bytes::copy_from_slice(&bytes)) {
             Ok(record) => {
-                self.unreadable.remove(record.key.as_str());
+                self.reported().remove(record.key.as_str());
                 Ok(record)
             }
             Err(error) => {
@@ -202,10 +207,16 @@ impl Feed {
         }
     }
 
+    /// Where the unreadable objects of the list under way, or else of the store, are kept.
+    fn reported(&mut self) -> &mut BTreeMap<String, String> {
+        if self.listing.is_some() { &mut self.unreadable_in_list } else { &mut self.unreadable }
+    }
+
     fn report(&mut self, name: String, error: &Unreadable) {
         tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "object cannot be read and is not served");
-        if self.unreadable.len() < MAX_UNREADABLE {
-            self.unreadable.insert(name, error.to_string());
+        let reported = self.reported();
+        if reported.len() < MAX_UNREADABLE {
+            reported.insert(name, error.to_string());
         }
     }
 }

@@ -26,6 +26,8 @@ const PAGE: usize = 500;
 const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
 /// A watch is renewed after this long: between client-go's 5 and 10 minutes, and known to us so that silence is known.
 const WATCH_SECONDS: u64 = 290;
+/// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
+const SILENCE: Duration = Duration::from_secs(90);
 /// A line longer than this is no object: etcd refuses far smaller ones.
 const MAX_LINE_BYTES: usize = 64 << 20;
 /// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
@@ -113,6 +115,10 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                     mode = ListMode::Pages;
                     continue;
                 }
+                // What cut the stream in the middle of its list may cut the next one as well; pages are shorter.
+                if feed.needs_list() && matches!(error, RequestError::Broken { .. }) {
+                    mode = ListMode::Pages;
+                }
                 if let RequestError::Refused { code, too_large_version, .. } = error
                     && (code == 410 || too_large_version)
                 {
@@ -130,7 +136,12 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                     sleep(wait).await;
                 }
             }
-            End::Error(message) => tracing::warn!(resource = %gvr, message, "source sent an error, trying again"),
+            End::Error(message) => {
+                tracing::warn!(resource = %gvr, message, "source sent an error, trying again");
+                if feed.needs_list() {
+                    mode = ListMode::Pages;
+                }
+            }
         }
         sleep(backoff.after_failure(lasted)).await;
     }
@@ -183,8 +194,12 @@ async fn watch(
     }
     let mut lines = Lines::default();
     let mut told = 0;
+    let opened = Instant::now();
+    let mut has_heard = false;
     loop {
         let chunk = match body.frame().await {
+            // A server whose versions went back accepts a watch from what is its future and tells nothing.
+            None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
             None => return End::Clean,
             Some(Err(error)) => return End::Failed(connection.broken(&path, &error)),
             Some(Ok(frame)) => match frame.into_data() {
@@ -192,6 +207,7 @@ async fn watch(
                 Err(_) => continue,
             },
         };
+        has_heard = true;
         lines.push(&chunk);
         if lines.pending() > MAX_LINE_BYTES {
             return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));

@@ -24,6 +24,7 @@ use futures::{StreamExt, stream};
 use http::HeaderValue;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
 use crate::extract::builtin;
@@ -33,6 +34,9 @@ use crate::registry::documents::{DocumentSet, DocumentSource, Forms};
 
 /// How long an answer of the cluster about its documents is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
+/// How long one document may take: an aggregated API that hangs must not hold up the documents of all others. Building
+/// the largest takes kube-apiserver some two seconds.
+const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
 /// Documents fetched at a time: enough to hide the way there and back.
 const FETCHES_AT_ONCE: usize = 4;
 const JSON: &str = "application/json";
@@ -173,7 +177,8 @@ impl ClusterDocuments {
             };
             let arrived: Vec<Arrived> = stream::iter(missing)
                 .map(async |(key, url)| {
-                    let body = self.connection.bytes(&url, JSON).await;
+                    let answered = timeout(DOCUMENT_PATIENCE, self.connection.bytes(&url, JSON)).await;
+                    let body = answered.unwrap_or_else(|_| Err(self.connection.unexpected(&url, "no answer in time")));
                     (key, url, body)
                 })
                 .buffered(FETCHES_AT_ONCE)

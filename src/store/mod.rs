@@ -55,7 +55,12 @@ pub enum Replaced {
 impl Store {
     /// An empty store.
     pub fn new(limits: HistoryLimits) -> Store {
-        Store { current: Snapshot::default(), free_slots: Vec::new(), limits }
+        Store::with_epoch(limits, 0)
+    }
+
+    /// An empty store that follows an earlier one of the same resource: its epoch must be above that one's.
+    pub fn with_epoch(limits: HistoryLimits, epoch: u64) -> Store {
+        Store { current: Snapshot { epoch, ..Snapshot::default() }, free_slots: Vec::new(), limits }
     }
 
     /// The state as of now, for readers.

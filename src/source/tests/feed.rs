@@ -154,3 +154,21 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
         assert_eq!(snapshot.epoch(), epoch, "{text}");
     }
 }
+
+#[test]
+fn a_second_feed_of_a_resource_begins_another_epoch() {
+    let resource = resource();
+    let mut epochs = Vec::new();
+    for _ in 0..3 {
+        let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+        feed.take(SourceEvent::Begin);
+        feed.take(SourceEvent::Commit(Version::new(9)));
+        feed.distrust();
+        feed.take(SourceEvent::Begin);
+        feed.take(SourceEvent::Commit(Version::new(9)));
+        feed.publish();
+        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        epochs.push(snapshot.epoch());
+    }
+    assert!(epochs.is_sorted_by(|earlier, later| earlier < later), "{epochs:?}");
+}
