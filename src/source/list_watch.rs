@@ -24,7 +24,8 @@ const PAGE: usize = 500;
 /// For this long after a definition appeared or changed, the API server may still have answered by the old one: it
 /// rebuilds its storage a moment later and then ends the watches of the old one.
 const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
-/// A watch is renewed after this long: between client-go's 5 and 10 minutes, and known to us so that silence is known.
+/// A watch is renewed after this long: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that
+/// an early end can be told from a due one.
 const WATCH_SECONDS: u64 = 290;
 /// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
 const SILENCE: Duration = Duration::from_secs(90);

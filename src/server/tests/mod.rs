@@ -357,8 +357,18 @@ impl Watched {
 
     /// Asserts that nothing comes within half a second of paused time.
     async fn expect_silence(&mut self) {
+        self.expect_silence_for(Duration::from_millis(500)).await;
+    }
+
+    async fn expect_silence_for(&mut self, paused: Duration) {
         assert_eq!(self.text, "");
-        let frame = timeout(Duration::from_millis(500), self.body.frame()).await;
-        assert!(frame.is_err(), "nothing should come");
+        let mut frame = std::pin::pin!(self.body.frame());
+        let mut polls = 0;
+        let counted = std::future::poll_fn(|context| {
+            polls += 1;
+            frame.as_mut().poll(context)
+        });
+        assert!(timeout(paused, counted).await.is_err(), "nothing should come");
+        assert!(polls < 100, "a silent watch sleeps, but was woken {polls} times");
     }
 }
