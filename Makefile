@@ -47,7 +47,7 @@ e2e: build components ## end to end: parity, conformance, clients
 golden: ## rewrite golden files; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
 
-bench: components ## every row of the target table beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick" or "--rows NAME,..", BENCH=--help says more)
+bench: components ## every row of the target table, beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick", BENCH=--help)
 	$(CARGO) build --locked --release
 	$(CARGO) run --quiet --locked --release -p e2e --bin bench -- $(BENCH)
 

@@ -16,7 +16,6 @@ use super::own::Offered;
 const BURST: u64 = 50_000;
 
 /// Sends `request`'s load until the process is interrupted.
-#[expect(clippy::print_stdout, reason = "the line to paste")]
 pub(crate) async fn run(options: &Options, offered: Offered, request: &str) -> Result<()> {
     if request == "idle" {
         let (_generator, own) = idle::start(offered).await?;
