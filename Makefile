@@ -47,9 +47,10 @@ e2e: build components ## end to end: parity, conformance, clients
 golden: ## rewrite golden files; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
 
-bench: components ## beside kube-apiserver: CPU per request, latency, memory, ratios (minutes)
+bench: components ## beside kube-apiserver: CPU per request, latency, memory, ratios; CPU per selectable field and event (minutes)
 	$(CARGO) build --locked --release
 	$(CARGO) run --quiet --locked --release -p e2e --bin bench
+	$(CARGO) run --quiet --locked --release -p e2e --bin kep-bench
 
 audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; needs the advisory database's host
 	$(TOOLS)/bin/cargo-deny --locked check advisories

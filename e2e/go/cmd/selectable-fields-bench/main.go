@@ -1,9 +1,10 @@
 // Command selectable-fields-bench measures what selectable fields cost kube-apiserver per event, with kube-apiserver's own code.
 //
-// The watch cache of a custom resource asks the resource's strategy for labels and fields once for each object of its first list
-// and once for each event, before it knows whether anybody selects by them (k8s.io/apiserver, pkg/storage/cacher/watch_cache.go,
-// processEvent); lists that are not answered from the cache ask once for each object. This command makes the strategy as
-// pkg/apiserver/customresource_handler.go of k8s.io/apiextensions-apiserver does and calls the same function, GetAttrs:
+// The watch cache of a custom resource, of which each version has its own, asks the resource's strategy for labels and fields once
+// for each object of its first list and once for each event, before it knows whether anybody selects by them (k8s.io/apiserver,
+// pkg/storage/cacher/watch_cache.go, processEvent); lists with a selector that are not answered from the cache ask once for each
+// object. This command makes the strategy as pkg/apiserver/customresource_handler.go of k8s.io/apiextensions-apiserver does and
+// calls the same function, GetAttrs:
 //
 //	selectable-fields-bench [-duration D] PATH... < objects    figures for 0, 1, 2, 4 and 8 of the paths, as one JSON document
 //	selectable-fields-bench -print PATH... < objects           what GetAttrs answers for each object, a JSON document a line
