@@ -50,6 +50,7 @@ golden: ## rewrite golden files; review the diff
 bench: components ## every row of the target table, beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick", BENCH=--help)
 	$(CARGO) build --locked --release
 	$(CARGO) run --quiet --locked --release -p e2e --bin bench -- $(BENCH)
+	$(CARGO) run --quiet --locked --release -p e2e --bin kep-bench
 
 audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; needs the advisory database's host
 	$(TOOLS)/bin/cargo-deny --locked check advisories
