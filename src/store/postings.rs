@@ -133,21 +133,21 @@ impl Postings {
             self.insert(Attribute::Namespace, namespace, slot);
         }
         let labels = record
-            .labels
-            .iter()
+            .texts
+            .labels()
             .map(|(key, value)| {
-                let key: Arc<str> = match self.attributes.get_key_value(&Attribute::Label(Arc::from(&**key))) {
+                let key: Arc<str> = match self.attributes.get_key_value(&Attribute::Label(Arc::from(key))) {
                     Some((Attribute::Label(held), _)) => held.clone(),
-                    _ => Arc::from(&**key),
+                    _ => Arc::from(key),
                 };
                 let value = self.insert(Attribute::Label(key.clone()), value, slot);
                 (key, value)
             })
             .collect();
         let values = record
-            .values
-            .iter()
-            .map(|(field, value)| (*field, self.insert(Attribute::Field(*field), value, slot)))
+            .texts
+            .values()
+            .map(|(field, value)| (field, self.insert(Attribute::Field(field), value, slot)))
             .collect();
         Object {
             key: record.key,
