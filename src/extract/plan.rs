@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::builtin::{self, Refusal, Source};
 use super::judge;
-use super::scan::{self, Cursor, Found, Span};
+use super::scan::{self, Cursor, Found, Misplaced, Span};
 use super::trie::{Step, Trie};
 use super::value;
 use crate::crd::Crd;
@@ -92,6 +92,12 @@ pub enum Unreadable {
         /// What stands there.
         text: String,
     },
+}
+
+impl From<Misplaced> for Unreadable {
+    fn from(Misplaced { offset, expected }: Misplaced) -> Unreadable {
+        Unreadable::Syntax { offset, expected }
+    }
 }
 
 /// The checked, compiled fields of one resource (one group, version and plural).

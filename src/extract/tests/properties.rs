@@ -158,7 +158,7 @@ fn naive_text(value: &Value, is_nested: bool) -> String {
 fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<String> {
     let mut trie = Trie::new();
     let slots: Vec<usize> = paths.iter().map(|path| trie.insert(path)).collect();
-    let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)));
+    let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(bytes)));
     let span_text = |slot: usize| match found.slots[slot] {
         span if span.is_absent() => String::new(),
         span => text(span.of(bytes)).unwrap().into_owned(),
