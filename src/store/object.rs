@@ -49,14 +49,14 @@ impl Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
         let key = record.key.as_str();
-        let labels: usize = record.labels.iter().map(|(_, value)| value.len() + 2).sum();
-        let fields: usize = record.values.iter().map(|(_, value)| value.len() + 4).sum();
+        let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
+        let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
         let mut packed = Vec::with_capacity(key.len() + labels + fields + stored.len());
         packed.extend_from_slice(key.as_bytes());
-        for (_, value) in &record.labels {
+        for (_, value) in record.texts.labels() {
             write_text(value, &mut packed);
         }
-        for (field, value) in &record.values {
+        for (field, value) in record.texts.values() {
             write_number(u64::from(field.0), &mut packed);
             write_text(value, &mut packed);
         }

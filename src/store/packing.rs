@@ -121,17 +121,17 @@ impl Packing {
                 _ => false,
             };
             same_dictionary
-                && layout.label_keys.len() == record.labels.len()
-                && layout.label_keys.iter().zip(&record.labels).all(|(held, (key, _))| **held == **key)
+                && layout.label_keys.len() == record.texts.labels().len()
+                && layout.label_keys.iter().zip(record.texts.labels()).all(|(held, (key, _))| **held == *key)
         };
         if is_of(&self.last, &self.dictionary) {
             return self.last.clone();
         }
-        let hash = hash(record.labels.iter().map(|(key, _)| &**key));
+        let hash = hash(record.texts.labels().map(|(key, _)| key));
         let layout = match self.layouts.get(&hash) {
             Some(layout) if is_of(layout, &self.dictionary) => layout.clone(),
             _ => {
-                let label_keys = record.labels.iter().map(|(key, _)| self.label_key(key)).collect();
+                let label_keys = record.texts.labels().map(|(key, _)| self.label_key(key)).collect();
                 self.shared(hash, Layout { label_keys, dictionary: self.dictionary.clone() })
             }
         };

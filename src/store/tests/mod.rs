@@ -12,7 +12,7 @@ mod packing;
 mod structures;
 
 use super::{Attribute, Change, HistoryLimits, Outcome, Replaced, Store};
-use crate::model::{FieldIndex, Key, Record, Version};
+use crate::model::{FieldIndex, Key, Record, Texts, Version};
 
 /// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
 pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &[&str]) -> Record {
@@ -23,12 +23,7 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
     Record {
         key: Key::new(namespace, name),
         version: Version::new(version),
-        labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-        values: values
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (FieldIndex(index as u16), (*value).to_owned()))
-            .collect(),
+        texts: Texts::new(labels.iter().copied(), (0..).map(FieldIndex).zip(values.iter().copied())),
         metadata_span: "{\"metadata\":".len() as u32..bytes.len() as u32 - 1,
         version_span: start..start + digits.len() as u32,
         bytes: Bytes::from(bytes),
