@@ -71,7 +71,7 @@ fn a_snapshot_does_not_see_what_comes_after_it() {
     let field = Attribute::Field(FieldIndex(0));
     assert_eq!(before.version(), Version::new(3));
     assert_eq!(before.get("a/x").map(|object| object.version().number()), Some(3));
-    assert_eq!(before.postings().posting(&field, "red").map(super::postings::Posting::len), Some(1));
+    assert_eq!(before.postings().posting(&field, "red").map(|posting| posting.len()), Some(1));
     assert_eq!(before.postings().posting(&field, "blue"), None);
     let after = store.snapshot();
     assert_eq!(after.postings().posting(&field, "red"), None, "an emptied list is removed");
