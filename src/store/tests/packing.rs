@@ -135,9 +135,7 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
     };
     let kept = |store: &Store| {
         let after = store.snapshot();
-        let same = |(_, object): (u32, &std::sync::Arc<crate::store::Object>)| {
-            std::sync::Arc::ptr_eq(object, before.get(object.key()).unwrap())
-        };
+        let same = |(_, object): (u32, &crate::store::Object)| object.is_same(before.get(object.key()).unwrap());
         after.range(Bound::Unbounded).filter(|entry| same(*entry)).count()
     };
     relist(&mut store, Trust::SameVersionIsSame);
