@@ -2,13 +2,15 @@
 //!
 //! [`Store`] is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
-//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it; `order` is the order of a
+//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
+//! what is read all the time; `order` is the order of a
 //! list; [`postings`] are the indexes, made of `terms` and [`slots`]; `relist` is a full list under way; [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
 
 mod dictionary;
 pub mod history;
+mod hot;
 pub mod object;
 mod order;
 mod packing;
