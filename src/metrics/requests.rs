@@ -62,7 +62,7 @@ impl Collector for Requests {
         let name = "fieldcache_request_duration_seconds";
         let mut family = encoder.encode_descriptor(name, DURATION_HELP, None, MetricType::Histogram)?;
         for kind in &counted {
-            let ends = BOUNDS.iter().map(|microseconds| seconds(*microseconds)).chain([f64::MAX]);
+            let ends = BOUNDS.iter().map(|microseconds| seconds(*microseconds)).chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = ends.zip(kind.buckets).collect();
             let (sum, count) = (kind.total.as_secs_f64(), kind.buckets.iter().sum());
             with_labels(kind, |labels| {

@@ -9,4 +9,5 @@ mod corpus;
 mod coverage;
 mod harness;
 mod kubectl;
+mod metrics;
 mod parity;
