@@ -7,7 +7,8 @@
 //!
 //! As in kube-apiserver (`endpoints/metrics`, MonitorRequest) a watch is counted when it ends, with its whole length,
 //! and one that is refused at once. Other than there, a list is timed until its head is ready to be sent: its
-//! body is made while a reader takes it, and how fast the reader is says nothing about the server.
+//! body is made while a reader takes it, and how fast the reader is says nothing about the server. A request whose client
+//! goes before that is not counted.
 //! Who shows the figures is not known here: see `metrics`.
 
 use std::collections::HashMap;
