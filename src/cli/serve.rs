@@ -17,6 +17,7 @@ use super::exit::Exit;
 use super::low::{LogFormatArgument, ServeArguments};
 use super::output::write_out;
 use super::source;
+use crate::metrics::Metrics;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
@@ -26,6 +27,7 @@ use crate::telemetry::{self, LogFormat};
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
+const METRICS_ADDRESS: &str = "--metrics-address";
 /// How often progress is looked at.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
 /// How long the greeting waits for pinned resources, so that its example has a value that is there.
@@ -36,11 +38,13 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 /// # Errors
 /// Says what could not be opened or bound.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
-    if !arguments.address.ip().is_loopback() {
-        bail!(
-            "--address {} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1",
-            arguments.address
-        );
+    let addresses = [("--address", Some(arguments.address)), (METRICS_ADDRESS, arguments.metrics_address)];
+    for (option, address) in addresses {
+        if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+            bail!(
+                "{option} {address} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1"
+            );
+        }
     }
     let format = match arguments.log_format {
         LogFormatArgument::Text => LogFormat::Text,
@@ -49,10 +53,20 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
     // Bound first: a port that is in use should be known before minutes of reading.
     let listener = Listener::bind(arguments.address).await?;
+    let metrics_listener = match arguments.metrics_address {
+        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
     let opened = source::open(&arguments.source, &arguments.resources).await?;
     let address = listener.address();
     let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let metrics_address = metrics_listener.as_ref().map(Listener::address);
+    let scraping = metrics_listener.map(|listener| {
+        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), Some(Guard::default()));
+        // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
+        tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
+    });
     let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
     let stop = async move {
@@ -65,23 +79,30 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // A task of its own: connections are taken however long the source keeps this one busy.
     let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
-        tokio::join!(greet(&registry, &opened.name, address), show_progress(&registry), opened.following);
+        tokio::join!(
+            greet(&registry, &opened.name, address, metrics_address),
+            show_progress(&registry),
+            opened.following
+        );
     };
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
         () = around => {}
     }
+    if let Some(scraping) = scraping {
+        scraping.abort();
+    }
     Ok(Exit::Done)
 }
 
 /// Prints where it listens, and commands to paste.
-async fn greet(registry: &Registry, source: &str, address: SocketAddr) {
+async fn greet(registry: &Registry, source: &str, address: SocketAddr, metrics_address: Option<SocketAddr>) {
     let catalog = registry.catalog();
     let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog)).await {
         Ok(Some(example)) => Some(example),
         Ok(None) | Err(_) => None,
     };
-    let text = greeting(&catalog, source, address, example);
+    let text = greeting(&catalog, source, address, metrics_address, example);
     if let Err(error) = write_out(&text) {
         tracing::warn!(error = %error, "the greeting could not be written");
     }
@@ -110,6 +131,7 @@ pub(super) fn greeting(
     catalog: &Catalog,
     source: &str,
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
     example: Option<(Arc<Resource>, Snapshot)>,
 ) -> String {
     let url = format!("http://{address}");
@@ -131,6 +153,9 @@ pub(super) fn greeting(
         None => text.push_str(&format!(
             "  curl '{url}/api/v1/pods?fieldSelector=status.phase%3DRunning'\n  kubectl --server {url} get pods -A --field-selector status.phase=Running\n"
         )),
+    }
+    if let Some(address) = metrics_address {
+        text.push_str(&format!("\nmetrics: http://{address}/metrics\n"));
     }
     text.push_str("\nCtrl-C ends it.\n");
     text

@@ -10,4 +10,5 @@ mod coverage;
 mod generator;
 mod harness;
 mod kubectl;
+mod metrics;
 mod parity;
