@@ -49,7 +49,9 @@ impl fmt::Display for GroupVersion {
         if self.group.is_empty() {
             formatter.write_str(&self.version)
         } else {
-            write!(formatter, "{}/{}", self.group, self.version)
+            formatter.write_str(&self.group)?;
+            formatter.write_str("/")?;
+            formatter.write_str(&self.version)
         }
     }
 }

@@ -21,7 +21,7 @@ use super::pages::PagePlace;
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Server, chunked, read, yaml};
+use super::{Asked, Clock, Server, chunked, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -81,7 +81,7 @@ pub(super) async fn answer(
         page.meta.remaining = Some(remaining);
     }
     let explain = asked.query.flag("explain").then(|| page.plan.clone());
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
     if let Some(plan) = explain {
         let json = super::encode::json_bytes(&serde_json::json!({ "plan": plan }));
@@ -259,7 +259,7 @@ fn pieces(
     format: Format,
     form: &Form,
     include: Include,
-    now: jiff::Timestamp,
+    clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
     let Page { meta, objects, .. } = page;
@@ -274,7 +274,7 @@ fn pieces(
             (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
         }
         Form::Table(version) => {
-            let columns = Columns::of(&resource, now);
+            let columns = Columns::of(&resource, clock());
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();
             let write = move |object: Arc<Object>, out: &mut Vec<u8>| {
