@@ -1,7 +1,7 @@
 //! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
-//! Reading order: [`listen`] is the socket ([`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`] (with [`pages`]), [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
@@ -29,6 +29,7 @@ pub mod stall;
 pub mod table;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod watch;
 pub mod yaml;
 
