@@ -49,6 +49,26 @@ impl Fieldcache {
     /// # Errors
     /// When it is not built, ends, or prints no address in time; with its words.
     pub async fn serve(arguments: impl IntoIterator<Item = String>) -> Result<Fieldcache> {
+        Fieldcache::start(arguments, None).await
+    }
+
+    /// `serve --dir FOLDER` over TLS at a free port, with the certificate and the key of these files, which `authority`
+    /// (PEM) signed.
+    ///
+    /// # Errors
+    /// When it is not built, ends, or prints no address in time; with its words.
+    pub async fn serve_folder_over_tls(
+        folder: &Path,
+        certificate: &Path,
+        key: &Path,
+        authority: &str,
+    ) -> Result<Fieldcache> {
+        let options = [("--dir", folder), ("--tls-cert-file", certificate), ("--tls-private-key-file", key)];
+        let arguments = options.into_iter().flat_map(|(name, file)| [name.to_owned(), file.display().to_string()]);
+        Fieldcache::start(arguments, Some(authority)).await
+    }
+
+    async fn start(arguments: impl IntoIterator<Item = String>, authority: Option<&str>) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
         let invocation = Invocation::new(program()?)
             .arguments(["serve", "--address", "127.0.0.1:0"])
@@ -56,7 +76,11 @@ impl Fieldcache {
             .environment("HOME", directory.path().display().to_string());
         let process = Process::start("fieldcache", &invocation, directory.path())?;
         let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: Endpoint::plain(&address)?, process, _directory: directory })
+        let endpoint = match authority {
+            None => Endpoint::plain(&address)?,
+            Some(authority) => Endpoint::secure(&address, authority, None)?,
+        };
+        Ok(Fieldcache { endpoint, process, _directory: directory })
     }
 
     /// Where it serves.
@@ -65,7 +89,7 @@ impl Fieldcache {
         &self.endpoint
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// `http://127.0.0.1:PORT`, or `https://127.0.0.1:PORT`.
     #[must_use]
     pub fn address(&self) -> &str {
         self.endpoint.base()
@@ -110,7 +134,8 @@ pub fn program() -> Result<PathBuf> {
 pub fn address(line: &str) -> Option<String> {
     // A source can be an address too, so the one after `at` counts.
     let (_, served) = line.split_once("serving ")?;
-    let from = served.rfind(" at http://127.0.0.1:")? + " at ".len();
-    let address = served[from..].split_whitespace().next()?;
+    let from =
+        [" at http://127.0.0.1:", " at https://127.0.0.1:"].iter().filter_map(|start| served.rfind(start)).max()?;
+    let address = served[from + " at ".len()..].split_whitespace().next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

@@ -100,8 +100,10 @@ impl Reached {
         self.with_authority("curl".to_owned(), "--cacert")
     }
 
+    /// Over TLS kubectl insists on some credentials and asks for a user name without; any will do, none are looked at.
     fn kubectl(&self) -> String {
-        self.with_authority(format!("kubectl --server {}", self.url()), "--certificate-authority")
+        let token = if self.certificate.is_some() { " --token none" } else { "" };
+        self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")
     }
 
     fn with_authority(&self, command: String, option: &str) -> String {

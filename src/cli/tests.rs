@@ -229,7 +229,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
     assert!(encrypted.starts_with("serving here at https://127.0.0.1:8181 (fieldcache "), "{encrypted}");
     let file = r"'it'\''s/tls.crt'";
     assert!(encrypted.contains(&format!("\n  curl --cacert {file} 'https://127.0.0.1:8181/apis/")), "{encrypted}");
-    let kubectl = format!("kubectl --server https://127.0.0.1:8181 --certificate-authority {file}");
+    let kubectl = format!("kubectl --server https://127.0.0.1:8181 --token none --certificate-authority {file}");
     assert_eq!(encrypted.matches(&kubectl).count(), 2, "{encrypted}");
 }
 

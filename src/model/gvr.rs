@@ -73,6 +73,11 @@ impl Gvr {
         Gvr { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
+    /// As `apiVersion` of its objects: `v1` or `GROUP/VERSION`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { [&*self.group, "/", &*self.version].concat() }
+    }
+
     /// Its group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)

@@ -110,7 +110,7 @@ impl<'a> Shown<'a> {
         match resource.origin {
             ResourceOrigin::Custom => self.write_item(out),
             ResourceOrigin::BuiltIn => {
-                write_type(&resource.kind, &resource.gvr.group_version().to_string(), out);
+                write_type(&resource.kind, &resource.gvr.api_version(), out);
                 // An object is never `{}`: it has metadata at least.
                 out.push(b',');
                 self.write_range(1, self.object.bytes.len(), out);
@@ -208,7 +208,7 @@ pub struct Envelope {
 impl Envelope {
     /// Of an ordinary list.
     pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
-        let api_version = resource.gvr.group_version().to_string();
+        let api_version = resource.gvr.api_version();
         match resource.origin {
             ResourceOrigin::Custom => {
                 let mut head = Vec::with_capacity(ENVELOPE);

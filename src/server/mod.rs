@@ -264,12 +264,12 @@ impl Server {
             return sent.clone();
         }
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
-        let bits = (u128::from(read::jitter_seed()) << 64) | u128::from(number);
+        let mut bits = (u128::from(read::jitter_seed()) << 64) | u128::from(number);
         let mut text = *b"00000000-0000-4000-a000-000000000000";
         // By hand and from the right: formatted, it would be the dearest part of an answer that finds nothing.
-        let places = text.iter_mut().rev().filter(|letter| **letter == b'0');
-        for (place, letter) in places.enumerate() {
-            *letter = b"0123456789abcdef"[(bits >> (4 * place)) as usize & 0xf];
+        for letter in text.iter_mut().rev().filter(|letter| **letter == b'0') {
+            *letter = b"0123456789abcdef"[bits as usize & 0xf];
+            bits >>= 4;
         }
         HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
     }
