@@ -24,7 +24,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     // What needs no escape is copied in one go; most texts are that as a whole.
     while let Some((offset, letter)) = rest.char_indices().find(|(_, letter)| is_escaped(*letter)) {
-        out.extend_from_slice(rest[..offset].as_bytes());
+        out.extend_from_slice(&rest.as_bytes()[..offset]);
         rest = &rest[offset + letter.len_utf8()..];
         match letter {
             '"' => out.extend_from_slice(b"\\\""),
