@@ -7,6 +7,7 @@ mod check_agreement;
 mod conformance;
 mod corpus;
 mod coverage;
+mod generator;
 mod harness;
 mod kubectl;
 mod parity;

@@ -1,6 +1,5 @@
 //! `fieldcache serve` over TLS, to clients that verify it: kubectl, curl's and kubectl's lines of the greeting, both protocols.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -33,7 +32,8 @@ async fn kubectl_and_both_protocols_read_over_tls_and_a_new_certificate_is_taken
     let authority = Authority::create("first")?;
     replace(&directory, &authority.server("fieldcache", &[])?)?;
     let trusted = authority.certificate();
-    let served = Fieldcache::serve_folder_over_tls(Path::new(SAMPLES), &certificate, &key, &trusted);
+    let folder = ["--dir".to_owned(), SAMPLES.to_owned()];
+    let served = Fieldcache::serve_tls(folder, &certificate, &key, &trusted);
     let fieldcache = Box::pin(served).await?;
     ensure!(fieldcache.address().starts_with("https://127.0.0.1:"), "{}", fieldcache.address());
 
