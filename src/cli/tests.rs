@@ -130,6 +130,8 @@ fn exit_codes_tell_done_no_and_failed_apart() {
             Exit::Failed,
             "metrics where somebody listens already",
         ),
+        (&["serve", "--dir", SAMPLES, "--tls-cert-file", &missing], Exit::Failed, "a certificate without its key"),
+        (&["serve", "--dir", SAMPLES, "--tls-private-key-file", &missing], Exit::Failed, "a key without certificate"),
         (&["serve", "--dir", &missing, "--address", "127.0.0.1:0"], Exit::Failed, "no folder"),
         (&["operator"], Exit::Failed, "a command that is not there"),
         (&["check"], Exit::Failed, "no file"),
@@ -227,14 +229,22 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
     let selected = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot));
     assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");
-    let address = "127.0.0.1:8181".parse().unwrap();
-    let text = serve::greeting(&catalog, "here", address, None, Some((resource.clone(), snapshot)));
+    let mut reached = serve::Reached { address: "127.0.0.1:8181".parse().unwrap(), certificate: None, metrics: None };
+    let text = serve::greeting(&catalog, "here", &reached, Some((resource.clone(), snapshot.clone())));
     assert!(text.starts_with("serving here at http://127.0.0.1:8181 (fieldcache "), "{text}");
     assert!(text.contains(&format!("--field-selector {label}={value}\n")), "{text}");
     assert!(text.contains(&format!("fieldSelector={label}%3D{value}'\n")), "{text}");
-    let without = serve::greeting(&catalog, "here", address, Some("127.0.0.1:9090".parse().unwrap()), None);
+    reached.metrics = Some("127.0.0.1:9090".parse().unwrap());
+    let without = serve::greeting(&catalog, "here", &reached, None);
     assert!(without.contains("--field-selector status.phase=Running\n"), "{without}");
     assert!(without.contains("\nmetrics: http://127.0.0.1:9090/metrics\n") && !text.contains("metrics"), "{without}");
+    reached.certificate = Some("it's/tls.crt".into());
+    let encrypted = serve::greeting(&catalog, "here", &reached, Some((resource.clone(), snapshot)));
+    assert!(encrypted.starts_with("serving here at https://127.0.0.1:8181 (fieldcache "), "{encrypted}");
+    let file = r"'it'\''s/tls.crt'";
+    assert!(encrypted.contains(&format!("\n  curl --cacert {file} 'https://127.0.0.1:8181/apis/")), "{encrypted}");
+    let kubectl = format!("kubectl --server https://127.0.0.1:8181 --token none --certificate-authority {file}");
+    assert_eq!(encrypted.matches(&kubectl).count(), 2, "{encrypted}");
 }
 
 #[test]

@@ -113,6 +113,14 @@ impl Live {
     /// # Errors
     /// [`NotReady`] when the patience ends or the resource goes.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
+        if let LiveState::Ready(snapshot) = self.state() {
+            // Counted, but nobody is woken: who sleeps on demand has no data to show.
+            self.demands.send_if_modified(|count| {
+                *count += 1;
+                false
+            });
+            return Ok(snapshot);
+        }
         self.demands.send_modify(|count| *count += 1);
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));

@@ -1,21 +1,19 @@
 //! The body of an answer: whole, in chunks made on demand, or a stream that waits.
 //!
 //! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
-//! queued here. Compression follows apiserver `handlers/responsewriters`: level 1, above 131072 bytes, only for a token
-//! that is exactly `gzip`.
+//! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
+//! exactly `gzip`; how it is done is in `gzip`.
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::stream::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::encode::Indenter;
+use super::gzip::{self, Gzip};
 
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
@@ -119,24 +117,21 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut pieces = if finish.pretty { Box::new(Pretty { pieces, indenter: Indenter::default() }) } else { pieces };
     let mut first = Vec::new();
     let mut size = 0;
-    // A second chunk means that the answer is not small; whether it is worth compressing shows at the threshold.
-    while size <= COMPRESS_ABOVE && (finish.gzip || first.len() < 2) {
+    // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
+    let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
+    while !is_long(size, first.len()) {
         match pieces.next() {
             Some(piece) => {
                 size += piece.len();
                 first.push(piece);
             }
+            None if finish.gzip && size > COMPRESS_ABOVE => return (Body::whole(gzip::whole(&first.concat())), true),
             None if first.len() == 1 => return (Body::whole(first.remove(0)), false),
             None => return (Body::whole(first.concat()), false),
         }
     }
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
-    if finish.gzip {
-        let encoder = Some(GzEncoder::new(Vec::new(), Compression::new(1)));
-        (Body::pieces(Box::new(Gzip { pieces: all, encoder })), true)
-    } else {
-        (Body::pieces(all), false)
-    }
+    if finish.gzip { (Body::pieces(Box::new(Gzip::new(all))), true) } else { (Body::pieces(all), false) }
 }
 
 struct Pretty {
@@ -152,31 +147,5 @@ impl Iterator for Pretty {
         let mut indented = Vec::with_capacity(piece.len() * 2);
         self.indenter.push(&piece, &mut indented);
         Some(Bytes::from(indented))
-    }
-}
-
-struct Gzip {
-    pieces: Pieces,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Iterator for Gzip {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let encoder = self.encoder.as_mut()?;
-            let compressed = match self.pieces.next() {
-                Some(piece) => {
-                    // Writing to memory does not fail.
-                    let _ = encoder.write_all(&piece);
-                    std::mem::take(encoder.get_mut())
-                }
-                None => self.encoder.take()?.finish().unwrap_or_default(),
-            };
-            if !compressed.is_empty() {
-                return Some(Bytes::from(compressed));
-            }
-        }
     }
 }

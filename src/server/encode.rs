@@ -17,11 +17,17 @@ use crate::store::Object;
 /// thousands of slow readers hold little.
 pub const CHUNK: usize = 64 * 1024;
 
+/// What a list envelope usually takes on either side, in bytes; with room for a whole empty list.
+const ENVELOPE: usize = 256;
+
 /// Writes a JSON string with Go's escapes.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    let mut buffer = [0; 4];
-    for letter in text.chars() {
+    let mut rest = text;
+    // What needs no escape is copied in one go; most texts are that as a whole.
+    while let Some((offset, letter)) = rest.char_indices().find(|(_, letter)| is_escaped(*letter)) {
+        out.extend_from_slice(&rest.as_bytes()[..offset]);
+        rest = &rest[offset + letter.len_utf8()..];
         match letter {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),
@@ -30,13 +36,15 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             '\t' => out.extend_from_slice(b"\\t"),
             '\u{8}' => out.extend_from_slice(b"\\b"),
             '\u{c}' => out.extend_from_slice(b"\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}' => {
-                out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
-            }
-            other => out.extend_from_slice(other.encode_utf8(&mut buffer).as_bytes()),
+            other => out.extend_from_slice(format!("\\u{:04x}", u32::from(other)).as_bytes()),
         }
     }
+    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
+}
+
+fn is_escaped(letter: char) -> bool {
+    matches!(letter, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}')
 }
 
 /// Writes a value as compact JSON with Go's escapes.
@@ -108,7 +116,7 @@ impl<'a> Shown<'a> {
         match resource.origin {
             ResourceOrigin::Custom => self.write_item(out),
             ResourceOrigin::BuiltIn => {
-                write_type(&resource.kind, &resource.gvr.group_version().to_string(), out);
+                write_type(&resource.kind, &resource.gvr.api_version(), out);
                 // An object is never `{}`: it has metadata at least. Its brace becomes the comma.
                 let brace = out.len();
                 self.write_item(out);
@@ -157,7 +165,8 @@ pub struct ListMeta {
 impl ListMeta {
     /// In the order of the Go type, empty members left out.
     pub fn write_typed(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!("{{\"resourceVersion\":\"{}\"", self.version).as_bytes());
+        out.extend_from_slice(b"{");
+        self.write_version(out);
         if !self.continue_token.is_empty() {
             out.extend_from_slice(b",\"continue\":");
             write_string(&self.continue_token, out);
@@ -171,7 +180,15 @@ impl ListMeta {
         out.extend_from_slice(b"{\"continue\":");
         write_string(&self.continue_token, out);
         self.write_remaining(out);
-        out.extend_from_slice(format!(",\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
+        out.extend_from_slice(b",");
+        self.write_version(out);
+        out.extend_from_slice(b"}");
+    }
+
+    fn write_version(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"resourceVersion\":\"");
+        out.extend_from_slice(self.version.number().to_string().as_bytes());
+        out.extend_from_slice(b"\"");
     }
 
     fn write_remaining(&self, out: &mut Vec<u8>) {
@@ -193,13 +210,15 @@ pub struct Envelope {
 impl Envelope {
     /// Of an ordinary list.
     pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
-        let api_version = resource.gvr.group_version().to_string();
+        let api_version = resource.gvr.api_version();
         match resource.origin {
             ResourceOrigin::Custom => {
-                let mut head = b"{\"apiVersion\":".to_vec();
+                let mut head = Vec::with_capacity(ENVELOPE);
+                head.extend_from_slice(b"{\"apiVersion\":");
                 write_string(&api_version, &mut head);
                 head.extend_from_slice(b",\"items\":[");
-                let mut tail = b"],\"kind\":".to_vec();
+                let mut tail = Vec::with_capacity(ENVELOPE);
+                tail.extend_from_slice(b"],\"kind\":");
                 write_string(&resource.list_kind, &mut tail);
                 tail.extend_from_slice(b",\"metadata\":");
                 meta.write_untyped(&mut tail);
@@ -212,7 +231,7 @@ impl Envelope {
 
     /// Of a list of a Go type: kind, apiVersion, metadata, items.
     pub fn typed(kind: &str, api_version: &str, meta: &ListMeta) -> Envelope {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(ENVELOPE);
         write_type(kind, api_version, &mut head);
         head.extend_from_slice(b",\"metadata\":");
         meta.write_typed(&mut head);
@@ -252,15 +271,21 @@ where
 
     fn next(&mut self) -> Option<Bytes> {
         let mut chunk = std::mem::take(&mut self.pending);
+        let mut items = 0;
         while chunk.len() < CHUNK && self.tail.is_some() {
             match self.items.next() {
                 Some(item) => {
+                    items += 1;
+                    if items == 2 {
+                        // One allocation, whatever follows; with room for the item that goes over the size.
+                        chunk.reserve(CHUNK + CHUNK / 8);
+                    }
                     if !std::mem::take(&mut self.is_first) {
                         chunk.extend_from_slice(self.separator);
                     }
                     (self.write)(item, &mut chunk);
                 }
-                None => chunk.extend(self.tail.take().into_iter().flatten()),
+                None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
             }
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))

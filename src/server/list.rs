@@ -21,7 +21,7 @@ use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Server, chunked, explain, read, yaml};
+use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
         page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
     }
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
     if asked.query.flag("explain") {
         let explanation = Explanation::of(&selection, &state, resource.plan.fields());
@@ -222,7 +222,7 @@ fn pieces(
     format: Format,
     form: &Form,
     include: Include,
-    now: jiff::Timestamp,
+    clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
     let Page { meta, objects, .. } = page;
@@ -237,7 +237,7 @@ fn pieces(
             (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
         }
         Form::Table(version) => {
-            let columns = Columns::of(&resource, now);
+            let columns = Columns::of(&resource, clock());
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();
             let write = move |object: Object, out: &mut Vec<u8>| {

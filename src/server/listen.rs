@@ -1,7 +1,7 @@
-//! The socket: HTTP/1.1 and HTTP/2 with prior knowledge on one port, a bound on connections, a graceful end.
+//! The socket: HTTP/1.1 and HTTP/2 on one port, a bound on connections, a graceful end.
 //!
-//! TLS is not here: local `serve` speaks plain HTTP on the loopback, the operator wraps its own. A panic ends at most
-//! the connection it happens on; `Server::answer` turns those of handlers into answers before.
+//! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
+//! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
 #![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
 
 use std::convert::Infallible;
@@ -16,14 +16,16 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::Server;
 use super::body::Body;
 use super::stall::Stall;
+use super::tls::Tls;
 
 /// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
 /// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
@@ -91,6 +93,7 @@ impl Answers for Server {
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
@@ -115,7 +118,13 @@ impl Listener {
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Listener { listener, address })
+        Ok(Listener { listener, address, tls: None })
+    }
+
+    /// The same, speaking TLS and nothing else.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Listener {
+        Listener { tls: Some(Arc::new(tls)), ..self }
     }
 
     /// The address, with the port that the system chose if it was asked to.
@@ -128,18 +137,37 @@ impl Listener {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut stop = std::pin::pin!(stop);
+        let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
+        let ending = watch::Sender::new(false);
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept(&places) => accepted,
+                never = &mut replaced => match never {},
                 () = &mut stop => break,
             };
             let Some((stream, place)) = accepted else { continue };
-            let connection = connection(stream, server.clone(), &graceful);
+            // An event is one small write; waiting for more would hold it back.
+            let _ = stream.set_nodelay(true);
+            let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
+            let mut ended = ending.subscribe();
             tokio::spawn(async move {
                 let _place = place;
-                connection.await;
+                match tls {
+                    None => serve(stream, server, watcher).await,
+                    Some(tls) => {
+                        let accepted = tokio::select! {
+                            accepted = tls.accept(stream) => accepted,
+                            // Who has not even shaken hands is not waited for at the end.
+                            _ = ended.wait_for(|ended| *ended) => None,
+                        };
+                        if let Some(stream) = accepted {
+                            serve(stream, server, watcher).await;
+                        }
+                    }
+                }
             });
         }
+        ending.send_replace(true);
         server.drain();
         if timeout(GRACE, graceful.shutdown()).await.is_err() {
             tracing::warn!("answers in progress were cut at the end of the grace period");
@@ -159,13 +187,19 @@ impl Listener {
     }
 }
 
-fn connection(
-    stream: TcpStream,
-    server: Arc<impl Answers>,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + Send + 'static {
-    // An event is one small write; waiting for more would hold it back.
-    let _ = stream.set_nodelay(true);
+/// Follows the files of the certificate, if there is one.
+async fn follow(tls: Option<&Tls>) -> ! {
+    match tls {
+        Some(tls) => tls.follow().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder
@@ -179,10 +213,7 @@ fn connection(
         async move { Ok::<_, Infallible>(server.answer(request).await) }
     });
     let connection = builder.serve_connection(Stall::new(TokioIo::new(stream)), service).into_owned();
-    let watched = graceful.watch(connection);
-    async move {
-        if let Err(error) = watched.await {
-            tracing::debug!(error, "connection ended");
-        }
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(error, "connection ended");
     }
 }

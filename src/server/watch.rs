@@ -377,7 +377,7 @@ impl Shape {
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
         let at = at.to_string();
-        let own_version = resource.gvr.group_version().to_string();
+        let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
             ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {

@@ -12,3 +12,4 @@ mod harness;
 mod kubectl;
 mod metrics;
 mod parity;
+mod tls;

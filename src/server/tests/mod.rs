@@ -1,4 +1,4 @@
-//! The server through `Server::answer`, without sockets; `listen` alone opens some.
+//! The server through `Server::answer`, without sockets; `listen` and `tls` alone open some.
 //!
 //! [`Fixture`] is a registry of shirts (custom, namespaced), hats (custom, cluster-scoped) and pods (built-in) whose
 //! stores a test changes by hand.
@@ -15,6 +15,7 @@ mod options;
 mod samples;
 mod table;
 mod tally;
+mod tls;
 mod watch;
 
 use std::sync::Arc;
