@@ -66,7 +66,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         None => None,
     };
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
-    let opened = source::open(&arguments.source, &arguments.resources).await?;
+    let opened = source::follow(arguments.source, arguments.resources).await?;
     let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
     let scraping = metrics_listener.map(|listener| {
@@ -86,10 +86,13 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // A task of its own: connections are taken however long the source keeps this one busy.
     let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
-        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry), opened.following);
+        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry));
+        // The end comes from the listener or from a signal.
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
+        _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         () = around => {}
     }
     if let Some(scraping) = scraping {
