@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
 
 use super::{Hits, Plan, Selection};
 use crate::model::{Key, Version};
@@ -24,7 +23,7 @@ pub struct State {
     snapshot: Snapshot,
     version: Version,
     /// Objects that differ from the snapshot's; `None`: absent.
-    undone: BTreeMap<Key, Option<Arc<Object>>>,
+    undone: BTreeMap<Key, Option<Object>>,
 }
 
 impl State {
@@ -52,7 +51,7 @@ impl State {
         &self.snapshot
     }
 
-    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Arc<Object>>> {
+    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Object>> {
         &self.undone
     }
 }
@@ -63,7 +62,7 @@ enum Walk {
     /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
     /// Along hits that are sorted already.
-    Sorted(std::vec::IntoIter<Arc<Object>>),
+    Sorted(std::vec::IntoIter<Object>),
 }
 
 /// The selected objects of one state in list order.
@@ -71,11 +70,11 @@ enum Walk {
 pub struct Listing {
     snapshot: Snapshot,
     /// Keys that must not be taken from the snapshot, and the objects that stand there instead, in order.
-    hidden: BTreeMap<Key, Option<Arc<Object>>>,
-    instead: VecDeque<Arc<Object>>,
+    hidden: BTreeMap<Key, Option<Object>>,
+    instead: VecDeque<Object>,
     walk: Walk,
     namespace_prefix: Option<String>,
-    ready: VecDeque<Arc<Object>>,
+    ready: VecDeque<Object>,
     plan: String,
 }
 
@@ -100,7 +99,7 @@ impl Listing {
         };
         let walk = match hits {
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
-                let mut objects: Vec<Arc<Object>> = slots
+                let mut objects: Vec<Object> = slots
                     .iter()
                     .filter_map(|slot| snapshot.object(slot).cloned())
                     .filter(|object| starts_at(object.key()))
@@ -132,7 +131,7 @@ impl Listing {
     }
 
     /// The next object without taking it.
-    pub fn peek(&mut self) -> Option<&Arc<Object>> {
+    pub fn peek(&mut self) -> Option<&Object> {
         if self.ready.is_empty() {
             self.fill();
         }
@@ -192,9 +191,9 @@ impl Listing {
 }
 
 impl Iterator for Listing {
-    type Item = Arc<Object>;
+    type Item = Object;
 
-    fn next(&mut self) -> Option<Arc<Object>> {
+    fn next(&mut self) -> Option<Object> {
         self.peek()?;
         let from_instead = match (self.ready.front(), self.instead.front()) {
             (Some(ready), Some(instead)) => instead.key() < ready.key(),

@@ -54,7 +54,7 @@ struct Set<'a> {
 #[derive(Debug)]
 enum Slots<'a> {
     /// The union of these lists.
-    Union(Vec<&'a Posting>),
+    Union(Vec<Posting<'a>>),
     /// A set that the index keeps.
     Kept(&'a SlotSet),
     /// A set made for this plan: a few slots found by name.
@@ -62,7 +62,7 @@ enum Slots<'a> {
 }
 
 impl<'a> Set<'a> {
-    fn union(postings: Vec<&'a Posting>, about: String) -> Set<'a> {
+    fn union(postings: Vec<Posting<'a>>, about: String) -> Set<'a> {
         let cost = postings.iter().map(|posting| posting.len()).sum();
         Set { slots: Slots::Union(postings), cost, about }
     }

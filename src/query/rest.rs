@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use super::State;
 use crate::model::Key;
@@ -28,7 +27,7 @@ impl State {
 }
 
 /// By how many objects the undone state is larger than the snapshot, among the keys with this prefix from `start` on.
-fn difference(snapshot: &Snapshot, undone: &BTreeMap<Key, Option<Arc<Object>>>, prefix: &str, start: &str) -> i64 {
+fn difference(snapshot: &Snapshot, undone: &BTreeMap<Key, Option<Object>>, prefix: &str, start: &str) -> i64 {
     undone
         .range::<str, _>((Bound::Included(start), Bound::Unbounded))
         .filter(|(key, _)| key.as_str().starts_with(prefix))

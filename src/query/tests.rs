@@ -206,7 +206,7 @@ proptest! {
         let mut store = store(records);
         let naive = |store: &Store| -> Vec<String> {
             let snapshot = store.snapshot();
-            let mut found: Vec<&std::sync::Arc<Object>> = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot)).filter(|object| selection.matches(object)).collect();
+            let mut found: Vec<&Object> = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot)).filter(|object| selection.matches(object)).collect();
             found.sort_by_key(|object| object.key().to_owned());
             found.into_iter().map(|object| object.key().to_owned()).collect()
         };

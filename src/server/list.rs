@@ -165,14 +165,14 @@ struct Page {
 }
 
 enum PageObjects {
-    Kept(std::vec::IntoIter<Arc<Object>>),
+    Kept(std::vec::IntoIter<Object>),
     Walked(std::iter::Take<Box<Listing>>),
 }
 
 impl Iterator for PageObjects {
-    type Item = Arc<Object>;
+    type Item = Object;
 
-    fn next(&mut self) -> Option<Arc<Object>> {
+    fn next(&mut self) -> Option<Object> {
         match self {
             PageObjects::Kept(objects) => objects.next(),
             PageObjects::Walked(listing) => listing.next(),
@@ -193,7 +193,7 @@ impl Page {
         };
         let mut scout = walk(state.clone());
         let plan = scout.explain().to_owned();
-        let kept: Vec<Arc<Object>> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
+        let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
         for object in scout.by_ref().take(limit - kept.len()) {
             last = Some(object.key().to_owned());
@@ -215,7 +215,7 @@ impl Page {
 }
 
 /// Writes one item of a list.
-type WriteItem = Box<dyn FnMut(Arc<Object>, &mut Vec<u8>) + Send>;
+type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
 /// The answer, piece by piece.
 fn pieces(
@@ -242,7 +242,7 @@ fn pieces(
             let columns = Columns::of(&resource, now);
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();
-            let write = move |object: Arc<Object>, out: &mut Vec<u8>| {
+            let write = move |object: Object, out: &mut Vec<u8>| {
                 columns.write_row(Shown::as_is(&object), &resource, &version, include, out);
             };
             (envelope, Box::new(write))

@@ -9,6 +9,8 @@ use std::cell::RefCell;
 
 use zstd_safe::{CCtx, CDict, CompressionLevel, DCtx, DDict, DParameter, FrameFormat};
 
+use super::hot::Hot;
+
 /// zstd level: of those that reach the ratio of level 3 within some per cent, the one that costs least.
 const LEVEL: CompressionLevel = 2;
 
@@ -39,6 +41,7 @@ fn decompression() -> DCtx<'static> {
 /// What is needed to read objects; shared by all objects that were written with it.
 pub(super) struct Dictionary {
     decoder: DDict<'static>,
+    hot: Hot,
 }
 
 /// What is needed to write objects; the store's.
@@ -50,16 +53,18 @@ pub(super) struct Compressor {
 impl Dictionary {
     /// Appends the original bytes, of which there were `plain_length`.
     pub(super) fn decompress(&self, compressed: &[u8], plain_length: usize, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + plain_length, 0);
-        let written = DECOMPRESSION
-            .with_borrow_mut(|context| context.decompress_using_ddict(&mut out[start..], compressed, &self.decoder));
-        assert_eq!(written, Ok(plain_length), "what a store compressed must decompress to what it was");
+        self.hot.write(compressed, out, |out| {
+            let start = out.len();
+            out.resize(start + plain_length, 0);
+            let written = DECOMPRESSION
+                .with_borrow_mut(|context| context.decompress_using_ddict(&mut out[start..], compressed, &self.decoder));
+            assert_eq!(written, Ok(plain_length), "what a store compressed must decompress to what it was");
+        });
     }
 
     /// What it takes in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.decoder.sizeof()
+        self.decoder.sizeof() + self.hot.held_bytes()
     }
 }
 
@@ -78,7 +83,7 @@ pub(super) fn train<'o>(objects: impl Iterator<Item = &'o [u8]>) -> Option<(Dict
     let length = zstd_safe::train_from_buffer(&mut text[..], &samples, &sizes).ok()?;
     text.truncate(length);
     text.get_mut(NUMBER)?.fill(0);
-    let dictionary = Dictionary { decoder: DDict::create(&text) };
+    let dictionary = Dictionary { decoder: DDict::create(&text), hot: Hot::new(samples.len() / sizes.len().max(1)) };
     Some((dictionary, Compressor { encoder: CDict::create(&text, LEVEL), buffer: Vec::new() }))
 }
 

@@ -16,9 +16,9 @@ pub struct Change {
     /// The version this change happened at; see `fills_gap`.
     pub version: Version,
     /// The object before; `None` when it was created.
-    pub before: Option<Arc<Object>>,
+    pub before: Option<Object>,
     /// The object after; `None` when it was deleted.
-    pub after: Option<Arc<Object>>,
+    pub after: Option<Object>,
     /// True for a removal found by a relist: it happened at some version after `version`, the last one before the gap.
     /// A watcher that resumes from exactly `version` must still see it.
     pub fills_gap: bool,

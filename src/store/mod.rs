@@ -2,13 +2,15 @@
 //!
 //! [`Store`] is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
-//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it; `order` is the order of a
+//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
+//! what is read all the time; `order` is the order of a
 //! list; [`postings`] are the indexes, made of `terms` and [`slots`]; `relist` is a full list under way; [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
 
 mod dictionary;
 pub mod history;
+mod hot;
 pub mod object;
 mod order;
 mod packing;
@@ -138,7 +140,7 @@ impl Store {
     }
 
     /// A change that is known to be new.
-    fn enter(&mut self, before: Option<Arc<Object>>, after: Arc<Object>) {
+    fn enter(&mut self, before: Option<Object>, after: Object) {
         let version = after.version();
         self.put(after.clone());
         self.prove(version);
@@ -149,31 +151,31 @@ impl Store {
         self.current.history.push(Arc::new(change), &self.limits);
     }
 
-    fn pack(&mut self, record: &Record) -> Arc<Object> {
+    fn pack(&mut self, record: &Record) -> Object {
         let (object, should_train) = self.packing.pack(record);
         if should_train {
             let held = self.current.objects.iter().flatten();
             let listed = self.relist.iter().flat_map(Relist::objects);
             let stride = (self.current.len() + self.listed()).div_ceil(SAMPLES).max(1);
-            if self.packing.train(held.chain(listed).step_by(stride).map(|object| &**object)) {
+            if self.packing.train(held.chain(listed).step_by(stride)) {
                 self.repack();
             }
         }
-        Arc::new(object)
+        object
     }
 
     /// Writes everything anew with the first dictionary: some thousand objects at most, since it is trained early.
     fn repack(&mut self) {
         for slot in 0..self.current.objects.len() {
             let Some(Some(object)) = self.current.objects.get(slot) else { continue };
-            let Some(repacked) = self.packing.repack(object).map(Arc::new) else { return };
+            let Some(repacked) = self.packing.repack(object) else { return };
             self.current.held_bytes -= object.held_bytes() as u64;
             self.current.held_bytes += repacked.held_bytes() as u64;
             self.current.objects.set(slot, Some(repacked));
         }
     }
 
-    fn put(&mut self, object: Arc<Object>) {
+    fn put(&mut self, object: Object) {
         let current = &mut self.current;
         let key = object.key();
         let held = current.slot(key);
@@ -188,7 +190,7 @@ impl Store {
             current.order.insert(key, slot, |slot| key_in(objects, slot));
             Arc::make_mut(&mut current.occupied).insert(slot);
         }
-        current.postings.index(slot, before.as_deref(), Some(&object));
+        current.postings.index(slot, before.as_ref(), Some(&object));
         current.json_bytes += object.length() as u64;
         current.held_bytes += object.held_bytes() as u64;
         if let Some(before) = before {
@@ -197,7 +199,7 @@ impl Store {
         }
     }
 
-    fn take(&mut self, key: &str) -> Option<Arc<Object>> {
+    fn take(&mut self, key: &str) -> Option<Object> {
         let current = &mut self.current;
         let objects = &current.objects;
         let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
@@ -219,6 +221,6 @@ impl Store {
     }
 }
 
-fn key_in(objects: &imbl::Vector<Option<Arc<Object>>>, slot: u32) -> &str {
+fn key_in(objects: &imbl::Vector<Option<Object>>, slot: u32) -> &str {
     objects.get(slot as usize).and_then(Option::as_ref).map_or("", |object| object.key())
 }

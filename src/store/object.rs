@@ -1,21 +1,27 @@
 //! An object at rest: its bytes in little space, and what selectors ask of it.
 //!
-//! One allocation holds everything that is the object's own; what many objects share (label keys, the dictionary) is
-//! behind one pointer. How bytes are compressed is `dictionary`'s; nothing here knows JSON.
+//! One allocation holds everything that is the object's own, with its count of references; what many objects share (label
+//! keys, the dictionary) is behind one pointer. How bytes are compressed is `dictionary`'s; nothing here knows JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use triomphe::ThinArc;
+
 use super::dictionary::{Compressor, Dictionary};
 use crate::model::{FieldIndex, Key, Record, Version};
 
-/// One object of a store. Immutable: a change makes a new one.
-pub struct Object {
+/// One object of a store. Immutable: a change makes a new one. Cloning shares it.
+///
+/// The bytes behind the head are the key, the values of the labels in the order of the layout, the values of the fields
+/// with their numbers, and the object's own bytes, in this order. Each value has its length in front.
+#[derive(Clone)]
+pub struct Object(ThinArc<Head, u8>);
+
+/// What is read without a look at the bytes.
+struct Head {
     version: Version,
     layout: Arc<Layout>,
-    /// The key, the values of the labels in the order of the layout, the values of the fields with their numbers, and the
-    /// object's bytes, in this order. Each value has its length in front.
-    packed: Box<[u8]>,
     plain_length: u32,
     metadata_start: u32,
     metadata_end: u32,
@@ -62,10 +68,9 @@ impl Object {
         }
         let texts_length = packed.len() - key.len();
         packed.extend_from_slice(stored);
-        Object {
+        let head = Head {
             version: record.version,
             layout,
-            packed: packed.into_boxed_slice(),
             plain_length: short(record.bytes.len()),
             metadata_start: record.metadata_span.start,
             metadata_end: record.metadata_span.end,
@@ -73,24 +78,39 @@ impl Object {
             texts_length: short(texts_length),
             key_length: u16::try_from(key.len()).expect("names and namespaces must have at most 253 letters each"),
             version_length: u8::try_from(record.version_span.len()).expect("a version must have at most 20 digits"),
-        }
+        };
+        Object(ThinArc::from_header_and_slice(head, &packed))
+    }
+
+    fn head(&self) -> &Head {
+        &self.0.header.header
+    }
+
+    fn packed(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    /// Whether both are the very same object, not only equal.
+    pub fn is_same(&self, other: &Object) -> bool {
+        std::ptr::eq(self.packed(), other.packed())
     }
 
     /// The same object with the dictionary of another layout, which must have its label keys.
     pub(super) fn repack(&self, layout: Arc<Layout>, compressor: &mut Compressor) -> Object {
         let json = self.json();
         let stored = compressor.compress(&json).unwrap_or(&json);
-        let texts = &self.packed[..self.packed.len() - self.stored().len()];
-        Object { layout, packed: [texts, stored].concat().into_boxed_slice(), ..*self }
+        let texts = &self.packed()[..self.packed().len() - self.stored().len()];
+        let head = Head { layout, ..*self.head() };
+        Object(ThinArc::from_header_and_slice(head, &[texts, stored].concat()))
     }
 
     pub(super) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
+        &self.head().layout
     }
 
     /// `namespace/name`, or `name` for a cluster-scoped object.
     pub fn key(&self) -> &str {
-        text(&self.packed[..usize::from(self.key_length)])
+        text(&self.packed()[..usize::from(self.head().key_length)])
     }
 
     /// The namespace; empty for a cluster-scoped object.
@@ -105,18 +125,18 @@ impl Object {
 
     /// metadata.resourceVersion.
     pub fn version(&self) -> Version {
-        self.version
+        self.head().version
     }
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let index = self.layout.label_keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
+        let index = self.head().layout.label_keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
         Texts(self.texts()).nth(index)
     }
 
     /// All labels, sorted by key.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.layout.label_keys.iter().map(|key| &**key).zip(Texts(self.texts()))
+        self.head().layout.label_keys.iter().map(|key| &**key).zip(Texts(self.texts()))
     }
 
     /// The values of a field: exactly one (`""` when absent) for a single-valued field.
@@ -129,7 +149,7 @@ impl Object {
 
     fn fields(&self) -> Fields<'_> {
         let mut texts = Texts(self.texts());
-        for _ in 0..self.layout.label_keys.len() {
+        for _ in 0..self.head().layout.label_keys.len() {
             texts.next();
         }
         Fields(texts.0)
@@ -138,6 +158,7 @@ impl Object {
     /// All labels and fields with their values, in the order of [`Term`].
     pub(super) fn terms(&self) -> Vec<Term<'_>> {
         let mut terms: Vec<Term<'_>> = self
+            .head()
             .layout
             .label_keys
             .iter()
@@ -153,21 +174,22 @@ impl Object {
     /// Whether it has the same labels and field values as another one: then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
         self.texts() == other.texts()
-            && (Arc::ptr_eq(&self.layout, &other.layout) || self.layout.label_keys == other.layout.label_keys)
+            && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
+                || self.head().layout.label_keys == other.head().layout.label_keys)
     }
 
     fn texts(&self) -> &[u8] {
-        let start = usize::from(self.key_length);
-        &self.packed[start..start + self.texts_length as usize]
+        let start = usize::from(self.head().key_length);
+        &self.packed()[start..start + self.head().texts_length as usize]
     }
 
     fn stored(&self) -> &[u8] {
-        &self.packed[usize::from(self.key_length) + self.texts_length as usize..]
+        &self.packed()[usize::from(self.head().key_length) + self.head().texts_length as usize..]
     }
 
     /// Size of the object as JSON, in bytes.
     pub fn length(&self) -> usize {
-        self.plain_length as usize
+        self.head().plain_length as usize
     }
 
     /// JSON as the source sent it; built-in kinds in list form (without kind and apiVersion).
@@ -179,7 +201,7 @@ impl Object {
 
     /// Appends the object as JSON; see [`Object::json`].
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        match &self.layout.dictionary {
+        match &self.head().layout.dictionary {
             // What does not become smaller is kept as it is.
             Some(dictionary) if self.stored().len() < self.length() => {
                 dictionary.decompress(self.stored(), self.length(), out);
@@ -190,25 +212,25 @@ impl Object {
 
     /// Where in the JSON the digits of metadata.resourceVersion stand.
     pub fn version_span(&self) -> Range<usize> {
-        let start = self.version_start as usize;
-        start..start + usize::from(self.version_length)
+        let start = self.head().version_start as usize;
+        start..start + usize::from(self.head().version_length)
     }
 
     /// Where in the JSON the value of `metadata` stands.
     pub fn metadata_span(&self) -> Range<usize> {
-        self.metadata_start as usize..self.metadata_end as usize
+        self.head().metadata_start as usize..self.head().metadata_end as usize
     }
 
     /// What the object takes in memory beside what it shares, in bytes.
     pub fn held_bytes(&self) -> usize {
-        // Two reference counts stand before it.
-        size_of::<Object>() + 2 * size_of::<usize>() + self.packed.len()
+        // The pointer to it; the count of references and the length stand before the head.
+        3 * size_of::<usize>() + size_of::<Head>() + self.packed().len()
     }
 }
 
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {
-        (self.version, self.key()) == (other.version, other.key()) && self.json() == other.json()
+        (self.version(), self.key()) == (other.version(), other.key()) && self.json() == other.json()
     }
 }
 
@@ -219,7 +241,7 @@ impl std::fmt::Debug for Object {
         formatter
             .debug_struct("Object")
             .field("key", &self.key())
-            .field("version", &self.version)
+            .field("version", &self.version())
             .field("terms", &self.terms())
             .finish_non_exhaustive()
     }

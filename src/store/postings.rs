@@ -55,7 +55,7 @@ pub struct AttributeUsage {
 
 impl Postings {
     /// The slots with this value.
-    pub fn posting(&self, attribute: &Attribute, value: &str) -> Option<&Posting> {
+    pub fn posting(&self, attribute: &Attribute, value: &str) -> Option<Posting<'_>> {
         self.attributes.get(attribute)?.terms.get(value)
     }
 
@@ -65,7 +65,7 @@ impl Postings {
     }
 
     /// All values of an attribute, in order, with their slots.
-    pub fn values(&self, attribute: &Attribute) -> impl Iterator<Item = (&str, &Posting)> {
+    pub fn values(&self, attribute: &Attribute) -> impl Iterator<Item = (&str, Posting<'_>)> {
         self.attributes.get(attribute).into_iter().flat_map(|postings| postings.terms.iter())
     }
 

@@ -5,7 +5,6 @@
 //! visible before it is committed, and one that is cut off leaves no trace.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
@@ -27,9 +26,9 @@ pub(super) struct Over {
     /// Slots of objects that the list has at the version that is held.
     kept: RoaringBitmap,
     /// Of these, the objects whose bytes differ nevertheless.
-    rewritten: HashMap<u32, Arc<Object>>,
+    rewritten: HashMap<u32, Object>,
     /// Objects that are not held at this version.
-    changed: HashMap<Key, Arc<Object>>,
+    changed: HashMap<Key, Object>,
 }
 
 /// How a relist joined what was there.
@@ -53,7 +52,7 @@ pub enum Trust {
 
 impl Relist {
     /// The objects that only the list holds.
-    pub(super) fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Object> {
         let over = match self {
             Relist::First => None,
             Relist::Over(over) => Some(over),
@@ -191,7 +190,7 @@ impl Store {
                 self.remember(Change { version: before_gap, before, after: None, fills_gap: true });
             }
         }
-        let mut changed: Vec<Arc<Object>> = over.changed.into_values().collect();
+        let mut changed: Vec<Object> = over.changed.into_values().collect();
         if begins_anew {
             for object in changed.into_iter().chain(over.rewritten.into_values()) {
                 self.put(object);

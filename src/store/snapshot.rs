@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub(super) version: Version,
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
-    pub(super) objects: Vector<Option<Arc<Object>>>,
+    pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
     pub(super) occupied: Arc<SlotSet>,
     pub(super) postings: Postings,
@@ -90,7 +90,7 @@ impl Snapshot {
     }
 
     /// The object of that key (`namespace/name`).
-    pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
+    pub fn get(&self, key: &str) -> Option<&Object> {
         self.object(self.slot(key)?)
     }
 
@@ -105,7 +105,7 @@ impl Snapshot {
     }
 
     /// The object in a slot.
-    pub fn object(&self, slot: u32) -> Option<&Arc<Object>> {
+    pub fn object(&self, slot: u32) -> Option<&Object> {
         self.objects.get(slot as usize)?.as_ref()
     }
 
@@ -120,7 +120,7 @@ impl Snapshot {
     }
 
     /// Keys and slots in list order, from a bound on.
-    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Arc<Object>)> {
+    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Object)> {
         self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
     }
 
@@ -164,7 +164,7 @@ impl Snapshot {
     /// # Errors
     /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
     /// where the exact state is unknown.
-    pub fn undo_to(&self, version: Version) -> Result<BTreeMap<Key, Option<Arc<Object>>>, TooOld> {
+    pub fn undo_to(&self, version: Version) -> Result<BTreeMap<Key, Option<Object>>, TooOld> {
         let cursor = self.since(version)?;
         let mut undone = BTreeMap::new();
         for change in self.changes(cursor).into_iter().flatten().rev() {

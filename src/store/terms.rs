@@ -12,12 +12,12 @@ use imbl::OrdMap;
 use super::slots::SlotSet;
 
 /// The slots of one value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Posting {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Posting<'t> {
     /// Exactly one slot.
     One(u32),
     /// Two or more.
-    Set(Arc<SlotSet>),
+    Set(&'t SlotSet),
 }
 
 /// Most terms of a block; a full one is split.
@@ -47,10 +47,15 @@ struct Block {
     texts: String,
     /// Where each text ends.
     ends: Vec<u32>,
-    postings: Vec<Posting>,
+    /// The slot of each term that has one; of others [`IN_SETS`] and a position in `sets`.
+    slots: Vec<u32>,
+    sets: Vec<Arc<SlotSet>>,
 }
 
-impl Posting {
+/// Marks a position in `sets`. Stores hold far fewer objects than this is.
+const IN_SETS: u32 = 1 << 31;
+
+impl Posting<'_> {
     /// How many slots.
     pub fn len(&self) -> u64 {
         match self {
@@ -88,42 +93,6 @@ impl Posting {
         self.add_to(&mut set);
         set
     }
-
-    fn insert(&mut self, slot: u32) {
-        match self {
-            Posting::One(held) if *held == slot => {}
-            Posting::One(held) => *self = Posting::Set(Arc::new(SlotSet::pair(*held, slot))),
-            Posting::Set(slots) => {
-                Arc::make_mut(slots).insert(slot);
-            }
-        }
-    }
-
-    /// Removes a slot; false when none is left.
-    fn remove(&mut self, slot: u32) -> bool {
-        match self {
-            Posting::One(held) => *held != slot,
-            Posting::Set(slots) => {
-                let set = Arc::make_mut(slots);
-                set.remove(slot);
-                match (set.len(), set.min()) {
-                    (0, _) | (_, None) => false,
-                    (1, Some(last)) => {
-                        *self = Posting::One(last);
-                        true
-                    }
-                    _ => true,
-                }
-            }
-        }
-    }
-
-    fn held_bytes(&self) -> usize {
-        match self {
-            Posting::One(_) => 0,
-            Posting::Set(slots) => 16 + slots.held_bytes(),
-        }
-    }
 }
 
 impl Block {
@@ -152,12 +121,59 @@ impl Block {
         Err(low)
     }
 
-    fn insert(&mut self, index: usize, text: &str, posting: Posting) {
+    fn posting(&self, index: usize) -> Posting<'_> {
+        match self.slots[index] {
+            position if position >= IN_SETS => Posting::Set(&self.sets[(position - IN_SETS) as usize]),
+            slot => Posting::One(slot),
+        }
+    }
+
+    /// Adds a slot to a term.
+    fn add(&mut self, index: usize, slot: u32) {
+        match self.slots[index] {
+            position if position >= IN_SETS => {
+                Arc::make_mut(&mut self.sets[(position - IN_SETS) as usize]).insert(slot);
+            }
+            held if held == slot => {}
+            held => {
+                self.slots[index] = IN_SETS + short(self.sets.len());
+                self.sets.reserve_exact(1);
+                self.sets.push(Arc::new(SlotSet::pair(held, slot)));
+            }
+        }
+    }
+
+    /// Takes a slot from a term; false when none is left.
+    fn take(&mut self, index: usize, slot: u32) -> bool {
+        let position = match self.slots[index] {
+            position if position >= IN_SETS => (position - IN_SETS) as usize,
+            held => return held != slot,
+        };
+        let set = Arc::make_mut(&mut self.sets[position]);
+        set.remove(slot);
+        if let (1, Some(last)) = (set.len(), set.min()) {
+            self.slots[index] = last;
+            self.drop_set(position);
+        }
+        true
+    }
+
+    /// Drops a set that no term refers to any more; the last one takes its place.
+    fn drop_set(&mut self, position: usize) {
+        let moved = IN_SETS + short(self.sets.len() - 1);
+        self.sets.swap_remove(position);
+        if let Some(reference) = self.slots.iter_mut().find(|held| **held == moved) {
+            *reference = IN_SETS + short(position);
+        }
+    }
+
+    /// Puts a term in that has this slot, or the set that was pushed last.
+    fn insert(&mut self, index: usize, text: &str, slot: u32) {
         let start = self.start(index);
         // Room for a few more, not for as many again: most blocks are at rest most of the time.
         if self.ends.len() == self.ends.capacity() {
             self.ends.reserve_exact(ROOM);
-            self.postings.reserve_exact(ROOM);
+            self.slots.reserve_exact(ROOM);
         }
         if self.texts.len() + text.len() > self.texts.capacity() {
             self.texts.reserve_exact(ROOM * text.len());
@@ -168,7 +184,7 @@ impl Block {
         for end in &mut self.ends[index..] {
             *end += length;
         }
-        self.postings.insert(index, posting);
+        self.slots.insert(index, slot);
     }
 
     fn remove(&mut self, index: usize) {
@@ -179,7 +195,7 @@ impl Block {
         for end in &mut self.ends[index..] {
             *end -= length;
         }
-        self.postings.remove(index);
+        self.slots.remove(index);
     }
 
     /// Cuts off the terms from `index` on.
@@ -187,26 +203,36 @@ impl Block {
         let start = self.start(index);
         let texts = self.texts.split_off(start);
         let ends = self.ends.split_off(index).into_iter().map(|end| end - short(start)).collect();
-        let postings = self.postings.split_off(index);
-        Block { texts, ends, postings }
+        let mut upper = Block { texts, ends, slots: self.slots.split_off(index), sets: Vec::new() };
+        let sets = std::mem::take(&mut self.sets);
+        for (slots, own) in [(&mut self.slots, &mut self.sets), (&mut upper.slots, &mut upper.sets)] {
+            for slot in slots.iter_mut().filter(|slot| **slot >= IN_SETS) {
+                own.push(sets[(*slot - IN_SETS) as usize].clone());
+                *slot = IN_SETS + short(own.len() - 1);
+            }
+        }
+        upper
     }
 
     fn append(&mut self, other: &Block) {
         let shift = short(self.texts.len());
         self.texts.push_str(&other.texts);
         self.ends.extend(other.ends.iter().map(|end| end + shift));
-        self.postings.extend(other.postings.iter().cloned());
+        let sets = short(self.sets.len());
+        self.slots.extend(other.slots.iter().map(|slot| if *slot >= IN_SETS { slot + sets } else { *slot }));
+        self.sets.extend(other.sets.iter().cloned());
     }
 
     fn held_bytes(&self) -> usize {
-        let sets: usize = self.postings.iter().map(Posting::held_bytes).sum();
+        let sets: usize = self.sets.iter().map(|set| 16 + set.held_bytes()).sum();
         // The block, its pointer's counts, and its key in the map.
         size_of::<Block>()
             + 16
             + 48
             + self.texts.capacity()
             + self.ends.capacity() * size_of::<u32>()
-            + self.postings.capacity() * size_of::<Posting>()
+            + self.slots.capacity() * size_of::<u32>()
+            + self.sets.capacity() * size_of::<usize>()
             + sets
     }
 }
@@ -228,16 +254,16 @@ impl Terms {
     }
 
     /// The slots of a value.
-    pub(super) fn get(&self, text: &str) -> Option<&Posting> {
+    pub(super) fn get(&self, text: &str) -> Option<Posting<'_>> {
         let (_, block) = self.blocks.get_prev(text)?;
-        block.find(text).ok().map(|index| &block.postings[index])
+        block.find(text).ok().map(|index| block.posting(index))
     }
 
     /// All values in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Posting)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Posting<'_>)> {
         self.blocks
             .iter()
-            .flat_map(|(_, block)| (0..block.len()).map(|index| (block.text(index), &block.postings[index])))
+            .flat_map(|(_, block)| (0..block.len()).map(|index| (block.text(index), block.posting(index))))
     }
 
     /// Adds a slot to a value.
@@ -249,10 +275,10 @@ impl Terms {
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
         let block = Arc::make_mut(block);
         let index = match block.find(text) {
-            Ok(index) => return block.postings[index].insert(slot),
+            Ok(index) => return block.add(index, slot),
             Err(index) => index,
         };
-        block.insert(index, text, Posting::One(slot));
+        block.insert(index, text, slot);
         self.len += 1;
         if block.len() > MOST {
             // Values that grow, as counters and times do, fill their blocks; others split in the middle.
@@ -267,7 +293,7 @@ impl Terms {
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
         let Ok(index) = block.find(text) else { return };
         let block = Arc::make_mut(block);
-        if block.postings[index].remove(slot) {
+        if block.take(index, slot) {
             return;
         }
         block.remove(index);
@@ -309,21 +335,24 @@ impl Terms {
         let mut close = |bound: Arc<str>, mut block: Block| {
             block.texts.shrink_to_fit();
             block.ends.shrink_to_fit();
-            block.postings.shrink_to_fit();
-            for posting in &mut block.postings {
-                if let Posting::Set(set) = posting {
-                    let mut own = SlotSet::clone(set);
-                    own.shrink();
-                    *set = Arc::new(own);
-                }
-            }
+            block.slots.shrink_to_fit();
+            block.sets.shrink_to_fit();
             packed.insert(bound, Arc::new(block));
         };
         for (text, posting) in self.iter() {
             if open.len() == PACKED {
                 close(std::mem::replace(&mut bound, Arc::from(text)), std::mem::take(&mut open));
             }
-            open.insert(open.len(), text, posting.clone());
+            let slot = match posting {
+                Posting::One(slot) => slot,
+                Posting::Set(set) => {
+                    let mut own = SlotSet::clone(set);
+                    own.shrink();
+                    open.sets.push(Arc::new(own));
+                    IN_SETS + short(open.sets.len() - 1)
+                }
+            };
+            open.insert(open.len(), text, slot);
         }
         if open.len() > 0 {
             close(bound, open);

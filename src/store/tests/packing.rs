@@ -135,9 +135,7 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
     };
     let kept = |store: &Store| {
         let after = store.snapshot();
-        let same = |(_, object): (u32, &std::sync::Arc<crate::store::Object>)| {
-            std::sync::Arc::ptr_eq(object, before.get(object.key()).unwrap())
-        };
+        let same = |(_, object): (u32, &crate::store::Object)| object.is_same(before.get(object.key()).unwrap());
         after.range(Bound::Unbounded).filter(|entry| same(*entry)).count()
     };
     relist(&mut store, Trust::SameVersionIsSame);
@@ -158,4 +156,28 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
     store.commit_list(Version::new(99_999), Trust::SameVersionIsSame);
     assert_eq!(store.snapshot().len(), 1_999);
     assert!(store.snapshot().get("a/shop090000").is_none());
+}
+
+#[test]
+fn what_is_read_often_is_the_same_as_what_is_read_once() {
+    let mut store = Store::new(HistoryLimits::default());
+    let records: Vec<Record> = (1..=3_000).map(|number| described("shop", number)).collect();
+    store.replace(&records, Version::new(10_000));
+    let cold = store.writing_bytes();
+    for _ in 0..3 {
+        for (_, object) in store.snapshot().range(Bound::Unbounded).take(100) {
+            // Behind something: the bytes are appended.
+            let mut out = b"[".to_vec();
+            object.write_json(&mut out);
+            assert_eq!(out[1..], *document("shop", object.version().number()).as_bytes(), "{}", object.key());
+        }
+    }
+    let hot = store.writing_bytes();
+    assert!(hot >= cold + 50 * 1_500, "the hundred are kept plain: {cold} bytes before, {hot} after");
+    assert_contents(&store, "a walk over everything");
+    assert!(store.writing_bytes() < hot + 400_000, "and a walk over everything is not: {}", store.writing_bytes());
+    for number in 10_001..13_000 {
+        store.apply(&described("shop", number));
+    }
+    assert_contents(&store, "after changes");
 }
