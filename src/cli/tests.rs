@@ -133,6 +133,7 @@ fn exit_codes_tell_done_no_and_failed_apart() {
         (&["serve", "--dir", SAMPLES, "--tls-cert-file", &missing], Exit::Failed, "a certificate without its key"),
         (&["serve", "--dir", SAMPLES, "--tls-private-key-file", &missing], Exit::Failed, "a key without certificate"),
         (&["serve", "--dir", &missing, "--address", "127.0.0.1:0"], Exit::Failed, "no folder"),
+        (&["fields", "--server", "127.0.0.1:6443"], Exit::Failed, "a server without a scheme"),
         (&["operator"], Exit::Failed, "a command that is not there"),
         (&["check"], Exit::Failed, "no file"),
         (&["check", &good], Exit::Done, "an accepted definition"),

@@ -107,9 +107,9 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>) {
 /// Without the lines of this very process, and with the estimated sizes left open.
 fn lasting(text: &str) -> String {
     let is_estimate = |line: &str| {
-        ["fieldcache_store_held_bytes{", "fieldcache_store_order_bytes{", "fieldcache_store_index_bytes{"]
+        ["held", "order", "history", "index"]
             .iter()
-            .any(|name| line.starts_with(name))
+            .any(|part| line.starts_with(&format!("fieldcache_store_{part}_bytes{{")))
     };
     let lines = text.lines().filter(|line| !line.contains("process_")).map(|line| match line.rsplit_once(' ') {
         Some((series, size)) if is_estimate(line) => {
