@@ -89,12 +89,13 @@ impl Store {
 
     /// Puts an object in, new or changed.
     pub fn apply(&mut self, record: &Record) -> Outcome {
-        let before = self.current.get(record.key.as_str()).cloned();
-        if before.as_ref().is_some_and(|before| before.version() >= record.version) {
+        let slot = self.current.slot(record.key.as_str());
+        let held = slot.and_then(|slot| self.current.object(slot));
+        if held.is_some_and(|held| held.version() >= record.version) {
             return Outcome::Stale;
         }
         let after = self.pack(record);
-        self.enter(before, after);
+        self.enter(slot, after);
         Outcome::Changed
     }
 
@@ -139,10 +140,10 @@ impl Store {
         self.packing.held_bytes()
     }
 
-    /// A change that is known to be new.
-    fn enter(&mut self, before: Option<Object>, after: Object) {
+    /// A change that is known to be new; `slot` is where the object is held.
+    fn enter(&mut self, slot: Option<u32>, after: Object) {
         let version = after.version();
-        self.put(after.clone());
+        let before = self.put(slot, after.clone());
         self.prove(version);
         self.remember(Change { version, before, after: Some(after), fills_gap: false });
     }
@@ -175,10 +176,10 @@ impl Store {
         }
     }
 
-    fn put(&mut self, object: Object) {
+    /// Puts an object in its slot, or in one of its own; answers what was there.
+    fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
         let key = object.key();
-        let held = current.slot(key);
         let slot = held.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
             current.objects.push_back(None);
             // Slots are 32 bits wide because roaring's are; etcd holds far fewer objects.
@@ -193,10 +194,11 @@ impl Store {
         current.postings.index(slot, before.as_ref(), Some(&object));
         current.json_bytes += object.length() as u64;
         current.held_bytes += object.held_bytes() as u64;
-        if let Some(before) = before {
+        if let Some(before) = &before {
             current.json_bytes -= before.length() as u64;
             current.held_bytes -= before.held_bytes() as u64;
         }
+        before
     }
 
     fn take(&mut self, key: &str) -> Option<Object> {
@@ -210,14 +212,6 @@ impl Store {
         Arc::make_mut(&mut current.occupied).remove(slot);
         self.free_slots.push(slot);
         Some(object)
-    }
-
-    /// Gives back what growing left unused.
-    fn shrink(&mut self) {
-        let objects = &self.current.objects;
-        self.current.order.pack(|slot| key_in(objects, slot));
-        self.current.postings.pack();
-        Arc::make_mut(&mut self.current.occupied).shrink();
     }
 }
 

@@ -14,8 +14,8 @@ const MOST: usize = 512;
 /// Below this a leaf is joined with the one before it, where both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Slots of a leaf that was just packed.
-const PACKED: usize = MOST * 15 / 16;
+/// Most slots of a leaf that two were joined to: some room is left for what comes.
+const JOINED: usize = MOST * 15 / 16;
 
 /// Slots by key. Cloning shares it.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,10 @@ impl Order {
     /// The slot of a key.
     pub(super) fn find<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
         let (_, leaf) = self.leaves.get_prev(key)?;
+        // Lists come in order: a key behind all others is the usual one that is not there.
+        if leaf.last().is_some_and(|last| key_of(*last) < key) {
+            return None;
+        }
         let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
         Some(leaf[index])
     }
@@ -54,7 +58,7 @@ impl Order {
         leaf.insert(index, slot);
         self.len += 1;
         if leaf.len() > MOST {
-            let upper = leaf.split_off(if is_last { PACKED } else { MOST / 2 });
+            let upper = leaf.split_off(if is_last { JOINED } else { MOST / 2 });
             leaf.shrink_to_fit();
             self.leaves.insert(Arc::from(key_of(upper[0])), Arc::new(upper));
         }
@@ -85,7 +89,7 @@ impl Order {
             return;
         }
         let before = self.leaves.range::<_, str>((Bound::Unbounded, Bound::Excluded(&*bound))).next_back();
-        let fits = |before: &[u32]| leaf.is_empty() || before.len() + leaf.len() <= PACKED;
+        let fits = |before: &[u32]| leaf.is_empty() || before.len() + leaf.len() <= JOINED;
         let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
             return;
         };
@@ -122,17 +126,6 @@ impl Order {
             Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|held| is_before(*held))),
             None => (Bound::Unbounded, 0),
         }
-    }
-
-    /// Fills the leaves and gives back what growing left unused: after a first list.
-    pub(super) fn pack<'k>(&mut self, key_of: impl Fn(u32) -> &'k str) {
-        let slots: Vec<u32> = self.leaves.iter().flat_map(|(_, leaf)| leaf.iter().copied()).collect();
-        let mut leaves = OrdMap::new();
-        for (index, leaf) in slots.chunks(PACKED).enumerate() {
-            let bound = if index == 0 { Arc::from("") } else { Arc::from(key_of(leaf[0])) };
-            leaves.insert(bound, Arc::new(leaf.to_vec()));
-        }
-        self.leaves = leaves;
     }
 
     /// What it takes in memory, in bytes.

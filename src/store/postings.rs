@@ -150,17 +150,6 @@ impl Postings {
             self.attributes.remove(attribute);
         }
     }
-
-    /// Gives back what growing left unused.
-    pub(super) fn pack(&mut self) {
-        let attributes: Vec<Attribute> = self.attributes.keys().cloned().collect();
-        for attribute in attributes {
-            if let Some(postings) = self.attributes.get_mut(&attribute) {
-                postings.terms.pack();
-                Arc::make_mut(&mut postings.present).shrink();
-            }
-        }
-    }
 }
 
 impl<'o> Term<'o> {

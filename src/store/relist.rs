@@ -98,7 +98,7 @@ impl Store {
         let Some(Relist::Over(over)) = &mut self.relist else {
             if version_held.is_none_or(|held| held < record.version) {
                 let object = self.pack(record);
-                self.put(object);
+                self.put(held, object);
             }
             return;
         };
@@ -163,7 +163,6 @@ impl Store {
         let Some(Relist::Over(over)) = self.relist.take() else {
             self.current.version = version;
             self.current.history.restart(version);
-            self.shrink();
             return Replaced::Continued;
         };
         let before_gap = self.current.version;
@@ -175,7 +174,6 @@ impl Store {
                 gone.remove(slot);
             }
         }
-        let moved = gone.len() + over.changed.len() as u64;
         if begins_anew {
             self.current.epoch += 1;
             self.current.history.restart(version);
@@ -193,19 +191,15 @@ impl Store {
         let mut changed: Vec<Object> = over.changed.into_values().collect();
         if begins_anew {
             for object in changed.into_iter().chain(over.rewritten.into_values()) {
-                self.put(object);
+                self.put(self.current.slot(object.key()), object);
             }
         } else {
             changed.sort_unstable_by(|left, right| (left.version(), left.key()).cmp(&(right.version(), right.key())));
             for object in changed {
-                let before = self.current.get(object.key()).cloned();
-                self.enter(before, object);
+                self.enter(self.current.slot(object.key()), object);
             }
             self.current.history.bridge(before_gap, version);
             self.prove(version);
-        }
-        if moved > self.current.len() as u64 / 2 {
-            self.shrink();
         }
         if begins_anew { Replaced::Reset } else { Replaced::Continued }
     }

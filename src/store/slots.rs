@@ -198,20 +198,6 @@ impl SlotSet {
         };
         size_of::<SlotSet>() + inside
     }
-
-    /// Gives back what growing left unused.
-    pub(super) fn shrink(&mut self) {
-        match &mut self.form {
-            Form::Few(slots) => slots.shrink_to_fit(),
-            Form::Many(parts) => {
-                parts.shrink_to_fit();
-                for part in parts.iter_mut().flatten() {
-                    // Cloning a bitmap allocates what it needs and no more.
-                    *part = Arc::new(RoaringBitmap::clone(part));
-                }
-            }
-        }
-    }
 }
 
 impl PartialEq for SlotSet {

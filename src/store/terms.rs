@@ -26,8 +26,8 @@ const MOST: usize = 128;
 /// Below this many terms a block is joined with its neighbour where both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Terms of a block of a dictionary that was just packed: some room is left for what comes.
-const PACKED: usize = MOST * 15 / 16;
+/// Most terms of a block that two were joined to: some room is left for what comes.
+const JOINED: usize = MOST * 15 / 16;
 
 /// For so many terms a block grows at a time.
 const ROOM: usize = 8;
@@ -214,6 +214,14 @@ impl Block {
         upper
     }
 
+    /// Gives back what growing left unused.
+    fn give_back(&mut self) {
+        self.texts.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.slots.shrink_to_fit();
+        self.sets.shrink_to_fit();
+    }
+
     fn append(&mut self, other: &Block) {
         let shift = short(self.texts.len());
         self.texts.push_str(&other.texts);
@@ -282,8 +290,9 @@ impl Terms {
         self.len += 1;
         if block.len() > MOST {
             // Values that grow, as counters and times do, fill their blocks; others split in the middle.
-            let at = if index + 1 == block.len() { MOST - MOST / 16 } else { MOST / 2 };
+            let at = if index + 1 == block.len() { JOINED } else { MOST / 2 };
             let upper = block.split_off(at);
+            block.give_back();
             self.blocks.insert(Arc::from(upper.text(0)), Arc::new(upper));
         }
     }
@@ -317,7 +326,7 @@ impl Terms {
             return;
         }
         let before = self.blocks.range::<_, str>((Bound::Unbounded, Bound::Excluded(&*bound))).next_back();
-        let fits = |before: &Block| block.len() == 0 || before.len() + block.len() <= PACKED;
+        let fits = |before: &Block| block.len() == 0 || before.len() + block.len() <= JOINED;
         let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
             return;
         };
@@ -325,39 +334,6 @@ impl Terms {
         if let Some(held) = self.blocks.get_mut(&before) {
             Arc::make_mut(held).append(&block);
         }
-    }
-
-    /// Fills the blocks and gives back what growing left unused: after a first list, when much came at once.
-    pub(super) fn pack(&mut self) {
-        let mut packed = OrdMap::new();
-        let mut bound: Arc<str> = Arc::from("");
-        let mut open = Block::default();
-        let mut close = |bound: Arc<str>, mut block: Block| {
-            block.texts.shrink_to_fit();
-            block.ends.shrink_to_fit();
-            block.slots.shrink_to_fit();
-            block.sets.shrink_to_fit();
-            packed.insert(bound, Arc::new(block));
-        };
-        for (text, posting) in self.iter() {
-            if open.len() == PACKED {
-                close(std::mem::replace(&mut bound, Arc::from(text)), std::mem::take(&mut open));
-            }
-            let slot = match posting {
-                Posting::One(slot) => slot,
-                Posting::Set(set) => {
-                    let mut own = SlotSet::clone(set);
-                    own.shrink();
-                    open.sets.push(Arc::new(own));
-                    IN_SETS + short(open.sets.len() - 1)
-                }
-            };
-            open.insert(open.len(), text, slot);
-        }
-        if open.len() > 0 {
-            close(bound, open);
-        }
-        self.blocks = packed;
     }
 
     /// What it takes in memory, in bytes.
