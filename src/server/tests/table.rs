@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::printer::time::human_duration;
 use crate::server::Settings;
-use crate::server::column::{ColumnPath, cell, human_duration};
+use crate::server::column::{ColumnPath, cell};
 
 const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
     application/json";
