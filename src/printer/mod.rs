@@ -57,6 +57,9 @@ pub struct Printer {
     print: fn(&Value, Moment) -> Row,
 }
 
+/// Where a row stands in a sorted list: a number, then a name.
+pub type Order = (i64, String);
+
 /// What is told of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
@@ -97,6 +100,13 @@ impl Printer {
         ]
         .into_iter()
         .flatten()
+    }
+
+    /// What the rows of a list of this kind are sorted by; `None` when they stand in the order of their keys, as those of all kinds
+    /// but FlowSchema do.
+    pub fn order(&self) -> Option<fn(&Value) -> Order> {
+        (self.group == "flowcontrol.apiserver.k8s.io" && self.resource == "flowschemas")
+            .then_some(policy::flow_schema_order)
     }
 
     /// The row of an object, with ages counted up to `now`. Never fails: what cannot be read is as if it were not there.

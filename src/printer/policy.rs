@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::read::{condition, count, integer, is_set, name, text};
 use super::text::selector_struct;
 use super::time::{Moment, age};
-use super::{AGE, NAME, Printer, Row, integer as integer_column, string};
+use super::{AGE, NAME, Order, Printer, Row, integer as integer_column, string};
 
 fn webhook_configurations(object: &Value, now: Moment) -> Row {
     Row::of(vec![name(object), json!(count(&object["webhooks"])), age(object, now)])
@@ -54,6 +54,11 @@ fn flow_schemas(object: &Value, now: Moment) -> Row {
         age(object, now),
         json!(condition(object, "Dangling").map_or("?", |condition| text(&condition["status"]))),
     ])
+}
+
+/// The order in which they are tried (kubernetes `pkg/apis/flowcontrol/util`).
+pub(super) fn flow_schema_order(object: &Value) -> Order {
+    (integer(&object["spec"]["matchingPrecedence"]), text(&object["metadata"]["name"]).to_owned())
 }
 
 fn priority_level_configurations(object: &Value, now: Moment) -> Row {

@@ -3,6 +3,8 @@
 //! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
 //! the only thing for which an object's bytes are read again, once a row.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -10,6 +12,7 @@ use crate::crd::PrinterColumn;
 use crate::printer::time::Moment;
 use crate::printer::{AGE, Column, FALLBACK, NAME, Printer};
 use crate::registry::{Resource, ResourceOrigin};
+use crate::store::Object;
 
 use super::column::{ColumnPath, cell};
 use super::encode::{Envelope, ListMeta, Shown, write_string, write_type, write_value};
@@ -182,6 +185,16 @@ impl Columns {
 
     fn write_definitions(&self, out: &mut Vec<u8>) {
         write_value(&self.definitions, out);
+    }
+
+    /// The objects of a page in the order of its rows; `None` when they stand in the order of their keys, as they do for all
+    /// kinds but one, which is never large.
+    pub fn sorted(&self, objects: &mut dyn Iterator<Item = Arc<Object>>) -> Option<Vec<Arc<Object>>> {
+        let Cells::Printed(printer) = &self.cells else { return None };
+        let order = printer.order()?;
+        let mut objects: Vec<Arc<Object>> = objects.collect();
+        objects.sort_by_cached_key(|object| order(&document(Shown::as_is(object))));
+        Some(objects)
     }
 
     fn moment(&self) -> Moment {

@@ -10,3 +10,4 @@ mod coverage;
 mod harness;
 mod kubectl;
 mod parity;
+mod printers;
