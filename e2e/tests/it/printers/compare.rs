@@ -3,6 +3,8 @@
 //! kube-apiserver is asked before and after: what it says both times must be said here exactly. A cell that it changed in between
 //! is one that counts time; what is said here must then lie between the two, word for word around the time.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::{Context, Result, ensure};
 use e2e::compare::differences;
 use e2e::http::{Client, Request};
@@ -22,7 +24,7 @@ const OF_CONVERSION: [&str; 5] = [
 const LOSSY: &str = "/apis/autoscaling/v1/";
 
 /// What a comparison saw.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) tables: usize,
     pub(crate) rows: usize,
@@ -31,6 +33,8 @@ pub(crate) struct Seen {
     pub(crate) moving: usize,
     /// Targets of autoscalers that differ because autoscaling/v1 cannot tell them.
     pub(crate) lossy: usize,
+    /// By collection and column, what was in its cells.
+    pub(crate) values: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
 impl Seen {
@@ -40,6 +44,9 @@ impl Seen {
         self.cells += other.cells;
         self.moving += other.moving;
         self.lossy += other.lossy;
+        for (column, values) in other.values {
+            self.values.entry(column).or_default().extend(values);
+        }
     }
 }
 
@@ -94,6 +101,8 @@ pub(crate) fn alike(path: &str, before: &Value, here: &Value, after: &Value) -> 
             }
             for (column, ((before, here), after)) in before.iter().zip(here).zip(after).enumerate() {
                 seen.cells += 1;
+                let name = frame["columnDefinitions"][column]["name"].as_str().unwrap_or_default();
+                seen.values.entry((path.to_owned(), name.to_owned())).or_default().insert(here.to_string());
                 seen.moving += usize::from(before != after);
                 if !lies_between(before, here, after) {
                     if path.starts_with(LOSSY) && column == 2 {

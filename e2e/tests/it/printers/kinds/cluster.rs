@@ -131,7 +131,7 @@ fn core_event(dice: &mut Dice) -> Draft {
     let is_new = dice.chance(35);
     Draft::of(json!({
         "involvedObject": object(dice),
-        "reason": "Happened",
+        "reason": dice.pick(&["Happened", "Failed"]),
         "message": message(dice),
         "source": source,
         "firstTimestamp": dice.maybe(70, first),
@@ -150,7 +150,7 @@ fn new_event(dice: &mut Dice) -> Draft {
     let (kind, fine) = (dice.pick(&["Normal", "Warning"]), dice.fine_moment());
     let series = json!({ "count": 2 + dice.below(9), "lastObservedTime": dice.fine_moment() });
     Draft::of(json!({
-        "regarding": object(dice), "reason": "Happened", "note": message(dice), "type": kind, "action": "Acted",
+        "regarding": object(dice), "reason": dice.pick(&["Happened", "Failed"]), "note": message(dice), "type": kind, "action": "Acted",
         "eventTime": fine, "reportingController": "example.com/reporter", "reportingInstance": "reporter-2",
         "series": dice.maybe(50, series),
     }))
@@ -168,7 +168,11 @@ fn runtime_class(dice: &mut Dice) -> Draft {
 fn priority_class(dice: &mut Dice) -> Draft {
     let (policy, number) = (dice.pick(&["Never", "PreemptLowerPriority"]), dice.below(2000));
     let number = i64::try_from(number).expect("a small number") - 1000;
-    Draft::of(json!({ "value": number, "preemptionPolicy": dice.maybe(60, policy), "description": "x" }))
+    // The second default is refused.
+    let is_default = dice.chance(12);
+    Draft::of(
+        json!({ "value": number, "globalDefault": is_default, "preemptionPolicy": dice.maybe(60, policy), "description": "x" }),
+    )
 }
 
 /// Named by its group and version; see `mod`.

@@ -64,7 +64,13 @@ impl Draft {
 }
 
 impl Kind {
-    /// Where it is created and listed.
+    /// Where it is listed over all namespaces.
+    pub(crate) fn everywhere(&self) -> String {
+        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        format!("/{root}/{}/{}", self.api_version, self.plural)
+    }
+
+    /// Where it is created.
     pub(crate) fn collection(&self) -> String {
         let root = if self.api_version.contains('/') { "apis" } else { "api" };
         let namespace = match self.kind {

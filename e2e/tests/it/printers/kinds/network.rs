@@ -130,7 +130,7 @@ fn class(dice: &mut Dice) -> Draft {
         if annotations["ingressclass.kubernetes.io/is-default-class"].is_null() { json!({}) } else { annotations };
     Draft::of(json!({
         "metadata": { "annotations": annotations },
-        "spec": { "controller": "example.com/controller", "parameters": dice.maybe(60, parameters) },
+        "spec": { "controller": format!("example.com/{}", dice.word()), "parameters": dice.maybe(60, parameters) },
     }))
 }
 

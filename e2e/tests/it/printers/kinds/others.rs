@@ -201,10 +201,9 @@ fn flow_schema(dice: &mut Dice) -> Draft {
 
 fn priority_level(dice: &mut Dice) -> Draft {
     let (shares, seats) = (dice.below(90), 1 + dice.below(9));
-    let queues = json!({ "queues": 4 + dice.below(60), "handSize": dice.maybe(60, 2), "queueLengthLimit": dice.maybe(60, seats) });
+    let queues = json!({ "queues": 9 + dice.below(60), "handSize": dice.maybe(60, 2), "queueLengthLimit": dice.maybe(60, seats) });
     let response = match dice.below(3) {
         0 => json!({ "type": "Reject" }),
-        1 => json!({ "type": "Queue" }),
         _ => json!({ "type": "Queue", "queuing": queues }),
     };
     let limited = json!({ "nominalConcurrencyShares": dice.maybe(60, shares), "limitResponse": response });

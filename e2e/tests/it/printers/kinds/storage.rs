@@ -90,7 +90,7 @@ fn attributes_class(dice: &mut Dice) -> Draft {
 fn attachment(dice: &mut Dice) -> Draft {
     let attached = dice.chance(50);
     Draft::of(json!({ "spec": {
-        "attacher": "example.com", "nodeName": format!("node-{}", dice.below(3)),
+        "attacher": format!("{}.example.com", dice.word()), "nodeName": format!("node-{}", dice.below(3)),
         "source": { "persistentVolumeName": dice.word() },
     } }))
     .status(json!({ "attached": attached }))
