@@ -54,8 +54,8 @@ fn cluster_trust_bundles(object: &Value, _now: Moment) -> Row {
 
 fn pod_certificate_requests(object: &Value, _now: Moment) -> Row {
     let spec = &object["spec"];
-    let states = items(&object["status"]["conditions"]).iter().map(|condition| text(&condition["type"]));
-    let state = states.filter(|state| matches!(*state, "Issued" | "Denied" | "Failed")).last().unwrap_or("Pending");
+    let mut states = items(&object["status"]["conditions"]).iter().map(|condition| text(&condition["type"]));
+    let state = states.rfind(|state| matches!(*state, "Issued" | "Denied" | "Failed")).unwrap_or("Pending");
     let member = |member: &str| json!(text(&spec[member]));
     Row::of(vec![
         name(object),
