@@ -92,6 +92,7 @@ fn the_status_of_a_pod_is_that_of_the_container_that_says_most() {
         { "type": "PodScheduled", "status": "False", "reason": "SchedulingGated" }] } });
     let lost = json!({ "metadata": { "deletionTimestamp": NOW }, "status": { "reason": "NodeLost" } });
     let over = json!({ "metadata": { "deletionTimestamp": NOW }, "status": { "phase": "Succeeded" } });
+    let failed = json!({ "metadata": { "deletionTimestamp": NOW }, "status": { "phase": "Failed" } });
     let completed = || ended(0, "Completed");
     let rows = [
         (pod(&[running()], &none), "Running", "nothing but the phase"),
@@ -114,6 +115,7 @@ fn the_status_of_a_pod_is_that_of_the_container_that_says_most() {
         (pod(&[running()], &going), "Terminating", "it is being deleted"),
         (pod(&[running()], &lost), "Unknown", "deleted, but its node does not answer"),
         (pod(&[completed()], &over), "Completed", "deleted after its end"),
+        (pod(&[ended(1, "Error")], &failed), "Error", "deleted after its failure"),
     ];
     check("", "pods", "Status", &rows);
 }
@@ -197,6 +199,12 @@ fn restarts_are_those_of_the_containers_whose_turn_it_is() {
     };
     let quiet = json!({ "restartCount": 4, "state": { "running": {} } });
     let (early, late) = ("2026-11-21T10:30:00Z", "2026-11-21T11:55:00Z");
+    let done_after = |count: u64| {
+        let mut status = ended(0, "Completed");
+        status["restartCount"] = count.into();
+        status["lastState"] = json!({ "terminated": { "exitCode": 1, "finishedAt": late } });
+        status
+    };
     let containers = |restarts: &[Value]| json!({ "status": { "containerStatuses": restarts } });
     let started = |status: &Value| {
         let mut status = status.clone();
@@ -223,7 +231,7 @@ fn restarts_are_those_of_the_containers_whose_turn_it_is() {
             "afterwards: the containers' and the sidecars'",
         ),
         (
-            starting(&[], &[ended(0, "Completed")], &containers(std::slice::from_ref(&quiet))),
+            starting(&[], &[done_after(5)], &containers(std::slice::from_ref(&quiet))),
             "4",
             "afterwards: not those of init containers",
         ),

@@ -63,7 +63,7 @@ fn addresses(dice: &mut Dice, most: usize) -> Value {
         if family {
             json!(format!("10.2.{}.{}", number / 100, number % 100 + 1))
         } else {
-            json!(format!("fd00::{number}"))
+            json!(format!("fd00::{}", number + 1))
         }
     })
 }
@@ -95,7 +95,7 @@ fn slice(dice: &mut Dice) -> Draft {
         let addresses: Vec<String> = (0..count)
             .map(|second| match family {
                 "IPv4" => format!("10.3.{index}.{}", second + 1),
-                "IPv6" => format!("fd00::{index}{second}"),
+                "IPv6" => format!("fd00::{}", index * 2 + second + 1),
                 _ => format!("host-{index}-{second}.example.com"),
             })
             .collect();

@@ -54,7 +54,8 @@ fn pod(dice: &mut Dice) -> Draft {
         .into_iter()
         .map(|kind| condition(dice, kind))
         .collect();
-    if dice.chance(8) {
+    let has_begun = !dice.chance(12);
+    if !has_begun {
         let reason = dice.pick(&["SchedulingGated", "Unschedulable"]);
         conditions.push(json!({ "type": "PodScheduled", "status": "False", "reason": reason }));
     }
@@ -64,6 +65,8 @@ fn pod(dice: &mut Dice) -> Draft {
         _ => vec![json!({ "ip": "10.1.2.3" }), json!({ "ip": "fd00::3" })],
     };
     let reason = dice.pick(&["Evicted", "NodeLost", "NodeLost", "Shutdown"]);
+    let (init_statuses, container_statuses) =
+        if has_begun { (init_statuses, container_statuses) } else { (Value::Null, Value::Null) };
     let status = json!({
         "phase": dice.pick(&["Pending", "Running", "Running", "Running", "Succeeded", "Failed", "Unknown"]),
         "reason": dice.maybe(12, reason),
