@@ -49,6 +49,28 @@ impl Fieldcache {
     /// # Errors
     /// When it is not built, ends, or prints no address in time; with its words.
     pub async fn serve(arguments: impl IntoIterator<Item = String>) -> Result<Fieldcache> {
+        Fieldcache::start(arguments, Endpoint::plain).await
+    }
+
+    /// `serve` at a free port over TLS, with a certificate and key in these files, which `authority` (PEM) signed.
+    ///
+    /// # Errors
+    /// As [`Fieldcache::serve`].
+    pub async fn serve_tls(
+        arguments: impl IntoIterator<Item = String>,
+        certificate: &Path,
+        key: &Path,
+        authority: &str,
+    ) -> Result<Fieldcache> {
+        let tls = [("--tls-cert-file", certificate), ("--tls-private-key-file", key)];
+        let tls = tls.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()]);
+        Fieldcache::start(tls.chain(arguments), |address| Endpoint::secure(address, authority, None)).await
+    }
+
+    async fn start(
+        arguments: impl IntoIterator<Item = String>,
+        endpoint: impl Fn(&str) -> Result<Endpoint>,
+    ) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
         let invocation = Invocation::new(program()?)
             .arguments(["serve", "--address", "127.0.0.1:0"])
@@ -56,7 +78,7 @@ impl Fieldcache {
             .environment("HOME", directory.path().display().to_string());
         let process = Process::start("fieldcache", &invocation, directory.path())?;
         let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: Endpoint::plain(&address)?, process, _directory: directory })
+        Ok(Fieldcache { endpoint: endpoint(&address)?, process, _directory: directory })
     }
 
     /// Where it serves.
@@ -65,7 +87,7 @@ impl Fieldcache {
         &self.endpoint
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// `http://127.0.0.1:PORT`, or `https` with TLS.
     #[must_use]
     pub fn address(&self) -> &str {
         self.endpoint.base()
@@ -110,7 +132,7 @@ pub fn program() -> Result<PathBuf> {
 pub fn address(line: &str) -> Option<String> {
     // A source can be an address too, so the one after `at` counts.
     let (_, served) = line.split_once("serving ")?;
-    let from = served.rfind(" at http://127.0.0.1:")? + " at ".len();
+    let from = served.rfind(" at http://127.0.0.1:").or_else(|| served.rfind(" at https://127.0.0.1:"))? + " at ".len();
     let address = served[from..].split_whitespace().next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

@@ -336,7 +336,7 @@ fn jobs_say_how_much_is_done_and_how_long_it_took() {
         (job(json!({ "completions": 3 }), json!({ "succeeded": 1 })), "1/3", "of so many"),
         (job(none(), none()), "0/1", "one is enough"),
         (job(json!({ "parallelism": 1 }), none()), "0/1", "one at a time"),
-        (job(json!({ "parallelism": 4 }), json!({ "succeeded": 2 })), "2/1 of 4", "a queue of work"),
+        (job(json!({ "parallelism": 2 }), json!({ "succeeded": 2 })), "2/1 of 2", "a queue of work"),
     ];
     check("batch", "jobs", "Completions", &rows);
     let (start, end) = ("2026-11-21T11:00:00Z", "2026-11-21T11:01:30Z");
@@ -537,7 +537,7 @@ fn nodes_claims_and_quotas() {
     check("", "nodes", "Roles", &rows);
     let claim = |annotations: Value, volume: &str| {
         json!({ "metadata": { "annotations": annotations }, "spec": { "storageClassName": "new", "volumeName": volume },
-                "status": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany", "ReadWriteOnce", "ReadWriteMany"] } })
+                "status": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce", "ReadWriteMany"] } })
     };
     let annotated = json!({ "volume.beta.kubernetes.io/storage-class": "" });
     check(
@@ -552,13 +552,96 @@ fn nodes_claims_and_quotas() {
         "Access Modes",
         &[
             (claim(none(), ""), "", "not bound: nothing is shown"),
-            (claim(none(), "v"), "RWO,RWX", "short, each once, in a fixed order"),
+            (claim(none(), "v"), "RWO,ROX,RWX", "short, each once, in a fixed order"),
         ],
     );
     let quota =
         json!({ "status": { "hard": { "pods": "3", "limits.cpu": "2", "cpu": "1" }, "used": { "cpu": "500m" } } });
     let row = print("", "resourcequotas", &quota).cells;
     assert_eq!(row[1..3], [json!("cpu: 500m/1, pods: 0/3"), json!("limits.cpu: 0/2")]);
+}
+
+#[test]
+fn small_cells() {
+    let going = || json!({ "deletionTimestamp": NOW });
+    let conditions = |kinds: &[&str]| -> Value {
+        kinds.iter().map(|kind| json!({ "type": kind, "status": "True", "reason": "R" })).collect()
+    };
+    let subjects = json!({ "subjects": [
+        { "kind": "User", "name": "u" }, { "kind": "Group", "name": "g" }, { "kind": "User", "name": "v" },
+        { "kind": "ServiceAccount", "name": "s", "namespace": "n" },
+    ] });
+    let kernel =
+        |kernel: &str| json!({ "status": { "nodeInfo": { "kernelVersion": kernel, "architecture": "arm64" } } });
+    let owners = json!({ "metadata": { "ownerReferences": [
+        { "apiVersion": "v1", "kind": "Other", "name": "o" },
+        { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": true },
+    ] } });
+    let request = |kinds: &[&str], certificate: &str| json!({ "status": { "conditions": conditions(kinds), "certificate": certificate } });
+    let claim = |metadata: Value, status: Value| json!({ "metadata": metadata, "status": status });
+    let none = || json!({});
+    let service = |service: Value, kinds: &[&str]| json!({ "spec": { "service": service }, "status": { "conditions": conditions(kinds) } });
+    let (rbac, certificates, devices) = ("rbac.authorization.k8s.io", "certificates.k8s.io", "resource.k8s.io");
+    let rows = [
+        (rbac, "rolebindings", "Users", subjects.clone(), json!("u, v")),
+        (rbac, "rolebindings", "Groups", subjects.clone(), json!("g")),
+        (rbac, "clusterrolebindings", "ServiceAccounts", subjects, json!("n/s")),
+        ("", "nodes", "Kernel-Version", kernel("6"), json!("6 (arm64)")),
+        ("", "nodes", "Kernel-Version", kernel(""), json!("<unknown> (arm64)")),
+        ("", "configmaps", "Data", json!({ "data": { "a": "" }, "binaryData": { "b": "", "c": "" } }), json!(3)),
+        (
+            "",
+            "persistentvolumes",
+            "Status",
+            json!({ "metadata": going(), "status": { "phase": "Bound" } }),
+            json!("Terminating"),
+        ),
+        ("", "persistentvolumes", "Capacity", none(), json!("0")),
+        ("apps", "controllerrevisions", "Controller", owners, json!("statefulset.apps/s")),
+        ("apps", "controllerrevisions", "Controller", none(), json!("<none>")),
+        ("batch", "cronjobs", "Suspend", none(), json!("<unset>")),
+        ("batch", "cronjobs", "Suspend", json!({ "spec": { "suspend": false } }), json!("False")),
+        ("policy", "poddisruptionbudgets", "Min Available", json!({ "spec": { "minAvailable": 2 } }), json!("2")),
+        ("policy", "poddisruptionbudgets", "Min Available", json!({ "spec": { "minAvailable": "2%" } }), json!("2%")),
+        ("policy", "poddisruptionbudgets", "Max Unavailable", none(), json!("N/A")),
+        ("storage.k8s.io", "csidrivers", "AttachRequired", none(), json!(true)),
+        ("storage.k8s.io", "csidrivers", "TokenRequests", none(), json!("<unset>")),
+        ("storage.k8s.io", "csidrivers", "TokenRequests", json!({ "spec": { "tokenRequests": [] } }), json!("")),
+        (
+            certificates,
+            "certificatesigningrequests",
+            "Condition",
+            request(&["Approved", "Denied"], ""),
+            json!("Denied"),
+        ),
+        (
+            certificates,
+            "certificatesigningrequests",
+            "Condition",
+            request(&["Approved"], "x"),
+            json!("Approved,Issued"),
+        ),
+        (certificates, "certificatesigningrequests", "Condition", request(&["Failed"], ""), json!("Pending,Failed")),
+        (certificates, "podcertificaterequests", "State", request(&["Other", "Issued", "Failed"], ""), json!("Failed")),
+        ("flowcontrol.apiserver.k8s.io", "flowschemas", "MissingPL", none(), json!("?")),
+        ("flowcontrol.apiserver.k8s.io", "flowschemas", "MissingPL", request(&["Dangling"], ""), json!("True")),
+        (devices, "resourceclaims", "State", none(), json!("pending")),
+        (devices, "resourceclaims", "State", claim(going(), none()), json!("deleted")),
+        (devices, "resourceclaims", "State", claim(none(), json!({ "reservedFor": [1] })), json!("pending")),
+        (
+            devices,
+            "resourceclaims",
+            "State",
+            claim(going(), json!({ "allocation": {}, "reservedFor": [1] })),
+            json!("deleted,allocated,reserved"),
+        ),
+        ("apiregistration.k8s.io", "apiservices", "Service", none(), json!("Local")),
+        ("apiregistration.k8s.io", "apiservices", "Available", service(json!({}), &["Available"]), json!("True")),
+        ("apiregistration.k8s.io", "apiservices", "Available", service(json!({}), &[]), json!("Unknown")),
+    ];
+    for (group, resource, column, object, expected) in rows {
+        assert_eq!(cell(group, resource, column, &object), expected, "{resource}, {column}: {object}");
+    }
 }
 
 #[test]

@@ -3,8 +3,6 @@
 //! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
 //! the only thing for which an object's bytes are read again, once a row.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -189,11 +187,11 @@ impl Columns {
 
     /// The objects of a page in the order of its rows; `None` when they stand in the order of their keys, as they do for all
     /// kinds but one, which is never large.
-    pub fn sorted(&self, objects: &mut dyn Iterator<Item = Arc<Object>>) -> Option<Vec<Arc<Object>>> {
+    pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
         let Cells::Printed(printer) = &self.cells else { return None };
         let order = printer.order()?;
-        let mut objects: Vec<Arc<Object>> = objects.collect();
-        objects.sort_by_cached_key(|object| order(&document(Shown::as_is(object))));
+        let mut objects: Vec<Object> = objects.collect();
+        objects.sort_by_cached_key(|object| order(&document(&object.json())));
         Some(objects)
     }
 
@@ -203,11 +201,13 @@ impl Columns {
 
     /// One row.
     pub fn write_row(&self, shown: Shown<'_>, resource: &Resource, version: &str, include: Include, out: &mut Vec<u8>) {
-        let root = document(shown);
+        // Read and parsed once; metadata is cut from the same bytes.
+        let json = shown.object.json();
+        let root = document(&json);
         out.extend_from_slice(b"{\"cells\":[");
         match &self.cells {
             Cells::Paths(cells) => {
-                write_string(shown.object.key.name(), out);
+                write_string(shown.object.name(), out);
                 for (kind, path) in cells {
                     out.push(b',');
                     write_value(&cell(kind, path.first(&root), self.now), out);
@@ -234,7 +234,7 @@ impl Columns {
         }
         out.extend_from_slice(b",\"object\":");
         match include {
-            Include::Metadata => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
+            Include::Metadata => shown.write_partial_of(&json, &format!("meta.k8s.io/{version}"), out),
             Include::Object => shown.write_single(resource, out),
             Include::None => out.extend_from_slice(b"null"),
         }
@@ -243,6 +243,6 @@ impl Columns {
 }
 
 /// What the cells of a row are read from.
-fn document(shown: Shown<'_>) -> Value {
-    serde_json::from_slice(&shown.object.bytes).unwrap_or_default()
+fn document(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or_default()
 }

@@ -145,7 +145,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
              \"spec\":{{\"matchingPrecedence\":{precedence}}},\"status\":{status}}}"
         );
         let mut store = Store::new(HistoryLimits::default());
-        store.apply(resource.plan.extract(Bytes::from(text)).unwrap());
+        store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
         store.snapshot().get(&format!("n/o{precedence}")).unwrap().clone()
     };
     let resource = pods();
@@ -173,7 +173,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
     let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
     let sorted = Columns::of(&schemas, now).sorted(&mut objects.into_iter()).unwrap();
-    let names: Vec<&str> = sorted.iter().map(|object| object.key.name()).collect();
+    let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();
     assert_eq!(names, ["o3", "o5", "o9"], "in the order in which they are tried");
     assert!(Columns::of(&resource, now).sorted(&mut std::iter::empty()).is_none(), "others are streamed");
 }
