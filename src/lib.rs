@@ -18,6 +18,7 @@
 //! | [`query`] | selectors planned over the indexes, pages |
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
+//! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //!
 //! # The edge, behind the feature `net`
 //!
@@ -46,6 +47,7 @@ pub mod crd;
 pub mod extract;
 pub mod model;
 pub mod openapi;
+pub mod printer;
 pub mod query;
 pub mod schema;
 pub mod selector;

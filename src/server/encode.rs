@@ -107,7 +107,7 @@ impl<'a> Shown<'a> {
         if self.version == self.object.version() {
             self.object.write_json(out);
         } else {
-            self.write_range(0..self.object.length(), out);
+            self.write_range(&self.object.json(), 0..self.object.length(), out);
         }
     }
 
@@ -127,15 +127,19 @@ impl<'a> Shown<'a> {
 
     /// As meta.k8s.io PartialObjectMetadata.
     pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
+        self.write_partial_of(&self.object.json(), api_version, out);
+    }
+
+    /// The same from the object's plain bytes, for those who have read them already.
+    pub fn write_partial_of(self, json: &[u8], api_version: &str, out: &mut Vec<u8>) {
         write_type("PartialObjectMetadata", api_version, out);
         out.extend_from_slice(b",\"metadata\":");
-        self.write_range(self.object.metadata_span(), out);
+        self.write_range(json, self.object.metadata_span(), out);
         out.push(b'}');
     }
 
     /// A part of the object that contains its version, with the version to show.
-    fn write_range(self, range: Range<usize>, out: &mut Vec<u8>) {
-        let json = self.object.json();
+    fn write_range(self, json: &[u8], range: Range<usize>, out: &mut Vec<u8>) {
         let span = self.object.version_span();
         out.extend_from_slice(&json[range.start..span.start]);
         out.extend_from_slice(self.version.to_string().as_bytes());

@@ -225,7 +225,7 @@ fn pieces(
     clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
-    let Page { meta, objects, .. } = page;
+    let Page { meta, mut objects, .. } = page;
     let (envelope, write): (Envelope, WriteItem) = match form {
         Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
             let envelope = Envelope::of_list(&resource, &meta);
@@ -238,6 +238,9 @@ fn pieces(
         }
         Form::Table(version) => {
             let columns = Columns::of(&resource, clock());
+            if let Some(sorted) = columns.sorted(&mut objects) {
+                objects = PageObjects::Kept(sorted.into_iter());
+            }
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();
             let write = move |object: Object, out: &mut Vec<u8>| {

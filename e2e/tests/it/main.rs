@@ -12,4 +12,5 @@ mod harness;
 mod kubectl;
 mod metrics;
 mod parity;
+mod printers;
 mod tls;
