@@ -82,6 +82,9 @@ fn lists_are_split_in_any_order_of_keys() {
         r#"{"metadata":{},"items":[]}"#,
         r#"{"metadata":{"resourceVersion":"x"},"items":[]}"#,
         r#"{"metadata":{"resourceVersion":"7"},"items":[1"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[{} {}]}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":{}}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[]} x"#,
     ] {
         assert!(list_page(&bytes(body)).is_err(), "{body}");
     }
