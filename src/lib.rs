@@ -27,6 +27,7 @@
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
+//! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
 //! | `cli` | commands |
 //!
@@ -55,6 +56,8 @@ pub mod subscribe;
 pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
+#[cfg(feature = "net")]
+pub mod metrics;
 #[cfg(feature = "net")]
 pub mod registry;
 #[cfg(feature = "net")]

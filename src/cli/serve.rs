@@ -18,6 +18,7 @@ use super::exit::Exit;
 use super::low::{LogFormatArgument, ServeArguments};
 use super::output::write_out;
 use super::source;
+use crate::metrics::Metrics;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
@@ -28,6 +29,7 @@ use crate::telemetry::{self, LogFormat};
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
+const METRICS_ADDRESS: &str = "--metrics-address";
 /// How often progress is looked at.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
 /// How long the greeting waits for pinned resources, so that its example has a value that is there.
@@ -38,11 +40,13 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 /// # Errors
 /// Says what could not be opened or bound.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
-    if !arguments.address.ip().is_loopback() {
-        bail!(
-            "--address {} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1",
-            arguments.address
-        );
+    let addresses = [("--address", Some(arguments.address)), (METRICS_ADDRESS, arguments.metrics_address)];
+    for (option, address) in addresses {
+        if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+            bail!(
+                "{option} {address} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1"
+            );
+        }
     }
     let format = match arguments.log_format {
         LogFormatArgument::Text => LogFormat::Text,
@@ -51,15 +55,25 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
     // First of all: a port that is in use, or a key that is none, should be known before minutes of reading.
     let mut listener = Listener::bind(arguments.address).await?;
-    let mut reached = Reached { address: listener.address(), certificate: None };
+    let mut reached = Reached { address: listener.address(), certificate: None, metrics: None };
     if let (Some(certificate), Some(key)) = (arguments.tls_cert_file, arguments.tls_private_key_file) {
         reached.certificate = Some(certificate.clone());
         let files = CertificateFiles { certificate, key };
         listener = listener.with_tls(Tls::open(files, tls::no_client_certificates()).await?);
     }
-    let opened = source::open(&arguments.source, &arguments.resources).await?;
+    let metrics_listener = match arguments.metrics_address {
+        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
+    reached.metrics = metrics_listener.as_ref().map(Listener::address);
+    let opened = source::follow(arguments.source, arguments.resources).await?;
     let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let scraping = metrics_listener.map(|listener| {
+        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), Some(Guard::default()));
+        // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
+        tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
+    });
     let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
     let stop = async move {
@@ -72,11 +86,17 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // A task of its own: connections are taken however long the source keeps this one busy.
     let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
-        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry), opened.following);
+        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry));
+        // The end comes from the listener or from a signal.
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
+        _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         () = around => {}
+    }
+    if let Some(scraping) = scraping {
+        scraping.abort();
     }
     Ok(Exit::Done)
 }
@@ -87,6 +107,8 @@ pub(super) struct Reached {
     pub(super) address: SocketAddr,
     /// The file of the certificate; `None` for plain HTTP.
     pub(super) certificate: Option<PathBuf>,
+    /// Where the metrics are, if anywhere.
+    pub(super) metrics: Option<SocketAddr>,
 }
 
 impl Reached {
@@ -177,6 +199,9 @@ pub(super) fn greeting(
         None => text.push_str(&format!(
             "  {curl} '{url}/api/v1/pods?fieldSelector=status.phase%3DRunning'\n  {kubectl} get pods -A --field-selector status.phase=Running\n"
         )),
+    }
+    if let Some(address) = reached.metrics {
+        text.push_str(&format!("\nmetrics: http://{address}/metrics\n"));
     }
     text.push_str("\nCtrl-C ends it.\n");
     text

@@ -4,6 +4,7 @@
 //! posting lists to intersect, smallest first; [`page`] walks the hits in list order, a page at a time, at the present
 //! or at an exact version; `rest` counts what a page leaves; [`token`] is the `continue` token. This room reads snapshots and knows no JSON and no HTTP.
 
+pub mod explain;
 pub mod page;
 pub mod plan;
 mod rest;
@@ -12,6 +13,7 @@ pub mod selection;
 mod tests;
 pub mod token;
 
+pub use explain::{Access, Explanation};
 pub use page::{Listing, State};
 pub use plan::{Hits, Plan};
 pub use selection::{FieldTerm, Selection};

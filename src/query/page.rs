@@ -75,17 +75,13 @@ pub struct Listing {
     walk: Walk,
     namespace_prefix: Option<String>,
     ready: VecDeque<Object>,
-    plan: String,
 }
 
 impl Listing {
     /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         let State { snapshot, undone, .. } = state;
-        let (hits, plan) = {
-            let plan = Plan::new(selection, &snapshot);
-            (plan.hits(), plan.explain())
-        };
+        let hits = Plan::new(selection, &snapshot).hits();
         let starts_at = |key: &str| start.is_none_or(|start| key >= start);
         let instead = undone
             .iter()
@@ -122,12 +118,7 @@ impl Listing {
                 Walk::Order { from, within }
             }
         };
-        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new(), plan }
-    }
-
-    /// How the selection was planned, as one line.
-    pub fn explain(&self) -> &str {
-        &self.plan
+        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new() }
     }
 
     /// The next object without taking it.

@@ -22,7 +22,11 @@ const COMPRESS_ABOVE: usize = 128 * 1024;
 pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// A response body.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// Dropped with the body, however that ends.
+    held: Option<Box<dyn Send>>,
+}
 
 enum Kind {
     Whole(Bytes),
@@ -31,29 +35,43 @@ enum Kind {
 }
 
 impl Body {
+    fn of(kind: Kind) -> Body {
+        Body { kind, held: None }
+    }
+
     /// No bytes.
     pub fn empty() -> Body {
-        Body(Kind::Whole(Bytes::new()))
+        Body::of(Kind::Whole(Bytes::new()))
     }
 
     /// These bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
-        Body(Kind::Whole(bytes.into()))
+        Body::of(Kind::Whole(bytes.into()))
     }
 
     /// Chunks made on demand, without waiting.
     pub fn pieces(pieces: Pieces) -> Body {
-        Body(Kind::Pieces(pieces))
+        Body::of(Kind::Pieces(pieces))
     }
 
     /// Batches that come when they come.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-        Body(Kind::Stream(Box::pin(stream)))
+        Body::of(Kind::Stream(Box::pin(stream)))
+    }
+
+    /// Whether it waits for what it sends: the body of a watch.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// Keeps a guard until the body has been sent or given up.
+    pub fn hold(&mut self, guard: impl Send + 'static) {
+        self.held = Some(Box::new(guard));
     }
 
     /// The length, when it is known beforehand.
     pub fn length(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => Some(bytes.len() as u64),
             Kind::Pieces(_) | Kind::Stream(_) => None,
         }
@@ -68,7 +86,7 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.0 {
+        let next = match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| std::mem::take(bytes))),
             Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
             Kind::Stream(stream) => stream.poll_next_unpin(context),
@@ -77,7 +95,7 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Whole(bytes) if bytes.is_empty())
+        matches!(&self.kind, Kind::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {

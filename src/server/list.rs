@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Response};
+use http::Response;
+use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
-use crate::query::{ContinueToken, Listing, Selection, State};
+use crate::query::{ContinueToken, Explanation, Listing, Selection, State};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -20,7 +21,7 @@ use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Clock, Server, chunked, read, yaml};
+use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -54,18 +55,18 @@ pub(super) async fn answer(
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     let state = wanted.state(resource, snapshot).await?;
+    let begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);
+    let took = begun.elapsed();
+    asked.noted.accessed(selection.access());
     if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
         page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
     }
-    let explain = asked.query.flag("explain").then(|| page.plan.clone());
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
-    if let Some(plan) = explain {
-        let json = super::encode::json_bytes(&serde_json::json!({ "plan": plan }));
-        if let Ok(value) = HeaderValue::from_bytes(&json) {
-            response.headers_mut().insert(HeaderName::from_static("fieldcache-explain"), value);
-        }
+    if asked.query.flag("explain") {
+        let explanation = Explanation::of(&selection, &state, resource.plan.fields());
+        explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)
 }
@@ -159,7 +160,6 @@ impl Wanted {
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
-    plan: String,
     /// Where the next one begins, as a key of the store.
     next: Option<String>,
 }
@@ -187,12 +187,10 @@ impl Page {
         let walk = |state: State| Box::new(Listing::new(state, selection, start));
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
         let Some(limit) = wanted.limit else {
-            let listing = walk(state);
-            let plan = listing.explain().to_owned();
-            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan, next: None };
+            let objects = PageObjects::Walked(walk(state).take(usize::MAX));
+            return Page { meta, objects, next: None };
         };
         let mut scout = walk(state.clone());
-        let plan = scout.explain().to_owned();
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
         for object in scout.by_ref().take(limit - kept.len()) {
@@ -210,7 +208,7 @@ impl Page {
         } else {
             PageObjects::Walked(walk(state).take(limit))
         };
-        Page { meta, objects, plan, next }
+        Page { meta, objects, next }
     }
 }
 

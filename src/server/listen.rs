@@ -11,16 +11,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::Server;
+use super::body::Body;
 use super::stall::Stall;
 use super::tls::Tls;
 
@@ -48,14 +51,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another program has the port.
-    #[error("address {0} is in use: stop the program that listens there, or choose another one with --address")]
-    InUse(SocketAddr),
+    #[error("address {0} is in use: stop the program that listens there, or choose another one with {1}")]
+    InUse(SocketAddr, &'static str),
     /// The port needs rights.
-    #[error("not allowed to listen on {0}: choose a port above 1023 with --address")]
-    NotAllowed(SocketAddr),
+    #[error("not allowed to listen on {0}: choose a port above 1023 with {1}")]
+    NotAllowed(SocketAddr, &'static str),
     /// The machine has no such address.
-    #[error("this machine has no address {0}: choose one of its own with --address, such as 127.0.0.1:8181")]
-    NotHere(SocketAddr),
+    #[error("this machine has no address {0}: choose one of its own with {1}, such as 127.0.0.1:8181")]
+    NotHere(SocketAddr, &'static str),
     /// Anything else.
     #[error("cannot listen on {address}")]
     Other {
@@ -64,6 +67,25 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// Whatever answers the requests of a listener.
+pub trait Answers: Send + Sync + 'static {
+    /// Answers one request; never fails.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// No further connection is taken: whatever waits is to end.
+    fn drain(&self);
+}
+
+impl Answers for Server {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        Server::answer(self, request).await
+    }
+
+    fn drain(&self) {
+        Server::drain(self);
+    }
 }
 
 /// A bound socket.
@@ -75,15 +97,23 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds.
+    /// Binds the address of `--address`.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
     pub async fn bind(address: SocketAddr) -> Result<Listener, BindError> {
+        Listener::bind_option(address, "--address").await
+    }
+
+    /// Binds the address of an option, which errors name.
+    ///
+    /// # Errors
+    /// [`BindError`], one variant for each remedy.
+    pub async fn bind_option(address: SocketAddr, option: &'static str) -> Result<Listener, BindError> {
         let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse(address),
-            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address),
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address),
+            io::ErrorKind::AddrInUse => BindError::InUse(address, option),
+            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
+            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
             _ => BindError::Other { address, source },
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
@@ -103,11 +133,12 @@ impl Listener {
     }
 
     /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
-    pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+    pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut stop = std::pin::pin!(stop);
         let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
+        let ending = watch::Sender::new(false);
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept(&places) => accepted,
@@ -118,16 +149,16 @@ impl Listener {
             // An event is one small write; waiting for more would hold it back.
             let _ = stream.set_nodelay(true);
             let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
+            let mut ended = ending.subscribe();
             tokio::spawn(async move {
                 let _place = place;
                 match tls {
                     None => serve(stream, server, watcher).await,
                     Some(tls) => {
-                        let mut draining = server.draining.subscribe();
                         let accepted = tokio::select! {
                             accepted = tls.accept(stream) => accepted,
                             // Who has not even shaken hands is not waited for at the end.
-                            _ = draining.wait_for(|draining| *draining) => None,
+                            _ = ended.wait_for(|ended| *ended) => None,
                         };
                         if let Some(stream) = accepted {
                             serve(stream, server, watcher).await;
@@ -136,6 +167,7 @@ impl Listener {
                 }
             });
         }
+        ending.send_replace(true);
         server.drain();
         if timeout(GRACE, graceful.shutdown()).await.is_err() {
             tracing::warn!("answers in progress were cut at the end of the grace period");
@@ -164,7 +196,7 @@ async fn follow(tls: Option<&Tls>) -> ! {
 }
 
 /// Serves one connection to its end.
-async fn serve<Io>(stream: Io, server: Arc<Server>, watcher: Watcher)
+async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher)
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

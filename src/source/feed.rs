@@ -137,6 +137,9 @@ impl Feed {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
+                if self.ready {
+                    self.resource.live.count_relist();
+                }
                 self.ready = true;
                 self.needs_list = false;
             }
@@ -151,6 +154,7 @@ impl Feed {
     /// Shows readers what has been taken so far.
     pub fn publish(&self) {
         if self.ready {
+            self.resource.live.tell_unreadable(self.unreadable.len());
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
         }
     }

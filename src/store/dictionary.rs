@@ -56,8 +56,9 @@ impl Dictionary {
         self.hot.write(compressed, out, |out| {
             let start = out.len();
             out.resize(start + plain_length, 0);
-            let written = DECOMPRESSION
-                .with_borrow_mut(|context| context.decompress_using_ddict(&mut out[start..], compressed, &self.decoder));
+            let written = DECOMPRESSION.with_borrow_mut(|context| {
+                context.decompress_using_ddict(&mut out[start..], compressed, &self.decoder)
+            });
             assert_eq!(written, Ok(plain_length), "what a store compressed must decompress to what it was");
         });
     }

@@ -14,7 +14,7 @@ use crate::model::{FieldIndex, Key, Record, Version};
 /// One object of a store. Immutable: a change makes a new one. Cloning shares it.
 ///
 /// The bytes behind the head are the key, the values of the labels in the order of the layout, the values of the fields
-/// with their numbers, and the object's own bytes, in this order. Each value has its length in front.
+/// with their numbers, and the object's own bytes, in this order. Each text has its length in front.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
@@ -26,8 +26,8 @@ struct Head {
     metadata_start: u32,
     metadata_end: u32,
     version_start: u32,
-    texts_length: u32,
-    key_length: u16,
+    /// Where in the packed bytes the object's own begin.
+    stored_start: u32,
     version_length: u8,
 }
 
@@ -57,8 +57,8 @@ impl Object {
         let key = record.key.as_str();
         let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
-        let mut packed = Vec::with_capacity(key.len() + labels + fields + stored.len());
-        packed.extend_from_slice(key.as_bytes());
+        let mut packed = Vec::with_capacity(key.len() + 2 + labels + fields + stored.len());
+        write_text(key, &mut packed);
         for (_, value) in record.texts.labels() {
             write_text(value, &mut packed);
         }
@@ -66,7 +66,7 @@ impl Object {
             write_number(u64::from(field.0), &mut packed);
             write_text(value, &mut packed);
         }
-        let texts_length = packed.len() - key.len();
+        let stored_start = short(packed.len());
         packed.extend_from_slice(stored);
         let head = Head {
             version: record.version,
@@ -75,8 +75,7 @@ impl Object {
             metadata_start: record.metadata_span.start,
             metadata_end: record.metadata_span.end,
             version_start: record.version_span.start,
-            texts_length: short(texts_length),
-            key_length: u16::try_from(key.len()).expect("names and namespaces must have at most 253 letters each"),
+            stored_start,
             version_length: u8::try_from(record.version_span.len()).expect("a version must have at most 20 digits"),
         };
         Object(ThinArc::from_header_and_slice(head, &packed))
@@ -110,7 +109,7 @@ impl Object {
 
     /// `namespace/name`, or `name` for a cluster-scoped object.
     pub fn key(&self) -> &str {
-        text(&self.packed()[..usize::from(self.head().key_length)])
+        read_text(&mut self.packed()).unwrap_or_default()
     }
 
     /// The namespace; empty for a cluster-scoped object.
@@ -179,12 +178,13 @@ impl Object {
     }
 
     fn texts(&self) -> &[u8] {
-        let start = usize::from(self.head().key_length);
-        &self.packed()[start..start + self.head().texts_length as usize]
+        let mut texts = &self.packed()[..self.head().stored_start as usize];
+        read_text(&mut texts);
+        texts
     }
 
     fn stored(&self) -> &[u8] {
-        &self.packed()[usize::from(self.head().key_length) + self.head().texts_length as usize..]
+        &self.packed()[self.head().stored_start as usize..]
     }
 
     /// Size of the object as JSON, in bytes.

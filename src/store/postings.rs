@@ -48,9 +48,9 @@ pub struct AttributeUsage {
     /// The attribute.
     pub attribute: Attribute,
     /// Different values.
-    pub values: usize,
+    pub values: u64,
     /// Bytes in memory.
-    pub bytes: usize,
+    pub bytes: u64,
 }
 
 impl Postings {
@@ -76,8 +76,8 @@ impl Postings {
             .iter()
             .map(|(attribute, postings)| AttributeUsage {
                 attribute: attribute.clone(),
-                values: postings.terms.len(),
-                bytes: postings.present.held_bytes() + postings.terms.held_bytes(),
+                values: postings.terms.len() as u64,
+                bytes: (postings.present.held_bytes() + postings.terms.held_bytes()) as u64,
             })
             .collect();
         usage.sort_unstable_by(|left, right| left.attribute.cmp(&right.attribute));

@@ -35,15 +35,15 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// How many objects.
-    pub objects: usize,
+    pub objects: u64,
     /// All objects as JSON.
     pub json_bytes: u64,
     /// All objects as they are held.
     pub held_bytes: u64,
     /// The order of all keys.
-    pub order_bytes: usize,
+    pub order_bytes: u64,
     /// Changes in history.
-    pub history_changes: usize,
+    pub history_changes: u64,
     /// Previous states that only history keeps.
     pub history_bytes: u64,
     /// The index of each label, field, and of the namespace.
@@ -79,11 +79,11 @@ impl Snapshot {
     /// What it takes in memory. Walks the index: for a scrape of metrics, not for a request.
     pub fn usage(&self) -> Usage {
         Usage {
-            objects: self.len(),
+            objects: self.len() as u64,
             json_bytes: self.json_bytes,
             held_bytes: self.held_bytes,
-            order_bytes: self.order.held_bytes() + self.objects.len() * size_of::<usize>(),
-            history_changes: self.history.len(),
+            order_bytes: (self.order.held_bytes() + self.objects.len() * size_of::<usize>()) as u64,
+            history_changes: self.history.len() as u64,
             history_bytes: self.history.held_bytes(),
             attributes: self.postings.usage(),
         }

@@ -40,21 +40,22 @@ impl Own {
         ensure!(objects.len() == theirs.len(), "{} answers for {} objects", theirs.len(), objects.len());
         for (number, (object, theirs)) in objects.iter().zip(theirs).enumerate() {
             let record = self.plan.extract(object.clone()).with_context(|| format!("object {number}"))?;
-            let ours = self.attributes(record);
+            let ours = self.attributes(&record);
             ensure!(ours == *theirs, "object {number}: fieldcache reads {ours:?}, kube-apiserver {theirs:?}");
         }
         Ok(())
     }
 
-    fn attributes(&self, record: Record) -> Attributes {
+    fn attributes(&self, record: &Record) -> Attributes {
         let mut fields: BTreeMap<String, String> = record
-            .values
-            .into_iter()
-            .map(|(index, text)| (self.plan.fields()[usize::from(index.0)].label.clone(), text))
+            .texts
+            .values()
+            .map(|(index, text)| (self.plan.fields()[usize::from(index.0)].label.clone(), text.to_owned()))
             .collect();
         fields.insert("metadata.name".to_owned(), record.key.name().to_owned());
         fields.insert("metadata.namespace".to_owned(), record.key.namespace().to_owned());
-        Attributes { labels: record.labels.into_iter().collect(), fields }
+        let labels = record.texts.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Attributes { labels, fields }
     }
 
     /// CPU time per object, of passes over all objects that take at least the duration.

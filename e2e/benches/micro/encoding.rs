@@ -50,7 +50,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let object = Listing::new(State::current(snapshot.clone()), &selection, None).next();
     let object = object.expect("the corpus must have a blue shirt");
     group.throughput(Throughput::Elements(1));
-    for (name, version) in [("event", object.version), ("event of another version", Version::new(99_999))] {
+    for (name, version) in [("event", object.version()), ("event of another version", Version::new(99_999))] {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let mut out = Vec::new();

@@ -6,7 +6,7 @@ use e2e::corpus::shirts::Shirts;
 use fieldcache::crd::Crd;
 use fieldcache::extract::Plan;
 use fieldcache::model::{Record, Scope, Version};
-use fieldcache::store::{HistoryLimits, Store};
+use fieldcache::store::{HistoryLimits, Store, Trust};
 use serde_json::json;
 
 /// How many objects stores and pages are made of; index structures of this size no longer fit the first caches.
@@ -48,9 +48,12 @@ pub(crate) fn record(plan: &Plan, object: &Bytes, version: Option<Version>) -> R
 /// A store of all shirts.
 pub(crate) fn store(shirts: &Shirts) -> Store {
     let plan = shirt_plan(shirts);
-    let records = (0..shirts.count).map(|index| record(&plan, &shirt(shirts, index), None)).collect();
     let mut store = Store::new(HistoryLimits::default());
-    store.restart(records, Version::new(shirts.count + 1_000));
+    store.begin_list();
+    for index in 0..shirts.count {
+        store.list(&record(&plan, &shirt(shirts, index), None));
+    }
+    store.commit_list(Version::new(shirts.count + 1_000), Trust::SameVersionIsSame);
     store
 }
 

@@ -1,9 +1,11 @@
-//! One update of a store: the object changes its colour, which moves it from one posting list to another.
+//! One update of a store: the object changes its colour, which moves it from one posting list to another. And objects of
+//! a list, as in a first sync.
 
 use std::hint::black_box;
 
-use criterion::{BatchSize, Criterion};
+use criterion::{BatchSize, Criterion, Throughput};
 use fieldcache::model::{Record, Version};
+use fieldcache::store::{HistoryLimits, Store, Trust};
 
 use crate::samples::{self, STORED};
 
@@ -21,7 +23,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
             samples::record(&plan, &object.to_string().into(), None)
         })
         .collect();
-    let mut version = STORED + 2_000;
+    let version_of_list = STORED + 2_000;
+    let mut version = version_of_list;
     let mut next = {
         let mut states = states.iter().cycle();
         move || {
@@ -33,17 +36,28 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     };
     let mut group = criterion.benchmark_group(format!("store of {STORED} shirts"));
     group.bench_function("update", |bencher| {
-        bencher.iter_batched(&mut next, |record| store.apply(black_box(record)), BatchSize::SmallInput);
+        bencher.iter_batched(&mut next, |record| store.apply(black_box(&record)), BatchSize::SmallInput);
     });
     group.bench_function("update and publish", |bencher| {
         bencher.iter_batched(
             &mut next,
             |record| {
-                store.apply(black_box(record));
+                store.apply(black_box(&record));
                 store.snapshot()
             },
             BatchSize::SmallInput,
         );
+    });
+    let listed = &states[..states.len() / 2];
+    group.throughput(Throughput::Elements(listed.len() as u64));
+    group.bench_function(format!("list of {} into an empty one", listed.len()), |bencher| {
+        bencher.iter(|| {
+            let mut empty = Store::new(HistoryLimits::default());
+            empty.begin_list();
+            listed.iter().for_each(|record| empty.list(black_box(record)));
+            empty.commit_list(Version::new(version_of_list), Trust::SameVersionIsSame);
+            empty
+        });
     });
     group.finish();
 }

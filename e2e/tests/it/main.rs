@@ -10,5 +10,6 @@ mod coverage;
 mod generator;
 mod harness;
 mod kubectl;
+mod metrics;
 mod parity;
 mod tls;

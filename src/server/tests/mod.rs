@@ -6,6 +6,7 @@
 mod discovery;
 mod documentation;
 mod encode;
+mod explain;
 mod get;
 mod guards;
 mod list;
@@ -13,6 +14,7 @@ mod listen;
 mod options;
 mod samples;
 mod table;
+mod tally;
 mod tls;
 mod watch;
 
@@ -63,6 +65,15 @@ impl Answer {
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The header of `?explain=true` without the time that it took, which is no fact of a test.
+    #[track_caller]
+    fn explanation(&self) -> Value {
+        let mut explanation: Value = serde_json::from_str(self.header("fieldcache-explain")).unwrap();
+        assert!(explanation["microseconds"].is_u64(), "{explanation}");
+        explanation.as_object_mut().unwrap().remove("microseconds");
+        explanation
     }
 
     fn message(&self) -> String {

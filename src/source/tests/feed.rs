@@ -172,3 +172,30 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
     }
     assert!(epochs.is_sorted_by(|earlier, later| earlier < later), "{epochs:?}");
 }
+
+#[test]
+fn relists_and_unreadable_objects_are_told_to_readers() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let unreadable = || Bytes::from(r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"no"}}"#);
+    for (events, relists, unreadable, why) in [
+        (vec![SourceEvent::Begin, SourceEvent::Item(unreadable())], 0, 0, "nothing is complete yet"),
+        (vec![SourceEvent::Commit(Version::new(9))], 0, 1, "the first list replaces nothing"),
+        (vec![SourceEvent::Upsert(object("x", 10))], 0, 0, "it can be read again"),
+        (vec![SourceEvent::Begin, SourceEvent::Item(unreadable())], 0, 0, "a relist that is not complete"),
+        (
+            vec![SourceEvent::Begin, SourceEvent::Item(object("x", 10)), SourceEvent::Commit(Version::new(12))],
+            1,
+            0,
+            "one that is",
+        ),
+        (vec![SourceEvent::Upsert(unreadable())], 1, 1, "a change that cannot be read"),
+        (vec![SourceEvent::Begin, SourceEvent::Commit(Version::new(13))], 2, 0, "an empty list"),
+    ] {
+        for event in events {
+            feed.take(event);
+        }
+        feed.publish();
+        assert_eq!((resource.live.relists(), resource.live.unreadable()), (relists, unreadable), "{why}");
+    }
+}
