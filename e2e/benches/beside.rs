@@ -245,11 +245,17 @@ async fn first_sync(
     let everywhere = corpus.everywhere();
     let (mut reads, mut syncs) = (Vec::new(), Vec::new());
     let mut bytes = 0;
+    let settled = async || {
+        let process = control_plane.apiserver().id();
+        accounting::settled(process, Duration::from_millis(500), Duration::from_secs(15)).await
+    };
     for _ in 0..options.rounds.clamp(2, 3) {
+        settled().await?;
         let started = Instant::now();
         bytes = read_to_nowhere(control_plane, &everywhere, corpus.count).await?;
         reads.push(started.elapsed().as_secs_f64());
         let own = Own::start(source, offered, None).await?;
+        settled().await?;
         // The first request starts the load and is answered from the complete copy, as early as there is one.
         let started = Instant::now();
         own.synced(&everywhere, corpus.count).await?;

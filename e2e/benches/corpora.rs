@@ -71,7 +71,7 @@ impl Fed {
         accounting::settled(process, QUIET, PATIENCE).await?;
         let lists = |state: &Value| state["lists"].as_u64().unwrap_or_default();
         let listed = lists(&self.generator.state().await?);
-        let steady = accounting::resident_bytes(process)?;
+        let steady = accounting::resting_bytes(process).await?;
         accounting::forget_peak(process)?;
         let version = self.generator.relist(change_all).await?;
         self.own.shows(&self.corpus.everywhere(), version).await?;
@@ -114,7 +114,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
 }
 
 async fn memory(fed: &Fed, name: &str, allowed: f64, is_varied: bool, report: &mut Report) -> Result<()> {
-    let resident = accounting::resident_bytes(fed.own.process())?;
+    let resident = accounting::resting_bytes(fed.own.process()).await?;
     let metrics = fed.own.byte_metrics().await?;
     // Before the whole list is asked for: what that leaves in the allocator is not memory at rest.
     let relist = fed.relist(false).await?;
