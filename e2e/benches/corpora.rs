@@ -97,17 +97,21 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         }
         let fed = Fed::start(corpus, offered).await?;
         if options.wants(&["memory"]) {
-            memory(&fed, name, allowed, is_varied, report).await?;
+            let measured = memory(&fed, name, allowed, is_varied, report).await;
+            report.unless_failed("memory", measured);
         }
         if options.wants(&["ingest"]) {
-            ingest(&fed, name, report).await?;
+            let measured = ingest(&fed, name, report).await;
+            report.unless_failed("ingest", measured);
         }
         // A quick run has only two sizes.
         if is_varied && !options.quick && options.wants(&["growth"]) {
-            growth::look(options, &fed, report).await?;
+            let measured = growth::look(options, &fed, report).await;
+            report.unless_failed("growth", measured);
         }
         if let (true, true, Corpus::Shirts(shirts)) = (is_varied, options.wants(&["list-updates"]), &fed.corpus) {
-            updates::run(options, &fed, shirts, report).await?;
+            let measured = updates::run(options, &fed, shirts, report).await;
+            report.unless_failed("list-updates", measured);
         }
     }
     Ok(())
