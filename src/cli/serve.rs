@@ -182,7 +182,7 @@ async fn show_progress(registry: &Registry) {
                 }
                 LiveState::Ready(snapshot) => {
                     if loading.remove(&name).is_some() {
-                        let mebibytes = snapshot.object_bytes() as f64 / f64::from(1 << 20);
+                        let mebibytes = snapshot.json_bytes() as f64 / f64::from(1 << 20);
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }

@@ -213,7 +213,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();
     let field = resource.plan.fields().iter().position(|field| field.label == label).unwrap();
     let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
-    let selected = snapshot.occupied().iter().filter_map(|slot| snapshot.object(slot));
+    let selected = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot));
     assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");
     let address = "127.0.0.1:8181".parse().unwrap();
     let text = serve::greeting(&catalog, "here", address, Some((resource.clone(), snapshot)));

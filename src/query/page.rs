@@ -87,10 +87,10 @@ impl Listing {
             let plan = Plan::new(selection, &snapshot);
             (plan.hits(), plan.explain())
         };
-        let starts_at = |key: &Key| start.is_none_or(|start| key.as_str() >= start);
+        let starts_at = |key: &str| start.is_none_or(|start| key >= start);
         let instead = undone
             .iter()
-            .filter(|(key, _)| starts_at(key))
+            .filter(|(key, _)| starts_at(key.as_str()))
             .filter_map(|(_, object)| object.clone())
             .filter(|object| selection.matches(object))
             .collect();
@@ -103,9 +103,9 @@ impl Listing {
                 let mut objects: Vec<Arc<Object>> = slots
                     .iter()
                     .filter_map(|slot| snapshot.object(slot).cloned())
-                    .filter(|object| starts_at(&object.key))
+                    .filter(|object| starts_at(object.key()))
                     .collect();
-                objects.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+                objects.sort_unstable_by(|left, right| left.key().cmp(right.key()));
                 Walk::Sorted(objects.into_iter())
             }
             other => {
@@ -137,7 +137,7 @@ impl Listing {
             self.fill();
         }
         match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) if instead.key < ready.key => self.instead.front(),
+            (Some(ready), Some(instead)) if instead.key() < ready.key() => self.instead.front(),
             (None, _) => self.instead.front(),
             (Some(_), _) => self.ready.front(),
         }
@@ -150,7 +150,7 @@ impl Listing {
             match &mut self.walk {
                 Walk::Sorted(objects) => {
                     for object in objects.by_ref() {
-                        if !self.hidden.contains_key(&object.key) {
+                        if !self.hidden.contains_key(object.key()) {
                             self.ready.push_back(object);
                             if self.ready.len() == STEP {
                                 break;
@@ -165,20 +165,21 @@ impl Listing {
                         Bound::Excluded(key) => Bound::Excluded(key.as_str()),
                         Bound::Unbounded => Bound::Unbounded,
                     };
-                    for (key, slot) in self.snapshot.range(bound).take(STEP) {
-                        if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.as_str().starts_with(prefix)) {
+                    for (slot, object) in self.snapshot.range(bound).take(STEP) {
+                        let key = object.key();
+                        if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.starts_with(prefix)) {
                             // Keys of one namespace are neighbours; the first stranger ends them.
                             last = None;
                             break;
                         }
-                        last = Some(key.clone());
+                        last = Some(object.clone());
                         let selected = within.as_ref().is_none_or(|within| within.contains(slot));
                         if selected && !self.hidden.contains_key(key) {
-                            self.ready.extend(self.snapshot.object(slot).cloned());
+                            self.ready.push_back(object.clone());
                         }
                     }
                     match last {
-                        Some(key) => *from = Bound::Excluded(key),
+                        Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {
                             self.walk = Walk::Sorted(Vec::new().into_iter());
                             return;
@@ -196,7 +197,7 @@ impl Iterator for Listing {
     fn next(&mut self) -> Option<Arc<Object>> {
         self.peek()?;
         let from_instead = match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) => instead.key < ready.key,
+            (Some(ready), Some(instead)) => instead.key() < ready.key(),
             (None, _) => true,
             (Some(_), None) => false,
         };

@@ -13,6 +13,7 @@ use crate::extract::FieldRef;
 use crate::model::Key;
 use crate::selector::{FieldOperator, LabelOperator, LabelRequirement};
 use crate::store::postings::Posting;
+use crate::store::slots::SlotSet;
 use crate::store::{Attribute, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
@@ -55,7 +56,7 @@ enum Slots<'a> {
     /// The union of these lists.
     Union(Vec<&'a Posting>),
     /// A set that the index keeps.
-    Kept(&'a RoaringBitmap),
+    Kept(&'a SlotSet),
     /// A set made for this plan: a few slots found by name.
     Made(RoaringBitmap),
 }
@@ -66,7 +67,7 @@ impl<'a> Set<'a> {
         Set { slots: Slots::Union(postings), cost, about }
     }
 
-    fn kept(present: Option<&'a RoaringBitmap>, about: String) -> Set<'a> {
+    fn kept(present: Option<&'a SlotSet>, about: String) -> Set<'a> {
         match present {
             Some(present) => Set { slots: Slots::Kept(present), cost: present.len(), about },
             None => Set::union(Vec::new(), about),
@@ -79,7 +80,7 @@ impl<'a> Set<'a> {
 
     fn to_bitmap(&self) -> RoaringBitmap {
         match &self.slots {
-            Slots::Kept(slots) => (*slots).clone(),
+            Slots::Kept(slots) => slots.to_bitmap(),
             Slots::Made(slots) => slots.clone(),
             Slots::Union(postings) => {
                 let mut set = RoaringBitmap::new();
@@ -94,10 +95,10 @@ impl<'a> Set<'a> {
     /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
     fn intersect(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => *candidates &= *slots,
+            Slots::Kept(slots) => slots.intersect(candidates),
             Slots::Made(slots) => *candidates &= slots,
             Slots::Union(postings) => match postings[..] {
-                [Posting::Many(slots)] => *candidates &= &**slots,
+                [Posting::Set(slots)] => slots.intersect(candidates),
                 _ => *candidates &= self.to_bitmap(),
             },
         }
@@ -105,7 +106,7 @@ impl<'a> Set<'a> {
 
     fn subtract_from(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => *candidates -= *slots,
+            Slots::Kept(slots) => slots.subtract_from(candidates),
             Slots::Made(slots) => *candidates -= slots,
             Slots::Union(postings) => {
                 for posting in postings {
@@ -113,7 +114,7 @@ impl<'a> Set<'a> {
                         Posting::One(slot) => {
                             candidates.remove(*slot);
                         }
-                        Posting::Many(slots) => *candidates -= &**slots,
+                        Posting::Set(slots) => slots.subtract_from(candidates),
                     }
                 }
             }
@@ -234,7 +235,7 @@ impl<'a> Plan<'a> {
         let mut sets = self.include.iter();
         let mut candidates = match sets.next() {
             Some(smallest) => smallest.to_bitmap(),
-            None => self.snapshot.occupied().clone(),
+            None => self.snapshot.occupied().to_bitmap(),
         };
         for set in sets {
             if candidates.len() < TEST_OBJECTS_BELOW {

@@ -34,7 +34,7 @@ impl Selection {
 
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
-        self.namespace.as_deref().is_none_or(|namespace| object.key.namespace() == namespace)
+        self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
     }
@@ -44,8 +44,8 @@ impl FieldTerm {
     /// On a many-valued field `=` means "some value", `!=` means "no value".
     pub fn matches(&self, object: &Object) -> bool {
         let found = match self.field {
-            FieldRef::Name => object.key.name() == self.value,
-            FieldRef::Namespace => object.key.namespace() == self.value,
+            FieldRef::Name => object.name() == self.value,
+            FieldRef::Namespace => object.namespace() == self.value,
             FieldRef::Field(index) => object.values(index).any(|value| value == self.value),
             FieldRef::Empty => self.value.is_empty(),
         };

@@ -4,6 +4,8 @@
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
 //! iterator of chunks, made when the connection can take one. YAML is in `yaml`, columns are in `table`.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -89,12 +91,16 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// As it is.
     pub fn as_is(object: &'a Object) -> Shown<'a> {
-        Shown { object, version: object.version }
+        Shown { object, version: object.version() }
     }
 
-    /// As an item of a list: the stored bytes.
+    /// As an item of a list: the source's bytes.
     pub fn write_item(self, out: &mut Vec<u8>) {
-        self.write_range(0, self.object.bytes.len(), out);
+        if self.version == self.object.version() {
+            self.object.write_json(out);
+        } else {
+            self.write_range(0..self.object.length(), out);
+        }
     }
 
     /// As a single object or in an event: built-in kinds get kind and apiVersion in front.
@@ -103,9 +109,10 @@ impl<'a> Shown<'a> {
             ResourceOrigin::Custom => self.write_item(out),
             ResourceOrigin::BuiltIn => {
                 write_type(&resource.kind, &resource.gvr.group_version().to_string(), out);
-                // An object is never `{}`: it has metadata at least.
-                out.push(b',');
-                self.write_range(1, self.object.bytes.len(), out);
+                // An object is never `{}`: it has metadata at least. Its brace becomes the comma.
+                let brace = out.len();
+                self.write_item(out);
+                out[brace] = b',';
             }
         }
     }
@@ -114,22 +121,17 @@ impl<'a> Shown<'a> {
     pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
         write_type("PartialObjectMetadata", api_version, out);
         out.extend_from_slice(b",\"metadata\":");
-        let span = &self.object.metadata_span;
-        self.write_range(span.start as usize, span.end as usize, out);
+        self.write_range(self.object.metadata_span(), out);
         out.push(b'}');
     }
 
-    /// A part of the object's bytes, with the version replaced where it is not the object's own.
-    fn write_range(self, start: usize, end: usize, out: &mut Vec<u8>) {
-        let bytes = &self.object.bytes;
-        if self.version == self.object.version {
-            out.extend_from_slice(&bytes[start..end]);
-            return;
-        }
-        let span = &self.object.version_span;
-        out.extend_from_slice(&bytes[start..span.start as usize]);
+    /// A part of the object that contains its version, with the version to show.
+    fn write_range(self, range: Range<usize>, out: &mut Vec<u8>) {
+        let json = self.object.json();
+        let span = self.object.version_span();
+        out.extend_from_slice(&json[range.start..span.start]);
         out.extend_from_slice(self.version.to_string().as_bytes());
-        out.extend_from_slice(&bytes[span.end as usize..end]);
+        out.extend_from_slice(&json[span.end..range.end]);
     }
 }
 

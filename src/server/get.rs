@@ -57,7 +57,7 @@ pub(super) async fn answer(
     };
     let object = snapshot.get(&key).ok_or_else(not_found)?;
     let shown = Shown::as_is(object);
-    let mut json = Vec::with_capacity(object.bytes.len() + 256);
+    let mut json = Vec::with_capacity(object.length() + 256);
     match &agreed.form {
         Form::Whole | Form::PartialList(_) | Form::AggregatedDiscovery => shown.write_single(resource, &mut json),
         Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),

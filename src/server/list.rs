@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Response};
 
 use crate::model::{Scope, Version};
-use crate::query::{ContinueToken, Listing, Rest, Selection, State};
+use crate::query::{ContinueToken, Listing, Selection, State};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -17,7 +17,6 @@ use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
-use super::pages::PagePlace;
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
@@ -26,9 +25,6 @@ use super::{Asked, Server, chunked, read, yaml};
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
-
-/// See [`Rest::step`].
-const STRIDES_AT_A_TIME: usize = 32;
 
 /// Upstream's words for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
@@ -60,25 +56,7 @@ pub(super) async fn answer(
     let state = wanted.state(resource, snapshot).await?;
     let mut page = Page::take(state.clone(), &selection, &wanted);
     if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
-        let place = |start: &str| PagePlace {
-            gvr: resource.gvr.clone(),
-            definition: resource.definition.clone(),
-            epoch: state.snapshot().epoch(),
-            version: state.version(),
-            namespace: selection.namespace.clone(),
-            start: start.to_owned(),
-        };
-        let namespace = selection.namespace.as_deref();
-        let whole = match &wanted.start {
-            None => Some(state.total(namespace)),
-            Some((_, start)) => server.pages.behind(&place(start)),
-        };
-        let remaining = match whole {
-            Some(whole) => whole.saturating_sub(page.length),
-            None => count(state.rest(namespace, &next)).await,
-        };
-        server.pages.remember(place(&next), remaining);
-        page.meta.remaining = Some(remaining);
+        page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
     }
     let explain = asked.query.flag("explain").then(|| page.plan.clone());
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
@@ -90,16 +68,6 @@ pub(super) async fn answer(
         }
     }
     Ok(response)
-}
-
-/// Counts without keeping other requests waiting: a step takes a fraction of a millisecond.
-async fn count(mut rest: Rest) -> u64 {
-    loop {
-        if let Some(count) = rest.step(STRIDES_AT_A_TIME) {
-            return count;
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 /// A Go type as upstream's messages print it.
@@ -192,8 +160,7 @@ struct Page {
     meta: ListMeta,
     objects: PageObjects,
     plan: String,
-    /// How many objects it has, and where the next one begins; only counted when there is a next one.
-    length: u64,
+    /// Where the next one begins, as a key of the store.
     next: Option<String>,
 }
 
@@ -222,16 +189,14 @@ impl Page {
         let Some(limit) = wanted.limit else {
             let listing = walk(state);
             let plan = listing.explain().to_owned();
-            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan, length: 0, next: None };
+            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan, next: None };
         };
         let mut scout = walk(state.clone());
         let plan = scout.explain().to_owned();
         let kept: Vec<Arc<Object>> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
-        let mut last = kept.last().map(|object| object.key.clone());
-        let mut length = kept.len() as u64;
+        let mut last = kept.last().map(|object| object.key().to_owned());
         for object in scout.by_ref().take(limit - kept.len()) {
-            last = Some(object.key.clone());
-            length += 1;
+            last = Some(object.key().to_owned());
         }
         let mut next = None;
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
@@ -245,7 +210,7 @@ impl Page {
         } else {
             PageObjects::Walked(walk(state).take(limit))
         };
-        Page { meta, objects, plan, length, next }
+        Page { meta, objects, plan, next }
     }
 }
 

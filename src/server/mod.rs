@@ -2,7 +2,7 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
 //! Reading order: [`listen`] is the socket ([`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
-//! [`params`] the query and [`negotiate`] the headers; [`list`] (with [`pages`]), [`get`] and [`watch`] answer for
+//! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
 //! [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
 //!
@@ -20,7 +20,6 @@ pub mod health;
 pub mod list;
 pub mod listen;
 pub mod negotiate;
-pub mod pages;
 pub mod params;
 pub mod read;
 pub mod route;
@@ -54,7 +53,6 @@ use failure::Failure;
 use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
-use pages::Pages;
 use params::Query;
 use route::{Address, Target};
 
@@ -96,7 +94,6 @@ pub struct Server {
     draining: state::Sender<bool>,
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
-    pages: Pages,
 }
 
 /// A request with what every handler wants to know of it.
@@ -112,13 +109,7 @@ struct Asked<'a> {
 impl Server {
     /// Serves a registry.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
-        Server {
-            registry,
-            settings,
-            draining: state::Sender::new(false),
-            answers: AtomicU64::new(0),
-            pages: Pages::default(),
-        }
+        Server { registry, settings, draining: state::Sender::new(false), answers: AtomicU64::new(0) }
     }
 
     /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.

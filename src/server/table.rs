@@ -171,9 +171,9 @@ impl Columns {
 
     /// One row.
     pub fn write_row(&self, shown: Shown<'_>, resource: &Resource, version: &str, include: Include, out: &mut Vec<u8>) {
-        let root: Value = serde_json::from_slice(&shown.object.bytes).unwrap_or_default();
+        let root: Value = serde_json::from_slice(&shown.object.json()).unwrap_or_default();
         out.extend_from_slice(b"{\"cells\":[");
-        write_string(shown.object.key.name(), out);
+        write_string(shown.object.name(), out);
         for (kind, path) in &self.cells {
             out.push(b',');
             write_value(&cell(kind, path.first(&root), self.now), out);

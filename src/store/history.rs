@@ -107,6 +107,15 @@ impl History {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Bytes of previous states.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(super) fn oldest(&self) -> Version {
         self.oldest
     }
@@ -162,5 +171,5 @@ impl Change {
 }
 
 fn before_bytes(change: &Change) -> u64 {
-    change.before.as_ref().map_or(0, |before| before.bytes.len() as u64)
+    change.before.as_ref().map_or(0, |before| before.held_bytes() as u64)
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use imbl::{OrdMap, Vector};
+use imbl::Vector;
 
 use super::history::History;
-use super::postings::Postings;
-use super::{Change, Cursor, Object, Slots, TooOld};
+use super::order::Order;
+use super::postings::{AttributeUsage, Postings};
+use super::slots::SlotSet;
+use super::{Change, Cursor, Object, TooOld};
 use crate::model::{Key, Version};
 
 /// A store at one point in time. Cloning is cheap; nothing in it ever changes.
@@ -19,12 +21,33 @@ pub struct Snapshot {
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
     pub(super) objects: Vector<Option<Arc<Object>>>,
-    pub(super) order: OrdMap<Key, u32>,
-    pub(super) occupied: Slots,
+    pub(super) order: Order,
+    pub(super) occupied: Arc<SlotSet>,
     pub(super) postings: Postings,
     pub(super) history: History,
-    /// Sum of the sizes of all objects.
-    pub(super) object_bytes: u64,
+    /// Sum of the sizes of all objects as JSON.
+    pub(super) json_bytes: u64,
+    /// Sum of what the objects take in memory.
+    pub(super) held_bytes: u64,
+}
+
+/// What a store takes in memory, in bytes, as far as it knows: what an allocator adds is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// How many objects.
+    pub objects: usize,
+    /// All objects as JSON.
+    pub json_bytes: u64,
+    /// All objects as they are held.
+    pub held_bytes: u64,
+    /// The order of all keys.
+    pub order_bytes: usize,
+    /// Changes in history.
+    pub history_changes: usize,
+    /// Previous states that only history keeps.
+    pub history_bytes: u64,
+    /// The index of each label, field, and of the namespace.
+    pub attributes: Vec<AttributeUsage>,
 }
 
 impl Snapshot {
@@ -45,12 +68,25 @@ impl Snapshot {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.len() == 0
     }
 
-    /// Sum of the sizes of all objects, in bytes.
-    pub fn object_bytes(&self) -> u64 {
-        self.object_bytes
+    /// Sum of the sizes of all objects as JSON, in bytes.
+    pub fn json_bytes(&self) -> u64 {
+        self.json_bytes
+    }
+
+    /// What it takes in memory. Walks the index: for a scrape of metrics, not for a request.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            objects: self.len(),
+            json_bytes: self.json_bytes,
+            held_bytes: self.held_bytes,
+            order_bytes: self.order.held_bytes() + self.objects.len() * size_of::<usize>(),
+            history_changes: self.history.len(),
+            history_bytes: self.history.held_bytes(),
+            attributes: self.postings.usage(),
+        }
     }
 
     /// The object of that key (`namespace/name`).
@@ -60,7 +96,12 @@ impl Snapshot {
 
     /// The slot of that key.
     pub fn slot(&self, key: &str) -> Option<u32> {
-        self.order.get(key).copied()
+        self.order.find(key, |slot| self.key(slot))
+    }
+
+    /// Invariant: every slot of the order holds an object.
+    pub(super) fn key(&self, slot: u32) -> &str {
+        self.object(slot).map_or("", |object| object.key())
     }
 
     /// The object in a slot.
@@ -69,7 +110,7 @@ impl Snapshot {
     }
 
     /// All slots in use.
-    pub fn occupied(&self) -> &roaring::RoaringBitmap {
+    pub fn occupied(&self) -> &SlotSet {
         &self.occupied
     }
 
@@ -79,8 +120,13 @@ impl Snapshot {
     }
 
     /// Keys and slots in list order, from a bound on.
-    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (&Key, u32)> {
-        self.order.range::<_, str>((from, Bound::Unbounded)).map(|(key, slot)| (key, *slot))
+    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Arc<Object>)> {
+        self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
+    }
+
+    /// How many keys lie before `key`.
+    pub fn rank(&self, key: &str) -> usize {
+        self.order.rank(key, |slot| self.key(slot))
     }
 
     /// The oldest version from which a watch can resume.
@@ -123,7 +169,7 @@ impl Snapshot {
         let mut undone = BTreeMap::new();
         for change in self.changes(cursor).into_iter().flatten().rev() {
             if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
-                undone.insert(object.key.clone(), change.before.clone());
+                undone.insert(Key::new("", object.key()), change.before.clone());
             }
         }
         Ok(undone)

@@ -12,7 +12,7 @@ use crate::store::{Change, HistoryLimits, Object, Store};
 
 fn object(value: &str) -> Arc<Object> {
     let mut store = Store::new(HistoryLimits::default());
-    store.replace(vec![record("a/x", 1, &[], &[value])], Version::new(1));
+    store.replace(&[record("a/x", 1, &[], &[value])], Version::new(1));
     store.snapshot().get("a/x").unwrap().clone()
 }
 

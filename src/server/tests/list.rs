@@ -20,7 +20,7 @@ async fn custom_lists_have_alphabetical_keys_and_an_empty_continue() {
     fixture.put("default", "x", "blue");
     let answer = fixture.get(SHIRTS).await;
     let stored = fixture.shirts.store.snapshot();
-    let bytes = std::str::from_utf8(&stored.get("default/x").unwrap().bytes).unwrap().to_owned();
+    let bytes = String::from_utf8(stored.get("default/x").unwrap().json()).unwrap();
     assert!(answer.body.contains(&format!("\"items\":[{bytes}],")), "{}", answer.body);
     assert_eq!(answer.header("content-type"), "application/json");
     assert_eq!(answer.header("cache-control"), "no-cache, private");

@@ -178,7 +178,7 @@ impl Fixture {
     fn with(settings: Settings, limits: HistoryLimits) -> Fixture {
         let mut fixture = Fixture::loading(settings, limits);
         for stored in [&mut fixture.shirts, &mut fixture.hats, &mut fixture.pods] {
-            stored.store.replace(Vec::new(), Version::new(100));
+            stored.store.replace(&[], Version::new(100));
             stored.publish();
         }
         fixture
@@ -231,7 +231,7 @@ impl Fixture {
              \"{namespace}\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"color\":\"{color}\",\"size\":7}}}}"
         );
         let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.shirts.store.apply(record);
+        self.shirts.store.apply(&record);
     }
 
     fn delete(&mut self, namespace: &str, name: &str) -> u64 {
@@ -248,7 +248,7 @@ impl Fixture {
              \"resourceVersion\":\"{version}\"}}}}"
         );
         let record = self.hats.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.hats.store.apply(record);
+        self.hats.store.apply(&record);
         self.hats.publish();
         version
     }
@@ -261,7 +261,7 @@ impl Fixture {
              \"status\":{{\"phase\":\"Running\"}}}}"
         );
         let record = self.pods.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.pods.store.apply(record);
+        self.pods.store.apply(&record);
         self.pods.publish();
         version
     }
