@@ -1,8 +1,8 @@
 //! Objects in little space: each compressed by itself, with a dictionary trained on its neighbours.
 //!
 //! Objects of one resource repeat each other (keys, managedFields, words), hardly themselves; a zstd dictionary holds what
-//! they share, so that one object can be read without any other. Not chosen: groups of objects, which save a few per cent
-//! more and make every read of one object cost a group. Small stores stay plain. This file compresses bytes; which
+//! they share, so that one object can be read without any other. Not chosen: groups of objects, with which every read of
+//! one object would cost a group. Small stores stay plain. This file compresses bytes; which
 //! object is kept in which form is `object`'s.
 
 use std::cell::RefCell;
