@@ -2,7 +2,7 @@
 //!
 //! Every requirement is either a set of slots that must be in (`include`) or one that must be out (`exclude`); sets
 //! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
-//! exact list lengths, not estimates: roaring knows them. What each set stands for is only put into words when somebody
+//! exact list lengths, not estimates: every set knows its own. What each set stands for is only put into words when somebody
 //! asks: see [`super::explain`].
 
 use std::sync::Arc;

@@ -72,10 +72,15 @@ impl Dictionary {
     }
 }
 
-/// Trains a dictionary on some objects of a resource; `None` where they have too little in common or are too few.
-pub(super) fn train(objects: impl Iterator<Item = Vec<u8>>) -> Option<(Dictionary, Compressor)> {
-    let mut samples = Vec::new();
-    let mut sizes = Vec::new();
+/// Objects to train a dictionary on, end to end.
+pub(super) struct Sample {
+    bytes: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+/// Takes a sample; `None` where there is too little to take.
+pub(super) fn sample(objects: impl Iterator<Item = Vec<u8>>) -> Option<Sample> {
+    let (mut samples, mut sizes) = (Vec::new(), Vec::new());
     for object in objects {
         // A large one is passed over: one object is no sample.
         if samples.len() + object.len() <= SAMPLE_BYTES {
@@ -86,14 +91,17 @@ pub(super) fn train(objects: impl Iterator<Item = Vec<u8>>) -> Option<(Dictionar
             break;
         }
     }
-    if samples.len() < LEAST_SAMPLE {
-        return None;
-    }
+    (samples.len() >= LEAST_SAMPLE).then_some(Sample { bytes: samples, sizes })
+}
+
+/// Trains a dictionary; `None` where the objects have too little in common.
+pub(super) fn train(sample: &Sample) -> Option<(Dictionary, Compressor)> {
     let mut text = vec![0; DICTIONARY_BYTES];
-    let length = zstd_safe::train_from_buffer(&mut text[..], &samples, &sizes).ok()?;
+    let length = zstd_safe::train_from_buffer(&mut text[..], &sample.bytes, &sample.sizes).ok()?;
     text.truncate(length);
     text.get_mut(NUMBER)?.fill(0);
-    let dictionary = Dictionary { decoder: DDict::create(&text), hot: Hot::new(samples.len() / sizes.len().max(1)) };
+    let dictionary =
+        Dictionary { decoder: DDict::create(&text), hot: Hot::new(sample.bytes.len() / sample.sizes.len().max(1)) };
     Some((dictionary, Compressor { encoder: CDict::create(&text, LEVEL), buffer: Vec::new() }))
 }
 

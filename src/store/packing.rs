@@ -89,9 +89,11 @@ impl Packing {
     /// first.
     pub(super) fn train<'o>(&mut self, objects: impl Iterator<Item = &'o Object>) -> bool {
         self.plain = 0;
+        // A few objects that change again and again: the store may become large yet, so it is asked again as soon.
+        let Some(sample) = dictionary::sample(objects.map(Object::json)) else { return false };
         // Also after one that succeeded: data that swings between two kinds must not leave a dictionary at each turn.
         self.patience += 1;
-        let Some((dictionary, compressor)) = dictionary::train(objects.map(Object::json)) else { return false };
+        let Some((dictionary, compressor)) = dictionary::train(&sample) else { return false };
         let is_first = self.dictionary.is_none();
         self.dictionary = Some(Arc::new(dictionary));
         self.compressor = Some(compressor);

@@ -72,6 +72,23 @@ fn a_small_store_is_plain_and_a_large_one_small() {
 }
 
 #[test]
+fn a_small_store_that_changed_all_day_is_compressed_when_it_grows() {
+    let mut store = Store::new(HistoryLimits { changes: 10, bytes: 1 << 20 });
+    store.replace(&[], Version::new(1));
+    for number in 2..9_000 {
+        let mut record = described("shop", number);
+        record.key = Key::new("a", "only");
+        store.apply(&record);
+    }
+    assert_eq!(store.writing_bytes(), 0, "one object is worth no dictionary");
+    for number in 9_000..12_000 {
+        store.apply(&described("shop", number));
+    }
+    assert!(ratio(&store) < 0.6, "{}", ratio(&store));
+    assert_contents(&store, "grown");
+}
+
+#[test]
 fn other_data_gets_another_dictionary() {
     let mut store = Store::new(HistoryLimits { changes: 10, bytes: 1 << 20 });
     store.replace(&[], Version::new(1));
