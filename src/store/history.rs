@@ -29,7 +29,7 @@ pub struct Change {
 pub struct HistoryLimits {
     /// Entries.
     pub changes: usize,
-    /// Bytes of previous object states.
+    /// Bytes of previous object states, as they are held.
     pub bytes: u64,
 }
 
