@@ -31,7 +31,7 @@ pub enum Toolkit {
 /// The command, the arguments that make it print its version, and what to install when it is missing.
 type Tool = (&'static str, &'static [&'static str], &'static str);
 
-const PYTHON: Tool = ("python3", &["--version"], "install Python 3.10 or newer with its venv module");
+const PYTHON: Tool = ("python3", &["--version"], "install Python 3.11 or newer with its venv module");
 const NODE: Tool = ("node", &["--version"], "install Node.js 20 or newer");
 const NPM: Tool = ("npm", &["--version"], "install npm, which comes with Node.js 20 or newer");
 

@@ -87,5 +87,35 @@ pub(crate) fn contenders() -> Vec<Contender> {
             Resource::Pods,
             all().within(left).field("status.phase", "Running").label_is_not("tier", "c"),
         ),
+        of(
+            "controller-runtime",
+            go(&["-client=manager"], &[]),
+            Resource::Gadgets,
+            all().label("tier", "a").field("spec.color", "blue"),
+        ),
+        resuming(of(
+            "kube-rs-list-watch",
+            Program::KubeRs(Strategy::ListWatch),
+            Resource::Gadgets,
+            all().within(right).label_is_not("color", "red").field("spec.size", "L"),
+        )),
+        resuming(of(
+            "kube-rs-streaming-list",
+            Program::KubeRs(Strategy::StreamingList),
+            Resource::Pods,
+            all().label("tier", "a").field("status.phase", "Running"),
+        )),
+        resuming(of(
+            "python",
+            Program::Process { toolkit: Toolkit::Python, arguments: &["-timeout-seconds=4"], environment: &[] },
+            Resource::Pods,
+            all().label("color", "blue").field_is_not("status.phase", "Pending"),
+        )),
+        resuming(of(
+            "javascript",
+            Program::Process { toolkit: Toolkit::JavaScript, arguments: &["-timeout-seconds=4"], environment: &[] },
+            Resource::Gadgets,
+            all().within(left).label("tier", "a").field_is_not("spec.color", "green"),
+        )),
     ]
 }

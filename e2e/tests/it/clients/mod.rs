@@ -114,3 +114,28 @@ fn client_gos_metadata_informer_with_watch_list() -> Result<()> {
 fn client_gos_metadata_informer_with_lists() -> Result<()> {
     judged("client-go-metadata-list")
 }
+
+#[test]
+fn a_controller_runtime_manager() -> Result<()> {
+    judged("controller-runtime")
+}
+
+#[test]
+fn kube_rss_watcher_with_lists() -> Result<()> {
+    judged("kube-rs-list-watch")
+}
+
+#[test]
+fn kube_rss_watcher_with_streaming_lists() -> Result<()> {
+    judged("kube-rs-streaming-list")
+}
+
+#[test]
+fn the_python_clients_list_and_watch_loop() -> Result<()> {
+    judged("python")
+}
+
+#[test]
+fn the_javascript_clients_informer() -> Result<()> {
+    judged("javascript")
+}
