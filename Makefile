@@ -29,6 +29,7 @@ guards: $(TOOLS)/bin/cargo-deny ## the core stands alone; dependency policy
 	$(CARGO) check --locked --lib --no-default-features
 	@edge=$$($(CARGO) tree --locked -p fieldcache --no-default-features -e normal --prefix none | grep -E '^(tokio|hyper|kube|http|rustls) ' || true); \
 	if [ -n "$$edge" ]; then echo "the core depends on $$edge: see the features of Cargo.toml" >&2; exit 1; fi
+	$(CARGO) fetch --quiet --locked # cargo-deny reads what other platforms need too
 	$(TOOLS)/bin/cargo-deny --locked --offline check --hide-inclusion-graph bans licenses sources
 
 unit: ## unit and property tests, the core alone first

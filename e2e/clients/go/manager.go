@@ -95,7 +95,8 @@ type reconciler struct {
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	found := r.kind.DeepCopy()
-	err := r.client.Get(ctx, request.NamespacedName, found)
+	// What is queued when the manager is told to end is worked off too.
+	err := r.client.Get(context.WithoutCancel(ctx), request.NamespacedName, found)
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	key := request.Namespace + "/" + request.Name
@@ -106,6 +107,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	default:
 		r.seen[key] = found.GetResourceVersion()
+		say(line{Reconcile: described("MODIFIED", found)})
 	}
 	return ctrl.Result{}, nil
 }

@@ -17,6 +17,8 @@ type line struct {
 	Event *event `json:"event,omitempty"`
 	// What the library handed to a handler.
 	Handler *event `json:"handler,omitempty"`
+	// What a reconciler just read.
+	Reconcile *event `json:"reconcile,omitempty"`
 	// The keys a reconciler saw last, with the version it read.
 	Reconciled map[string]string `json:"reconciled,omitempty"`
 	// The library's store at the end.

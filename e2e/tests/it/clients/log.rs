@@ -58,6 +58,12 @@ pub(crate) struct Log {
 
 /// How a line with a complete list begins.
 pub(crate) const LIST: &str = r#"{"list""#;
+/// How a line with an event of a watch begins.
+pub(crate) const EVENT: &str = r#"{"event""#;
+/// How a line with what a handler was told begins.
+pub(crate) const HANDLER: &str = r#"{"handler""#;
+/// How a line with what a reconciler read begins.
+pub(crate) const RECONCILE: &str = r#"{"reconcile""#;
 
 impl Log {
     /// Reads a client's whole output.
@@ -88,6 +94,8 @@ impl Log {
             "handler" => self.handled.push(event(content)?),
             "store" => self.store = Some(objects(content)?),
             "reconciled" => self.reconciled = Some(objects(content)?),
+            // For waiting only: how often a reconciler runs is its own affair.
+            "reconcile" => {}
             "error" => self.errors.push(content.as_str().unwrap_or_default().to_owned()),
             other => bail!("{other} is not a word of the protocol"),
         }

@@ -9,10 +9,11 @@
 //!   object went through in between is told by its outcome: those versions are found by a client without selection, must lie around
 //!   the restart, and then bind all others exactly.
 //!
-//! [`run`] is the run, [`contenders`] who takes part, [`workload`] what is written, [`history`] what truly happened (from etcd),
+//! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, [`workload`] what is written, [`history`] what truly happened (from etcd),
 //! [`judge`] whether a client was told it.
 
 mod contenders;
+mod gap;
 mod history;
 mod judge;
 mod kube_rs;
@@ -24,6 +25,7 @@ mod workload;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use self::contenders::Program;
 use self::judge::{difference, follow, follow_handlers, state};
 
 /// The first list, and the one that the restart of fieldcache forces.
@@ -33,25 +35,31 @@ const RESUMED: usize = 5;
 /// Fewer events than this would say little.
 const EVENTS: usize = 300;
 
+#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+fn say(what: &str) {
+    println!("clients: {what}");
+}
+
 fn judged(name: &str) -> Result<()> {
     let outcome = run::shared()?;
     let finished = outcome.clients.get(name).with_context(|| format!("no client is called {name}"))?;
     let finished = finished.as_ref().map_err(|error| anyhow!("{name}: {error}"))?;
     let (contender, log) = (&finished.contender, &finished.log);
     let transitions = run::expected(outcome, contender);
-    println!(
-        "clients: {name}: {} transitions, {} events told, {} lists, {} watches from a version, {} errors met: {:?}",
+    say(&format!(
+        "{name}: {} transitions, {} events told, {} lists, {} watches from a version, {} errors met: {:?}",
         transitions.len(),
         log.events(),
         log.lists(),
         log.resumed,
         log.errors.len(),
         log.errors.first(),
-    );
+    ));
 
     // Its end is the truth, and the truth is one.
     let last = state(&transitions);
     ensure!(last == finished.truth, "etcd and kube-apiserver differ: {}", difference(&last, &finished.truth));
+    ensure!(log.store.is_some() || contender.program == Program::Raw, "it did not say what it holds");
     for (what, held) in [("store", &log.store), ("reconciler", &log.reconciled)] {
         if let Some(held) = held {
             ensure!(*held == finished.truth, "its {what} is not the truth: {}", difference(held, &finished.truth));

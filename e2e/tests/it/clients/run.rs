@@ -4,7 +4,7 @@
 //! The first test that asks starts it, in a runtime of its own; the others wait for it. A client that cannot be started fails its own
 //! test only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -22,18 +22,17 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::contenders::{Contender, Program, contenders};
-use super::history::{Change, Gap, Kind, Recorder, Transition, told, transitions};
+use super::gap::gap;
+use super::history::{Change, Gap, Recorder, Transition, told, transitions};
 use super::kube_rs;
-use super::log::{LIST, Log, Objects, Step, Told};
+use super::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
 use super::raw::{self, Said};
-use super::workload::{NAMESPACES, Resource, Workload, definition, write_closing_objects};
+use super::workload::{Closing, NAMESPACES, Resource, Workload, definition, write_closing_objects};
 
 /// Changes of each resource.
 const CHANGES: usize = 5_000;
 /// When the clients are started, so that their first lists have something.
 const FIRST: usize = 150;
-/// The name of the objects written last, which every selection selects.
-const CLOSING: &str = "closing";
 /// How long a step of the run may take; seconds when the machine is idle.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -79,7 +78,7 @@ pub(crate) fn shared() -> Result<&'static Outcome> {
 async fn run() -> Result<Outcome> {
     let seed = RandomState::new().hash_one(0);
     let began = Instant::now();
-    let say = |what: &str| println!("clients: {:5.1} s: {what}", began.elapsed().as_secs_f64());
+    let say = |what: &str| super::say(&format!("{:5.1} s: {what}", began.elapsed().as_secs_f64()));
     say(&format!("seed {seed}"));
     let settings = Settings {
         // The history is read from etcd, where built-in objects would be protobuf.
@@ -135,6 +134,8 @@ async fn run() -> Result<Outcome> {
     say("fieldcache restarted, all clients have listed again");
 
     written(CHANGES * 2 / 3).await?;
+    let counts = || recorders.values().map(|recorder| Ok(recorder.progress()?.0)).sum::<Result<usize>>();
+    let stopped_at = counts()?;
     let before = served_versions(&fieldcache.client()).await?;
     control_plane.stop_apiserver();
     control_plane.start_apiserver().await?;
@@ -150,19 +151,22 @@ async fn run() -> Result<Outcome> {
         });
         after.insert(resource.plural(), latest.await?);
     }
-    say("kube-apiserver restarted, fieldcache follows again");
+    let meanwhile = counts()? - stopped_at;
+    say(&format!("kube-apiserver restarted, fieldcache follows again after {meanwhile} changes"));
 
-    written(CHANGES).await?;
+    // Of those some are known by their outcome only; as many are written in addition.
+    written(CHANGES + meanwhile).await?;
     workload.finish().await?;
+    let mut closing = BTreeMap::new();
     for resource in Resource::ALL {
-        write_closing_objects(&writer, resource, CLOSING).await?;
+        closing.insert(resource.plural(), write_closing_objects(&writer, resource).await?);
     }
     say("all changes are written");
     let mut clients = BTreeMap::new();
     for (name, (contender, running)) in started {
         let finished = async {
             let running = running?;
-            let text = running.finish(&contender).await?;
+            let text = running.finish(&contender, &closing[contender.resource.plural()]).await?;
             let log = Log::read(&text)?;
             let truth = truth(&writer, &contender).await?;
             Ok::<_, anyhow::Error>(Finished { contender, log, truth })
@@ -200,43 +204,6 @@ fn width(history: &[Change], gap: Option<Gap>) -> usize {
     history.iter().filter(|change| gap.before < change.version && change.version <= gap.end).count()
 }
 
-/// From what a client without selection was not told while it watched: what fieldcache itself knows only the outcome of.
-///
-/// A removal within the gap comes with the version before it, at which history has no removal of that object. The gap reaches at
-/// least to what followed the last change that was not told.
-fn gap(steps: &[Step], history: &[Change]) -> Option<Gap> {
-    let by_version: BTreeMap<u64, &Change> = history.iter().map(|change| (change.version, change)).collect();
-    let mut missing: Vec<&Change> = Vec::new();
-    let mut stamped = Vec::new();
-    let mut rest = steps;
-    while let [Step::Listed { version: Some(from), .. }, after @ ..] = rest {
-        let length = after.iter().position(|step| matches!(step, Step::Listed { .. })).unwrap_or(after.len());
-        let mut told = BTreeSet::new();
-        for step in &after[..length] {
-            let Step::Event(event) = step else { continue };
-            let is_removal = event.kind == Told::Kind(Kind::Deleted);
-            let change = by_version.get(&event.version).filter(|change| change.key == event.key);
-            if change.is_some_and(|change| change.after.is_none() == is_removal) {
-                told.insert(event.version);
-            } else {
-                stamped.push(event.version);
-            }
-        }
-        let last = told.last().copied().unwrap_or(*from);
-        let due = by_version.range(from + 1..last + 1).filter(|(version, _)| !told.contains(version));
-        missing.extend(due.map(|(_, change)| *change));
-        rest = &after[length..];
-    }
-    let first = missing.iter().map(|change| change.version).min()?;
-    let settled = |change: &&Change| {
-        let later = by_version.range(change.version + 1..).find(|(_, later)| later.key == change.key);
-        // What followed a removal was an object of its own.
-        later.filter(|_| change.after.is_some()).map_or(change.version, |(version, _)| *version)
-    };
-    let end = missing.iter().map(settled).max()?;
-    Some(Gap { before: stamped.into_iter().min().unwrap_or(first - 1), end })
-}
-
 /// A client under way.
 enum Running {
     Process(Process),
@@ -259,19 +226,33 @@ impl Running {
         }
     }
 
-    /// Waits until it has seen the last objects, ends it, and returns everything it said.
-    async fn finish(self, contender: &Contender) -> Result<String> {
-        let namespaces = NAMESPACES.iter().filter(|namespace| {
-            contender.selection.namespace().is_empty() || **namespace == contender.selection.namespace()
-        });
-        let closing: Vec<String> = namespaces.map(|namespace| format!("\"{namespace}/{CLOSING}\"")).collect();
-        eventually(&format!("{} has seen the last change", contender.name), PATIENCE, async || {
+    /// Waits until it has taken in the last objects, ends it, and returns everything it said.
+    async fn finish(self, contender: &Contender, closing: &Closing) -> Result<String> {
+        let within = |key: &String| key.starts_with(&format!("{}/", contender.selection.namespace()));
+        let is_everywhere = contender.selection.namespace().is_empty();
+        let closing: Closing = closing.iter().filter(|(key, _)| is_everywhere || within(key)).cloned().collect();
+        let said_by: &[&str] = match &contender.program {
+            Program::Process { toolkit: Toolkit::Go, arguments, .. } if arguments.contains(&"-client=manager") => {
+                &[EVENT, HANDLER, RECONCILE]
+            }
+            Program::Process { toolkit: Toolkit::Go | Toolkit::JavaScript, .. } => &[EVENT, HANDLER],
+            Program::Raw | Program::KubeRs(_) | Program::Process { toolkit: Toolkit::Python, .. } => &[EVENT],
+        };
+        eventually(&format!("{} has taken in the last change", contender.name), PATIENCE, async || {
             // What has ended will see nothing more.
             if let Err(ended) = self.ensure_running() {
                 return Ok(Err(ended));
             }
             let text = self.text()?;
-            ensure!(closing.iter().all(|key| text.contains(key)), "not yet");
+            for (key, version) in &closing {
+                for kind in said_by {
+                    let says = |line: &str| {
+                        line.starts_with(kind)
+                            && [key, version].iter().all(|part| line.contains(&format!("\"{part}\"")))
+                    };
+                    ensure!(text.lines().rev().any(says), "no line {kind} with {key} of {version}");
+                }
+            }
             Ok(Ok(()))
         })
         .await??;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use e2e::eventually::eventually;
 use e2e::http::{Client, Endpoint, Request};
 use e2e::objects;
@@ -25,7 +25,7 @@ const WRITERS: u64 = 3;
 /// Objects of each writer, some of which are absent at any moment.
 const OBJECTS: u64 = 24;
 /// A writer's pace.
-const STEP: Duration = Duration::from_millis(25);
+const STEP: Duration = Duration::from_millis(20);
 /// How long kube-apiserver may be away.
 const AWAY: Duration = Duration::from_secs(120);
 
@@ -187,21 +187,24 @@ impl Workload {
     }
 }
 
-/// Creates in each namespace an object that every selection of this module's users selects.
-pub(crate) async fn write_closing_objects(client: &Client, resource: Resource, name: &str) -> Result<()> {
+/// Keys and versions of the objects that were written last.
+pub(crate) type Closing = Vec<(String, String)>;
+
+/// Creates in each namespace an object that every contender's selection selects.
+pub(crate) async fn write_closing_objects(client: &Client, resource: Resource) -> Result<Closing> {
+    let name = "closing";
+    let mut closing = Vec::new();
     for namespace in NAMESPACES {
         let path = resource.path(namespace);
-        let created = match resource {
-            Resource::Gadgets => resource.object(name, "a", "blue", "L"),
-            Resource::Pods => resource.object(name, "a", "blue", ""),
-        };
-        objects::create(client, &path, &created).await?;
+        let mut written = objects::create(client, &path, &resource.object(name, "a", "blue", "L")).await?;
         if resource == Resource::Pods {
-            objects::merge(client, &format!("{path}/{name}/status"), &json!({ "status": { "phase": "Running" } }))
-                .await?;
+            let running = json!({ "status": { "phase": "Running" } });
+            written = objects::merge(client, &format!("{path}/{name}/status"), &running).await?;
         }
+        let version = written["metadata"]["resourceVersion"].as_str().context("an object has a version")?;
+        closing.push((format!("{namespace}/{name}"), version.to_owned()));
     }
-    Ok(())
+    Ok(closing)
 }
 
 struct Writer {
