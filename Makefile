@@ -7,7 +7,7 @@ ADDRESS ?= 127.0.0.1:8181
 DIR ?= manifests/samples
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e golden bench audit tools soak test-versions
+.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit tools soak test-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,13 @@ e2e: build components ## end to end: parity, conformance, clients
 golden: ## rewrite golden files; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
 
-bench: components ## beside kube-apiserver: CPU per request, latency, memory, ratios (minutes)
+bench: components ## every row of the target table, beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick", BENCH=--help)
 	$(CARGO) build --locked --release
-	$(CARGO) run --quiet --locked --release -p e2e --bin bench
+	$(CARGO) run --quiet --locked --release -p e2e --bin bench -- $(BENCH)
+	$(CARGO) run --quiet --locked --release -p e2e --bin kep-bench
+
+micro: ## what single steps cost, in nanoseconds: extractor, splitter, update, planner, encoder (ONLY=extract)
+	$(CARGO) bench --locked -p e2e --bench micro -- $(ONLY)
 
 audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; needs the advisory database's host
 	$(TOOLS)/bin/cargo-deny --locked check advisories

@@ -18,6 +18,7 @@
 //! | [`query`] | selectors planned over the indexes, pages |
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
+//! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //!
 //! # The edge, behind the feature `net`
 //!
@@ -27,6 +28,7 @@
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
+//! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
 //! | `cli` | commands |
 //!
@@ -45,6 +47,7 @@ pub mod crd;
 pub mod extract;
 pub mod model;
 pub mod openapi;
+pub mod printer;
 pub mod query;
 pub mod schema;
 pub mod selector;
@@ -55,6 +58,8 @@ pub mod subscribe;
 pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
+#[cfg(feature = "net")]
+pub mod metrics;
 #[cfg(feature = "net")]
 pub mod registry;
 #[cfg(feature = "net")]

@@ -1,27 +1,36 @@
-//! `make bench`: fieldcache beside kube-apiserver on the same objects, in one run.
+//! `make bench`: what fieldcache takes, beside kube-apiserver on the same objects where there are two sides, in one run.
 //!
-//! Each row is one request, sent in alternating rounds to both sides; what counts is the CPU time that the operating
-//! system books on the server process, per request, and the latency a client sees. The result is a table on the
-//! terminal and `target/bench/list.md` and `.json`. Nothing here asserts a time: figures are for people.
+//! What counts is the CPU time that the operating system books on the server's process, its memory, and the latency a client
+//! sees. Sides are asked in turn, nothing runs beside a measurement, both sides' answers are compared before they are counted. The
+//! result is a table on the terminal and in `target/bench`. Nothing here asserts a time: figures are for people.
 //!
-//! Map: [`accounting`] reads CPU and memory of a process, [`rows`] are the requests, [`report`] prints.
+//! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
+//! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
+//! same program started as `bench generator`); [`idle`]; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
-mod accounting;
+mod beside;
+mod corpora;
+mod everything;
+mod growth;
+mod hold;
+mod idle;
+mod load;
+mod options;
+mod own;
 mod report;
-mod rows;
+mod updates;
 
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use e2e::control_plane::{ControlPlane, Settings};
-use e2e::corpus::{Text, load, shirts::Shirts};
-use e2e::eventually::eventually;
-use e2e::fieldcache::Fieldcache;
+use anyhow::{Context, Result};
+use e2e::generator;
 
-const USAGE: &str = "usage: bench [--objects N] [--text varied|repeated] [--rounds N]";
+use options::{Options, USAGE};
+use own::Offered;
+use report::{Line, Report};
 
 fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -31,8 +40,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(run()) {
-        Ok(()) => ExitCode::SUCCESS,
+    let mut arguments = std::env::args().skip(1).peekable();
+    let ended = match arguments.peek().map(String::as_str) {
+        Some("generator") => runtime.block_on(generator::command::run(arguments.skip(1))).map(|()| true),
+        Some("-h" | "--help") => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        _ => runtime.block_on(run(arguments)),
+    };
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("bench: {error:#}");
             ExitCode::FAILURE
@@ -40,70 +59,75 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<()> {
-    let mut corpus = Shirts::default();
-    let mut rounds = 5;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().with_context(|| format!("{name} needs a value; {USAGE}"))?;
-        match name.as_str() {
-            "--objects" => corpus.count = value.parse().with_context(|| format!("--objects {value}"))?,
-            "--text" => corpus.text = value.parse::<Text>()?,
-            "--rounds" => rounds = value.parse().with_context(|| format!("--rounds {value}"))?,
-            _ => bail!("unknown option {name}; {USAGE}"),
+/// False when a row could not be measured.
+async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
+    let options = Options::read(arguments)?;
+    let offered = Offered::by_this_build()?;
+    if let Some(request) = &options.hold {
+        hold::run(&options, offered, request).await?;
+        return Ok(true);
+    }
+    let started = Instant::now();
+    let mut report = Report::new(&options, configuration(&options, offered)?);
+    if options.wants(&beside::ROWS) {
+        eprintln!("beside kube-apiserver");
+        if let Err(error) = Box::pin(beside::run(&options, offered, &mut report)).await {
+            fail(&options, &beside::ROWS, &error, &mut report);
         }
     }
-    let control_plane = ControlPlane::start(Settings::default()).await?;
-    let upstream = control_plane.client();
-    let started = Instant::now();
-    let count = corpus.count;
-    let mut told = 0;
-    load::shirts_into_etcd(&control_plane, &corpus, |done| {
-        if done * 20 / count.max(1) > told {
-            told = done * 20 / count.max(1);
-            eprint!("\rwriting {done} of {count} shirts");
+    if options.wants(&corpora::ROWS) {
+        eprintln!("from the generator");
+        if let Err(error) = Box::pin(corpora::run(&options, offered, &mut report)).await {
+            fail(&options, &corpora::ROWS, &error, &mut report);
         }
-    })
-    .await?;
-    eprintln!("\r\x1b[Kkube-apiserver serves {count} shirts after {:.0} s", started.elapsed().as_secs_f64());
-
-    let resource = format!("shirts.v1.{}", corpus.group);
-    let started = Instant::now();
-    let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&resource]).await?;
-    let client = fieldcache.client();
-    eventually("fieldcache has all shirts", Duration::from_secs(300), async || {
-        let list = client.get_json(&format!("{}?limit=1", corpus.everywhere())).await?;
-        let more = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
-        anyhow::ensure!(more + 1 == count, "{} of {count}", more + 1);
-        Ok(())
-    })
-    .await?;
-    let synced = started.elapsed();
-    let sync_cpu = accounting::cpu(fieldcache.process().id())?;
-    let sides = rows::Sides {
-        upstream: rows::Side { client: upstream, process: control_plane.apiserver().id() },
-        own: rows::Side { client, process: fieldcache.process().id() },
-    };
-    let mut measured = Vec::new();
-    for row in rows::rows(&corpus) {
-        eprint!("\r\x1b[K{}", row.name);
-        measured.push(rows::measure(&row, &sides, rounds).await?);
     }
-    eprintln!("\r\x1b[K");
-    let report = report::Report {
-        objects: count,
-        text: format!("{:?}", corpus.text).to_lowercase(),
-        rounds,
-        first_sync: synced,
-        first_sync_cpu: sync_cpu,
-        upstream_memory: accounting::resident_bytes(sides.upstream.process)?,
-        own_memory: accounting::resident_bytes(sides.own.process)?,
-        own_peak_memory: accounting::peak_resident_bytes(sides.own.process)?,
-        json_bytes: measured.iter().map(|row| row.bytes).max().unwrap_or(0),
-        rows: measured,
-    };
+    if options.wants(&growth::ROWS) {
+        eprintln!("at other sizes");
+        if let Err(error) = Box::pin(growth::run(&options, offered, &mut report)).await {
+            fail(&options, &growth::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&idle::ROWS) {
+        eprintln!("at rest");
+        if let Err(error) = Box::pin(idle::run(&options, offered, &mut report)).await {
+            fail(&options, &idle::ROWS, &error, &mut report);
+        }
+    }
+    report.note(format!(
+        "the run took {:.0} s; load average at its end {}",
+        started.elapsed().as_secs_f64(),
+        report::load_average()
+    ));
     println!("{}", report.table());
-    let folder = report.write()?;
-    eprintln!("written to {}", folder.display());
-    Ok(())
+    eprintln!("written to {} and .json", report.write()?.display());
+    Ok(!report.has_failed())
+}
+
+/// Says so in one line of the first row concerned; rows that were measured before keep their lines.
+fn fail(options: &Options, rows: &[&'static str], error: &anyhow::Error, report: &mut Report) {
+    eprintln!("bench: {error:#}");
+    let wanted = rows.iter().find(|row| options.rows.contains(*row));
+    report.add(Line::failed(wanted.copied().unwrap_or("idle"), error));
+}
+
+/// Machine and configuration, for the head of the table.
+fn configuration(options: &Options, offered: Offered) -> Result<Vec<String>> {
+    let program = e2e::fieldcache::program()?;
+    let output = Command::new(&program).arg("--version").output().context("asking fieldcache for its version")?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let commit = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let profile = if cfg!(debug_assertions) { "debug build: figures mean nothing" } else { "release build" };
+    let metrics = if offered.metrics { " --metrics-address" } else { "" };
+    Ok(vec![
+        report::machine(),
+        format!("load average at the start {}", report::load_average()),
+        format!("{version} ({commit}), {profile}, one configuration: `fieldcache serve`{metrics} with its defaults"),
+        format!(
+            "{} objects in a corpus; shirts of {:?} text beside kube-apiserver; {} rounds, sides in turn",
+            report::number(options.objects as f64),
+            options.text,
+            options.rounds
+        ),
+    ])
 }

@@ -35,17 +35,20 @@ pub enum Component {
     ConversionWebhook,
     /// Our reader of OpenAPI documents, `e2e/go/cmd/openapi-check`.
     OpenapiCheck,
+    /// Our clock around kube-apiserver's evaluation of selectable fields, `e2e/go/cmd/selectable-fields-bench`.
+    SelectableFieldsBench,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 6] = [
+    pub const ALL: [Component; 7] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
         Component::Kubectl,
         Component::ConversionWebhook,
         Component::OpenapiCheck,
+        Component::SelectableFieldsBench,
     ];
 
     /// The name of its file.
@@ -58,6 +61,7 @@ impl Component {
             Component::Kubectl => "kubectl",
             Component::ConversionWebhook => "conversion-webhook",
             Component::OpenapiCheck => "openapi-check",
+            Component::SelectableFieldsBench => "selectable-fields-bench",
         }
     }
 }
@@ -114,7 +118,7 @@ pub fn build() -> Result<Built> {
     let kubernetes =
         ["kube-apiserver", "kube-controller-manager", "kubectl"].map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
     go_build(&directory, &kubernetes.each_ref().map(String::as_str))?;
-    go_build(&directory, &["./cmd/conversion-webhook", "./cmd/openapi-check"])?;
+    go_build(&directory, &["./cmd/conversion-webhook", "./cmd/openapi-check", "./cmd/selectable-fields-bench"])?;
     fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
     Ok(Built::Anew(start.elapsed()))
 }

@@ -55,11 +55,33 @@ impl Fieldcache {
     /// # Errors
     /// When it is not built, ends, or prints no address in time; with its words.
     pub async fn serve(arguments: impl IntoIterator<Item = String>) -> Result<Fieldcache> {
+        Fieldcache::start(arguments, Endpoint::plain).await
+    }
+
+    /// `serve` at a free port over TLS, with a certificate and key in these files, which `authority` (PEM) signed.
+    ///
+    /// # Errors
+    /// As [`Fieldcache::serve`].
+    pub async fn serve_tls(
+        arguments: impl IntoIterator<Item = String>,
+        certificate: &Path,
+        key: &Path,
+        authority: &str,
+    ) -> Result<Fieldcache> {
+        let tls = [("--tls-cert-file", certificate), ("--tls-private-key-file", key)];
+        let tls = tls.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()]);
+        Fieldcache::start(tls.chain(arguments), |address| Endpoint::secure(address, authority, None)).await
+    }
+
+    async fn start(
+        arguments: impl IntoIterator<Item = String>,
+        endpoint: impl Fn(&str) -> Result<Endpoint>,
+    ) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
         let arguments: Vec<String> = arguments.into_iter().collect();
         let process = start("fieldcache", "127.0.0.1:0", &arguments, &directory)?;
         let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: Endpoint::plain(&address)?, arguments, process, directory })
+        Ok(Fieldcache { endpoint: endpoint(&address)?, arguments, process, directory })
     }
 
     /// Ends it as a service manager does (SIGTERM) and waits until it is gone; its address refuses connections until
@@ -79,8 +101,8 @@ impl Fieldcache {
     /// # Errors
     /// When it ends, as it does when its port was taken meanwhile, or does not serve in time; with its words.
     pub async fn start_again(&mut self) -> Result<()> {
-        let host = self.address().trim_start_matches("http://").to_owned();
-        let process = start(&unique::name("fieldcache"), &host, &self.arguments, &self.directory)?;
+        let (_, host) = self.address().split_once("://").context("an address has a scheme")?;
+        let process = start(&unique::name("fieldcache"), host, &self.arguments, &self.directory)?;
         process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
         self.process = process;
         Ok(())
@@ -92,7 +114,7 @@ impl Fieldcache {
         &self.endpoint
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// `http://127.0.0.1:PORT`, or `https` with TLS.
     #[must_use]
     pub fn address(&self) -> &str {
         self.endpoint.base()
@@ -145,7 +167,7 @@ pub fn program() -> Result<PathBuf> {
 pub fn address(line: &str) -> Option<String> {
     // A source can be an address too, so the one after `at` counts.
     let (_, served) = line.split_once("serving ")?;
-    let from = served.rfind(" at http://127.0.0.1:")? + " at ".len();
+    let from = served.rfind(" at http://127.0.0.1:").or_else(|| served.rfind(" at https://127.0.0.1:"))? + " at ".len();
     let address = served[from..].split_whitespace().next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

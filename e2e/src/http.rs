@@ -30,6 +30,12 @@ use crate::certificates::Identity;
 /// How long a whole answer may take. Longer than any server-side wait (60 seconds is kube-apiserver's own limit).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(90);
 
+/// The same for an answer of any size, read beside many others.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(300);
+
+/// A bookmark's line is shorter than this.
+const MARKED_LINE: usize = 1024;
+
 /// Which HTTP a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
@@ -128,6 +134,17 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Endpoint({} {:?})", self.base, self.protocol)
     }
+}
+
+/// An answer whose body was read and thrown away.
+#[derive(Debug, Clone)]
+pub struct Drained {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// Bytes of the body as it came.
+    pub bytes: u64,
 }
 
 /// What to send.
@@ -238,6 +255,56 @@ impl Client {
         };
         let answer: Result<Answer> = timeout(ANSWER_DEADLINE, whole).await.with_context(|| what.clone())?;
         answer.context(what)
+    }
+
+    /// Sends a request, reads the whole answer and keeps none of it: for answers whose size matters, not their content.
+    ///
+    /// # Errors
+    /// When the request is not valid HTTP, the connection fails, or the answer is not complete after five minutes.
+    pub async fn drain(&self, request: Request) -> Result<Drained> {
+        let what = format!("{} {}", request.method, request.path);
+        let whole = async {
+            let (parts, mut body) = self.begin(request).await?.into_parts();
+            let mut bytes = 0;
+            while let Some(frame) = body.frame().await {
+                bytes += frame.context("reading the body")?.data_ref().map_or(0, Bytes::len) as u64;
+            }
+            Ok(Drained { status: parts.status, headers: parts.headers, bytes })
+        };
+        let drained: Result<Drained> = timeout(DRAIN_DEADLINE, whole).await.with_context(|| what.clone())?;
+        drained.context(what)
+    }
+
+    /// Sends a request and throws the answer away up to the line with `mark` in it; answers the bytes and the lines read.
+    ///
+    /// # Errors
+    /// As [`Client::open`], when the status is no success, and when the mark does not come within `deadline`.
+    pub async fn drain_until(&self, request: Request, mark: &[u8], deadline: Duration) -> Result<(u64, u64)> {
+        let what = format!("{} {}", request.method, request.path);
+        let reading = async {
+            let (parts, mut body) = self.begin(request).await?.into_parts();
+            ensure!(parts.status.is_success(), "{}", parts.status);
+            let (mut bytes, mut lines) = (0, 0);
+            // The end of what came before, so that a mark across two frames is found.
+            let mut tail = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let Ok(data) = frame.context("reading the body")?.into_data() else { continue };
+                bytes += data.len() as u64;
+                lines += data.iter().filter(|&&byte| byte == b'\n').count() as u64;
+                tail.extend_from_slice(&data[..data.len().min(mark.len())]);
+                // The mark stands in a short line of its own, so it is near the end of what has come.
+                let end = &data[data.len().saturating_sub(MARKED_LINE)..];
+                let is_in = |place: &[u8]| place.windows(mark.len()).any(|window| window == mark);
+                if is_in(&tail) || is_in(end) {
+                    return Ok((bytes, lines));
+                }
+                tail.clear();
+                tail.extend_from_slice(&data[data.len().saturating_sub(mark.len())..]);
+            }
+            bail!("the answer ended without the mark")
+        };
+        let read: Result<(u64, u64)> = timeout(deadline, reading).await.with_context(|| what.clone())?;
+        read.context(what)
     }
 
     /// A GET of `path`, whatever the status of the answer.

@@ -29,8 +29,8 @@ pub struct Finished {
 #[derive(Debug)]
 pub struct Kubectl {
     program: PathBuf,
-    /// `--server=..` or `--kubeconfig=..`.
-    target: String,
+    /// `--server=..` or `--kubeconfig=..`, and what it needs besides.
+    target: Vec<String>,
     home: RunDirectory,
 }
 
@@ -43,6 +43,18 @@ impl Kubectl {
         Kubectl::with_target(format!("--server={address}"))
     }
 
+    /// Against a server that asks for no credentials and whose certificate this file (PEM) vouches for.
+    ///
+    /// # Errors
+    /// When kubectl has not been built.
+    pub fn with_server_and_authority(address: &str, authority: &std::path::Path) -> Result<Kubectl> {
+        let mut kubectl = Kubectl::with_server(address)?;
+        kubectl.target.push(format!("--certificate-authority={}", authority.display()));
+        // Without any, kubectl asks for a user name as soon as it speaks TLS.
+        kubectl.target.push("--token=none".to_owned());
+        Ok(kubectl)
+    }
+
     /// With a kubeconfig.
     ///
     /// # Errors
@@ -52,7 +64,11 @@ impl Kubectl {
     }
 
     fn with_target(target: String) -> Result<Kubectl> {
-        Ok(Kubectl { program: locate(Component::Kubectl)?, target, home: RunDirectory::create("kubectl")? })
+        Ok(Kubectl {
+            program: locate(Component::Kubectl)?,
+            target: vec![target],
+            home: RunDirectory::create("kubectl")?,
+        })
     }
 
     /// Runs it to its end, whatever its exit code.
@@ -64,7 +80,7 @@ impl Kubectl {
         let what = format!("kubectl {}", arguments.join(" "));
         let output = Command::new(&self.program)
             .args(arguments)
-            .arg(&self.target)
+            .args(&self.target)
             .env_clear()
             .env("HOME", self.home.path())
             .current_dir(self.home.path())
@@ -97,7 +113,7 @@ impl Kubectl {
     pub fn start(&self, arguments: &[&str]) -> Result<Process> {
         let invocation = Invocation::new(self.program.clone())
             .arguments(arguments.iter().copied())
-            .arguments([self.target.clone()])
+            .arguments(self.target.clone())
             .environment("HOME", self.home.path().display().to_string());
         Process::start(&crate::unique::name("kubectl"), &invocation, self.home.path())
     }

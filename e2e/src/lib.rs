@@ -1,6 +1,6 @@
 //! The test bed: fieldcache beside real Kubernetes components, all on loopback.
 //!
-//! Nothing here imitates Kubernetes. The components are built from their own source ([`components`], `e2e/go`), started with a
+//! Nothing that a test stands on imitates Kubernetes (the benchmarks' [`generator`] does, for load alone). The components are built from their own source ([`components`], `e2e/go`), started with a
 //! throw-away certificate authority in seconds ([`control_plane`]), and asked the same questions as fieldcache
 //! ([`fieldcache`]) by one HTTP client that adds nothing to what a test sends ([`http`]).
 //!
@@ -21,6 +21,8 @@
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`compare`] | two JSON documents, and where they differ |
 //! | [`corpus`] | the seeded corpora of the benchmarks |
+//! | [`generator`] | a load source for benchmarks; never for tests of behaviour |
+//! | [`accounting`], [`statistics`] | CPU and memory of a process; medians and percentiles |
 //! | [`eventually`] | polling with a deadline: the only sleep |
 //! | [`unique`] | names nobody else uses, which is how tests share a control plane |
 //!
@@ -31,6 +33,7 @@
 //! - A process dies with the test that started it, however the test ends.
 //! - Nothing is fetched while tests run; `cargo run -p e2e --bin components` did that before.
 
+pub mod accounting;
 pub mod certificates;
 pub mod clients;
 pub mod compare;
@@ -41,10 +44,12 @@ pub mod corpus;
 pub mod eventually;
 pub mod fieldcache;
 pub mod fixtures;
+pub mod generator;
 pub mod http;
 pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod process;
 pub mod run_directory;
+pub mod statistics;
 pub mod unique;

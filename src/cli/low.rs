@@ -89,6 +89,15 @@ pub struct ServeArguments {
     /// Where to listen; loopback only, port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,
+    /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics_address: Option<SocketAddr>,
+    /// Serve HTTPS with this certificate: PEM, its issuers after it; read again when it is replaced
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// The private key of that certificate: PEM, not encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
     /// Which log lines to show, in tracing's syntax
     #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
     pub log: String,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +18,18 @@ use super::exit::Exit;
 use super::low::{LogFormatArgument, ServeArguments};
 use super::output::write_out;
 use super::source;
+use crate::metrics::Metrics;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
+use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::store::{Attribute, Snapshot};
 use crate::telemetry::{self, LogFormat};
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
+const METRICS_ADDRESS: &str = "--metrics-address";
 /// How often progress is looked at.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
 /// How long the greeting waits for pinned resources, so that its example has a value that is there.
@@ -36,23 +40,40 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 /// # Errors
 /// Says what could not be opened or bound.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
-    if !arguments.address.ip().is_loopback() {
-        bail!(
-            "--address {} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1",
-            arguments.address
-        );
+    let addresses = [("--address", Some(arguments.address)), (METRICS_ADDRESS, arguments.metrics_address)];
+    for (option, address) in addresses {
+        if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+            bail!(
+                "{option} {address} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1"
+            );
+        }
     }
     let format = match arguments.log_format {
         LogFormatArgument::Text => LogFormat::Text,
         LogFormatArgument::Json => LogFormat::Json,
     };
     telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
-    // Bound first: a port that is in use should be known before minutes of reading.
-    let listener = Listener::bind(arguments.address).await?;
-    let opened = source::open(&arguments.source, &arguments.resources).await?;
-    let address = listener.address();
+    // First of all: a port that is in use, or a key that is none, should be known before minutes of reading.
+    let mut listener = Listener::bind(arguments.address).await?;
+    let mut reached = Reached { address: listener.address(), certificate: None, metrics: None };
+    if let (Some(certificate), Some(key)) = (arguments.tls_cert_file, arguments.tls_private_key_file) {
+        reached.certificate = Some(certificate.clone());
+        let files = CertificateFiles { certificate, key };
+        listener = listener.with_tls(Tls::open(files, tls::no_client_certificates()).await?);
+    }
+    let metrics_listener = match arguments.metrics_address {
+        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
+    reached.metrics = metrics_listener.as_ref().map(Listener::address);
+    let opened = source::follow(arguments.source, arguments.resources).await?;
     let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let scraping = metrics_listener.map(|listener| {
+        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), Some(Guard::default()));
+        // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
+        tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
+    });
     let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
     let stop = async move {
@@ -65,23 +86,70 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // A task of its own: connections are taken however long the source keeps this one busy.
     let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
-        tokio::join!(greet(&registry, &opened.name, address), show_progress(&registry), opened.following);
+        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry));
+        // The end comes from the listener or from a signal.
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
+        _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         () = around => {}
+    }
+    if let Some(scraping) = scraping {
+        scraping.abort();
     }
     Ok(Exit::Done)
 }
 
+/// How this server is reached.
+pub(super) struct Reached {
+    /// Where.
+    pub(super) address: SocketAddr,
+    /// The file of the certificate; `None` for plain HTTP.
+    pub(super) certificate: Option<PathBuf>,
+    /// Where the metrics are, if anywhere.
+    pub(super) metrics: Option<SocketAddr>,
+}
+
+impl Reached {
+    fn url(&self) -> String {
+        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The certificate is its own authority here: curl and Go take the server's own one for an anchor, whoever signed it.
+    fn curl(&self) -> String {
+        self.with_authority("curl".to_owned(), "--cacert")
+    }
+
+    /// Over TLS kubectl insists on some credentials and asks for a user name without; any will do, none are looked at.
+    fn kubectl(&self) -> String {
+        let token = if self.certificate.is_some() { " --token none" } else { "" };
+        self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")
+    }
+
+    fn with_authority(&self, command: String, option: &str) -> String {
+        match &self.certificate {
+            Some(file) => format!("{command} {option} {}", shell_word(&file.display().to_string())),
+            None => command,
+        }
+    }
+}
+
+/// A text as a shell reads it as one word.
+fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    if text.bytes().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 /// Prints where it listens, and commands to paste.
-async fn greet(registry: &Registry, source: &str, address: SocketAddr) {
+async fn greet(registry: &Registry, source: &str, reached: &Reached) {
     let catalog = registry.catalog();
     let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog)).await {
         Ok(Some(example)) => Some(example),
         Ok(None) | Err(_) => None,
     };
-    let text = greeting(&catalog, source, address, example);
+    let text = greeting(&catalog, source, reached, example);
     if let Err(error) = write_out(&text) {
         tracing::warn!(error = %error, "the greeting could not be written");
     }
@@ -109,28 +177,31 @@ pub(super) async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Sn
 pub(super) fn greeting(
     catalog: &Catalog,
     source: &str,
-    address: SocketAddr,
+    reached: &Reached,
     example: Option<(Arc<Resource>, Snapshot)>,
 ) -> String {
-    let url = format!("http://{address}");
+    let (url, curl, kubectl) = (reached.url(), reached.curl(), reached.kubectl());
     let with_fields = catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).count();
     let total = catalog.resources().count();
     let mut text = format!(
-        "serving {source} at {url} (fieldcache {})\n{total} resources, {with_fields} of them with selectable fields: kubectl --server {url} api-resources\n\n",
+        "serving {source} at {url} (fieldcache {})\n{total} resources, {with_fields} of them with selectable fields: {kubectl} api-resources\n\n",
         env!("CARGO_PKG_VERSION")
     );
     match example.and_then(|(resource, snapshot)| example_selector(&resource, &snapshot).map(|found| (resource, found))) {
         Some((resource, (label, value))) => {
             let path = format!("{}/{}", resource.gvr.group_version().path(), resource.gvr.resource);
             text.push_str(&format!(
-                "  curl '{url}/{path}?fieldSelector={}'\n  kubectl --server {url} get {} -A --field-selector {label}={value}\n",
+                "  {curl} '{url}/{path}?fieldSelector={}'\n  {kubectl} get {} -A --field-selector {label}={value}\n",
                 percent_encode(&format!("{label}={value}")),
                 resource.gvr.resource,
             ));
         }
         None => text.push_str(&format!(
-            "  curl '{url}/api/v1/pods?fieldSelector=status.phase%3DRunning'\n  kubectl --server {url} get pods -A --field-selector status.phase=Running\n"
+            "  {curl} '{url}/api/v1/pods?fieldSelector=status.phase%3DRunning'\n  {kubectl} get pods -A --field-selector status.phase=Running\n"
         )),
+    }
+    if let Some(address) = reached.metrics {
+        text.push_str(&format!("\nmetrics: http://{address}/metrics\n"));
     }
     text.push_str("\nCtrl-C ends it.\n");
     text
@@ -182,7 +253,7 @@ async fn show_progress(registry: &Registry) {
                 }
                 LiveState::Ready(snapshot) => {
                     if loading.remove(&name).is_some() {
-                        let mebibytes = snapshot.object_bytes() as f64 / f64::from(1 << 20);
+                        let mebibytes = snapshot.json_bytes() as f64 / f64::from(1 << 20);
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
+use tokio::runtime;
+use tokio::sync::oneshot;
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
@@ -21,6 +24,47 @@ pub struct Opened {
     pub name: String,
     /// Keeps the registry in step with the source; dropped, it stops.
     pub following: BoxFuture<'static, ()>,
+}
+
+/// A source that is followed on a thread of its own.
+pub struct Followed {
+    /// What is served; goes on changing.
+    pub registry: Arc<Registry>,
+    /// What is read, for people: a folder or a server URL.
+    pub name: String,
+    /// Done when the thread has ended, which only a defect can bring about.
+    pub ended: oneshot::Receiver<()>,
+}
+
+/// Opens the source and follows it on a thread of its own.
+///
+/// Reading is long work without a pause: a relist, the training of a dictionary. On the threads of the server it would
+/// hold up answers; beside them the kernel shares the processor. And what one thread allocates lies together.
+///
+/// # Errors
+/// As [`open`].
+pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyhow::Result<Followed> {
+    let runtime =
+        runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
+    let (tell, opened) = oneshot::channel();
+    let (held_until_the_end, ended) = oneshot::channel();
+    let read = move || {
+        let _held = held_until_the_end;
+        runtime.block_on(async {
+            match open(&arguments, &resources).await {
+                Ok(Opened { registry, name, following }) => {
+                    // Nobody listens any more when the program is ending.
+                    if tell.send(Ok((registry, name))).is_ok() {
+                        following.await;
+                    }
+                }
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
+    };
+    thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
+    let (registry, name) = opened.await.context("the source met a defect while it was opened")??;
+    Ok(Followed { registry, name, ended })
 }
 
 /// Opens the source and reads what it serves.

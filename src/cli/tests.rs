@@ -107,6 +107,8 @@ fn exit_codes_tell_done_no_and_failed_apart() {
     let other = directory.write("other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n");
     let broken = directory.write("broken.yaml", "a: [b\n");
     let missing = directory.path("missing");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
     let document = directory.path("document.json");
     for (arguments, expected, why) in [
         (&["--help"][..], Exit::Done, "help is an answer"),
@@ -118,7 +120,20 @@ fn exit_codes_tell_done_no_and_failed_apart() {
         (&["serve", "--dir", SAMPLES, "--resource", "pods.v1"], Exit::Failed, "a folder is always loaded whole"),
         (&["serve", "--dir", SAMPLES, "--address", "0.0.0.0:0"], Exit::Failed, "not a loopback address"),
         (&["serve", "--dir", SAMPLES, "--address", "here"], Exit::Failed, "no address"),
+        (
+            &["serve", "--dir", SAMPLES, "--address", "127.0.0.1:0", "--metrics-address", "0.0.0.0:0"],
+            Exit::Failed,
+            "metrics not on a loopback address",
+        ),
+        (
+            &["serve", "--dir", SAMPLES, "--address", "127.0.0.1:0", "--metrics-address", &taken],
+            Exit::Failed,
+            "metrics where somebody listens already",
+        ),
+        (&["serve", "--dir", SAMPLES, "--tls-cert-file", &missing], Exit::Failed, "a certificate without its key"),
+        (&["serve", "--dir", SAMPLES, "--tls-private-key-file", &missing], Exit::Failed, "a key without certificate"),
         (&["serve", "--dir", &missing, "--address", "127.0.0.1:0"], Exit::Failed, "no folder"),
+        (&["fields", "--server", "127.0.0.1:6443"], Exit::Failed, "a server without a scheme"),
         (&["operator"], Exit::Failed, "a command that is not there"),
         (&["check"], Exit::Failed, "no file"),
         (&["check", &good], Exit::Done, "an accepted definition"),
@@ -213,15 +228,24 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();
     let field = resource.plan.fields().iter().position(|field| field.label == label).unwrap();
     let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
-    let selected = snapshot.occupied().iter().filter_map(|slot| snapshot.object(slot));
+    let selected = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot));
     assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");
-    let address = "127.0.0.1:8181".parse().unwrap();
-    let text = serve::greeting(&catalog, "here", address, Some((resource.clone(), snapshot)));
+    let mut reached = serve::Reached { address: "127.0.0.1:8181".parse().unwrap(), certificate: None, metrics: None };
+    let text = serve::greeting(&catalog, "here", &reached, Some((resource.clone(), snapshot.clone())));
     assert!(text.starts_with("serving here at http://127.0.0.1:8181 (fieldcache "), "{text}");
     assert!(text.contains(&format!("--field-selector {label}={value}\n")), "{text}");
     assert!(text.contains(&format!("fieldSelector={label}%3D{value}'\n")), "{text}");
-    let without = serve::greeting(&catalog, "here", address, None);
+    reached.metrics = Some("127.0.0.1:9090".parse().unwrap());
+    let without = serve::greeting(&catalog, "here", &reached, None);
     assert!(without.contains("--field-selector status.phase=Running\n"), "{without}");
+    assert!(without.contains("\nmetrics: http://127.0.0.1:9090/metrics\n") && !text.contains("metrics"), "{without}");
+    reached.certificate = Some("it's/tls.crt".into());
+    let encrypted = serve::greeting(&catalog, "here", &reached, Some((resource.clone(), snapshot)));
+    assert!(encrypted.starts_with("serving here at https://127.0.0.1:8181 (fieldcache "), "{encrypted}");
+    let file = r"'it'\''s/tls.crt'";
+    assert!(encrypted.contains(&format!("\n  curl --cacert {file} 'https://127.0.0.1:8181/apis/")), "{encrypted}");
+    let kubectl = format!("kubectl --server https://127.0.0.1:8181 --token none --certificate-authority {file}");
+    assert_eq!(encrypted.matches(&kubectl).count(), 2, "{encrypted}");
 }
 
 #[test]

@@ -5,17 +5,18 @@
 //! `builtin`'s; how the bytes are walked is `scan`'s.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::builtin::{self, Refusal, Source};
 use super::judge;
-use super::scan::{self, Cursor, Found, Span};
+use super::scan::{self, Cursor, Found, Misplaced, Span};
 use super::trie::{Step, Trie};
 use super::value;
 use crate::crd::Crd;
-use crate::model::{FieldIndex, Key, Record, Scope, Version};
+use crate::model::{FieldIndex, Key, Record, Scope, Texts, Version};
 
 /// One selectable field besides metadata.name and metadata.namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,12 @@ pub enum Unreadable {
         /// What stands there.
         text: String,
     },
+}
+
+impl From<Misplaced> for Unreadable {
+    fn from(Misplaced { offset, expected }: Misplaced) -> Unreadable {
+        Unreadable::Syntax { offset, expected }
+    }
 }
 
 /// The checked, compiled fields of one resource (one group, version and plural).
@@ -305,26 +312,21 @@ impl Plan {
         let Some(version) = Version::parse(&version_text) else {
             return Err(Unreadable::Version { text: version_text.into_owned() });
         };
-        let mut values = Vec::with_capacity(reading.sources.len());
+        let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
         for (index, source) in (0..).zip(&reading.sources) {
-            let mut text = String::new();
+            let mut text = Cow::Borrowed("");
             for &slot in &source.slots {
                 text = text_at(&bytes, span(slot))?;
                 if !text.is_empty() {
                     break;
                 }
             }
-            if text.is_empty() {
-                text.clone_from(&source.when_absent);
-            }
-            values.push((FieldIndex(index), text));
+            texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
-        let labels = labels(&bytes, span(reading.labels))?;
         Ok(Record {
             key: Key::new(&namespace, &name),
             version,
-            labels,
-            values,
+            texts,
             // Without the quotes.
             version_span: short(version_value.start + 1)..short(version_value.end - 1),
             metadata_span: short(metadata.start)..short(metadata.end),
@@ -350,9 +352,9 @@ fn wire_steps(path: &str) -> Vec<Step> {
     steps
 }
 
-fn text_at(bytes: &[u8], span: Span) -> Result<String, Unreadable> {
+fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, Unreadable> {
     if span.is_absent() {
-        return Ok(String::new());
+        return Ok(Cow::Borrowed(""));
     }
     value::text(span.of(bytes)).ok_or(Unreadable::Syntax { offset: span.start, expected: "a value" })
 }
@@ -364,30 +366,47 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
     value::unescape(inside).ok_or(Unreadable::Syntax { offset: span.start, expected: "a string" })
 }
 
-/// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all.
-fn labels(bytes: &[u8], span: Span) -> Result<Vec<(String, String)>, Unreadable> {
-    let mut labels: Vec<(String, String)> = Vec::new();
+/// Room for a value's text: colours and names, not paragraphs.
+const USUAL_VALUE_BYTES: usize = 24;
+/// Room for labels: most objects have fewer.
+const USUAL_LABELS: usize = 8;
+
+/// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
+/// result has room for as many values.
+fn labels(bytes: &[u8], span: Span, values: usize) -> Result<Texts, Unreadable> {
     let raw = span.of(bytes);
+    let misplaced = |error: Unreadable| match error {
+        Unreadable::Syntax { offset, expected } => Unreadable::Syntax { offset: span.start + offset, expected },
+        other => other,
+    };
+    let mut texts = Texts::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
+    let mut is_sorted = true;
+    each_label(raw, |key, value| {
+        // Go writes maps in order, so this is how all labels of an API server come.
+        is_sorted &= texts.last_label_key().is_none_or(|before| before < &*key);
+        if is_sorted {
+            texts.push_label(&key, &value);
+        }
+    })
+    .map_err(misplaced)?;
+    if !is_sorted {
+        let mut labels = BTreeMap::new();
+        each_label(raw, |key, value| {
+            labels.insert(key, value);
+        })
+        .map_err(misplaced)?;
+        texts = Texts::new(labels.iter().map(|(key, value)| (&**key, &**value)), []);
+    }
+    Ok(texts)
+}
+
+fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), Unreadable> {
     each_member(raw, |member| {
         let key = value::unescape(member.key);
         let key = key.ok_or(Unreadable::Syntax { offset: member.whole.start, expected: "a key" })?;
-        labels.push((key.into_owned(), text_at(raw, member.value)?));
+        visit(key, text_at(raw, member.value)?);
         Ok(())
     })
-    .map_err(|error| match error {
-        Unreadable::Syntax { offset, expected } => Unreadable::Syntax { offset: span.start + offset, expected },
-        other => other,
-    })?;
-    // The sort is stable, so of equal keys the last one in the bytes stands last.
-    labels.sort_by(|left, right| left.0.cmp(&right.0));
-    labels.dedup_by(|later, earlier| {
-        let is_same = later.0 == earlier.0;
-        if is_same {
-            std::mem::swap(later, earlier);
-        }
-        is_same
-    });
-    Ok(labels)
 }
 
 /// A member of an object.

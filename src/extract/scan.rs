@@ -6,8 +6,16 @@
 //! counts where it stands last, as in Go's encoding/json.
 //! What the found bytes mean is `value`; what becomes of them is `plan`.
 
-use super::Unreadable;
 use super::trie::{NodeId, ROOT, Trie};
+
+/// Bytes that are not the JSON that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Misplaced {
+    /// Byte offset.
+    pub(crate) offset: usize,
+    /// What was expected there.
+    pub(crate) expected: &'static str,
+}
 
 /// Deepest nesting of objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
 pub(super) const MAX_DEPTH: usize = 10_000;
@@ -49,8 +57,8 @@ struct Frame {
 /// Finds the values of a trie's paths in an object.
 ///
 /// # Errors
-/// [`Unreadable::Syntax`] when the bytes are no JSON object.
-pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Unreadable> {
+/// [`Misplaced`] when the bytes are no JSON object.
+pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     let mut cursor = Cursor::new(bytes);
     let mut slots = vec![Span::default(); trie.slots()];
     let mut stack: Vec<Frame> = Vec::with_capacity(8);
@@ -135,15 +143,15 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Unreadable> {
 }
 
 /// A JSON string as it stands in the bytes.
-pub(super) struct RawString<'b> {
+pub(crate) struct RawString<'b> {
     /// Between the quotes.
-    pub(super) raw: &'b [u8],
+    pub(crate) raw: &'b [u8],
     /// Whether it contains a backslash.
     pub(super) is_escaped: bool,
 }
 
 /// A position in JSON bytes. Invariant: the position never passes the end.
-pub(super) struct Cursor<'b> {
+pub(crate) struct Cursor<'b> {
     bytes: &'b [u8],
     position: usize,
 }
@@ -159,34 +167,34 @@ const fn zero_bytes(word: u64) -> u64 {
 }
 
 impl<'b> Cursor<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Cursor<'b> {
+    pub(crate) fn new(bytes: &'b [u8]) -> Cursor<'b> {
         Cursor { bytes, position: 0 }
     }
 
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()
     }
 
     /// Steps over one byte that was peeked.
-    pub(super) fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.position += 1;
     }
 
-    pub(super) fn error(&self, expected: &'static str) -> Unreadable {
-        Unreadable::Syntax { offset: self.position, expected }
+    pub(crate) fn error(&self, expected: &'static str) -> Misplaced {
+        Misplaced { offset: self.position, expected }
     }
 
-    pub(super) fn space(&mut self) {
+    pub(crate) fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.position += 1;
         }
     }
 
-    pub(super) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Unreadable> {
+    pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Misplaced> {
         if self.peek() != Some(byte) {
             return Err(self.error(expected));
         }
@@ -195,14 +203,14 @@ impl<'b> Cursor<'b> {
     }
 
     /// Skips white space and, if it stands there, the closing bracket.
-    pub(super) fn closes(&mut self, bracket: u8) -> bool {
+    pub(crate) fn closes(&mut self, bracket: u8) -> bool {
         self.space();
         let closes = self.peek() == Some(bracket);
         self.position += usize::from(closes);
         closes
     }
 
-    pub(super) fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, Unreadable> {
+    pub(crate) fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, Misplaced> {
         self.expect(b'"', expected)?;
         let start = self.position;
         let is_escaped = self.finish_string()?;
@@ -210,7 +218,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// Moves behind the closing quote; true when a backslash stood before it.
-    fn finish_string(&mut self) -> Result<bool, Unreadable> {
+    fn finish_string(&mut self) -> Result<bool, Misplaced> {
         let mut is_escaped = false;
         loop {
             let rest = &self.bytes[self.position..];
@@ -244,7 +252,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// Skips a value; `depth` is the number of containers around it.
-    pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), Unreadable> {
+    pub(crate) fn skip_value(&mut self, depth: usize) -> Result<(), Misplaced> {
         match self.peek() {
             Some(b'"') => {
                 self.position += 1;
@@ -257,12 +265,12 @@ impl<'b> Cursor<'b> {
     }
 
     /// Skips to behind the bracket that closes the list the cursor is in, its `depth` included in the count.
-    fn skip_rest_of_list(&mut self, depth: usize) -> Result<(), Unreadable> {
+    fn skip_rest_of_list(&mut self, depth: usize) -> Result<(), Misplaced> {
         self.skip_containers(1, depth - 1)
     }
 
     /// Skips until all containers are closed, of which `open` lists (0 or 1) are open already.
-    fn skip_containers(&mut self, open: usize, depth_around: usize) -> Result<(), Unreadable> {
+    fn skip_containers(&mut self, open: usize, depth_around: usize) -> Result<(), Misplaced> {
         let mut brackets = Brackets::default();
         if open == 1 {
             brackets.open(true);
@@ -298,7 +306,7 @@ impl<'b> Cursor<'b> {
     }
 
     /// Skips a number or literal, checking it.
-    pub(super) fn skip_scalar(&mut self) -> Result<(), Unreadable> {
+    pub(super) fn skip_scalar(&mut self) -> Result<(), Misplaced> {
         let start = self.position;
         let rest = &self.bytes[start..];
         let length = rest

@@ -14,25 +14,25 @@ use super::scan::Cursor;
 /// The canonical text of a parsed value; null is the empty text.
 pub fn text_of(value: &Value) -> String {
     // Through the bytes, so that there is one renderer; only defaults and enums of schemas come this way.
-    text(value.to_string().as_bytes()).unwrap_or_default()
+    text(value.to_string().as_bytes()).unwrap_or_default().into_owned()
 }
 
 /// The canonical text of one JSON value without white space around it; `None` for bytes that are none.
-pub(super) fn text(raw: &[u8]) -> Option<String> {
+pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
-        [b'"', inside @ .., b'"'] => unescape(inside).map(Cow::into_owned),
-        [b'{' | b'[', ..] => go_print(raw),
-        b"null" => Some(String::new()),
+        [b'"', inside @ .., b'"'] => unescape(inside),
+        [b'{' | b'[', ..] => go_print(raw).map(Cow::Owned),
+        b"null" => Some(Cow::Borrowed("")),
         _ => scalar(raw),
     }
 }
 
-fn scalar(raw: &[u8]) -> Option<String> {
+fn scalar(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
-        b"true" => Some("true".to_owned()),
-        b"false" => Some("false".to_owned()),
-        b"null" => Some("<nil>".to_owned()),
-        _ => std::str::from_utf8(raw).ok().and_then(number),
+        b"true" => Some(Cow::Borrowed("true")),
+        b"false" => Some(Cow::Borrowed("false")),
+        b"null" => Some(Cow::Borrowed("<nil>")),
+        _ => std::str::from_utf8(raw).ok().and_then(number).map(Cow::Owned),
     }
 }
 
@@ -160,7 +160,7 @@ fn go_print(raw: &[u8]) -> Option<String> {
             _ => {
                 let start = cursor.position();
                 cursor.skip_scalar().ok()?;
-                scalar(&raw[start..cursor.position()])?
+                scalar(&raw[start..cursor.position()])?.into_owned()
             }
         };
         // The finished value goes into the container around it, which may be finished by that.

@@ -49,7 +49,9 @@ impl fmt::Display for GroupVersion {
         if self.group.is_empty() {
             formatter.write_str(&self.version)
         } else {
-            write!(formatter, "{}/{}", self.group, self.version)
+            formatter.write_str(&self.group)?;
+            formatter.write_str("/")?;
+            formatter.write_str(&self.version)
         }
     }
 }
@@ -69,6 +71,11 @@ impl Gvr {
     /// From its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Gvr {
         Gvr { group: group.into(), version: version.into(), resource: resource.into() }
+    }
+
+    /// As `apiVersion` of its objects: `v1` or `GROUP/VERSION`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { [&*self.group, "/", &*self.version].concat() }
     }
 
     /// Its group and version.

@@ -24,12 +24,17 @@ impl Key {
 
     /// The namespace; empty for a cluster-scoped object.
     pub fn namespace(&self) -> &str {
-        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+        Key::split(&self.0).0
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
+        Key::split(&self.0).1
+    }
+
+    /// Namespace and name of a joined text.
+    pub fn split(joined: &str) -> (&str, &str) {
+        joined.split_once('/').unwrap_or(("", joined))
     }
 }
 

@@ -17,5 +17,5 @@ mod tests;
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
 pub use quote::quote;
-pub use record::{FieldIndex, Record};
+pub use record::{FieldIndex, Record, Texts};
 pub use version::Version;

@@ -15,6 +15,82 @@ use super::{Key, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldIndex(pub u16);
 
+/// The labels and field values of one object. Their texts stand end to end in one buffer: an object has a dozen of
+/// them, and a string of its own for each would cost more than finding them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// The texts in order: key and value of each label, then the values. Every text begins where the one before it ends.
+    buffer: String,
+    /// Where key and value of each label end.
+    labels: Vec<(usize, usize)>,
+    /// Where each value ends.
+    values: Vec<(FieldIndex, usize)>,
+}
+
+impl Texts {
+    /// No texts yet, with room for some.
+    pub fn with_capacity(bytes: usize, labels: usize, values: usize) -> Texts {
+        Texts {
+            buffer: String::with_capacity(bytes),
+            labels: Vec::with_capacity(labels),
+            values: Vec::with_capacity(values),
+        }
+    }
+
+    /// Labels sorted by key and values sorted by field, as [`Record`] says.
+    pub fn new<'t>(
+        labels: impl IntoIterator<Item = (&'t str, &'t str)>,
+        values: impl IntoIterator<Item = (FieldIndex, &'t str)>,
+    ) -> Texts {
+        let mut texts = Texts::default();
+        labels.into_iter().for_each(|(key, value)| texts.push_label(key, value));
+        values.into_iter().for_each(|(field, value)| texts.push_value(field, value));
+        texts
+    }
+
+    /// Adds a label, which must sort behind all others. Labels come before values.
+    pub fn push_label(&mut self, key: &str, value: &str) {
+        debug_assert!(self.values.is_empty(), "labels must come before values");
+        self.buffer.push_str(key);
+        let key_end = self.buffer.len();
+        self.buffer.push_str(value);
+        self.labels.push((key_end, self.buffer.len()));
+    }
+
+    /// Adds a value of a field, which must not sort before any other.
+    pub fn push_value(&mut self, field: FieldIndex, value: &str) {
+        self.buffer.push_str(value);
+        self.values.push((field, self.buffer.len()));
+    }
+
+    /// The key that was added last, if only labels were.
+    pub fn last_label_key(&self) -> Option<&str> {
+        let (key_end, _) = self.labels.last()?;
+        let start = self.labels.len().checked_sub(2).map_or(0, |before| self.labels[before].1);
+        Some(&self.buffer[start..*key_end])
+    }
+
+    /// Keys and values of the labels, in order.
+    pub fn labels(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        let mut start = 0;
+        self.labels.iter().map(move |&(key_end, end)| {
+            let label = (&self.buffer[start..key_end], &self.buffer[key_end..end]);
+            start = end;
+            label
+        })
+    }
+
+    /// Fields and values, in order.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (FieldIndex, &str)> {
+        let mut start = self.labels.last().map_or(0, |&(_, end)| end);
+        self.values.iter().map(move |&(field, end)| {
+            let value = (field, &self.buffer[start..end]);
+            start = end;
+            value
+        })
+    }
+}
+
 /// One object, ready for a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -22,11 +98,10 @@ pub struct Record {
     pub key: Key,
     /// metadata.resourceVersion.
     pub version: Version,
-    /// metadata.labels, sorted by key, keys unique.
-    pub labels: Vec<(String, String)>,
-    /// Values of the plan's fields, sorted by field. A single-valued field has exactly one entry, `""` when the value
-    /// is absent or null; a many-valued field has none to many, without repetition.
-    pub values: Vec<(FieldIndex, String)>,
+    /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
+    /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
+    /// many, without repetition.
+    pub texts: Texts,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.
     pub bytes: Bytes,

@@ -1,6 +1,8 @@
 //! Tables for names, keys and versions.
 
-use super::{GroupVersion, Gvr, Key, Version};
+use proptest::{prop_assert_eq, proptest};
+
+use super::{FieldIndex, GroupVersion, Gvr, Key, Texts, Version};
 
 #[test]
 fn keys_sort_by_their_joined_bytes() {
@@ -54,10 +56,31 @@ fn versions_are_plain_decimals() {
         ("18446744073709551615", Some(u64::MAX)),
         ("18446744073709551616", None),
         ("", None),
+        ("00000000000000000007", Some(7)),
+        ("000000000000000000007", None),
         ("+1", None),
         ("-1", None),
         ("1a", None),
     ] {
         assert_eq!(Version::parse(text).map(Version::number), expected, "{text:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn texts_come_out_as_they_went_in(labels in proptest::collection::vec(("[a-c]{0,3}|é", "[a-c]{0,3}|é"), 0..6), values in proptest::collection::vec((0u16..3, "[a-c]{0,3}|é"), 0..6)) {
+        let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let values: Vec<(FieldIndex, &str)> = values.iter().map(|(field, value)| (FieldIndex(*field), &**value)).collect();
+        let mut texts = Texts::with_capacity(3, 1, 1);
+        for (key, value) in &labels {
+            texts.push_label(key, value);
+            prop_assert_eq!(texts.last_label_key(), Some(*key));
+        }
+        for (field, value) in &values {
+            texts.push_value(*field, value);
+        }
+        prop_assert_eq!(texts.labels().collect::<Vec<_>>(), &*labels);
+        prop_assert_eq!(texts.values().collect::<Vec<_>>(), &*values);
+        prop_assert_eq!(texts, Texts::new(labels, values));
     }
 }

@@ -22,9 +22,9 @@ impl Version {
         self.0
     }
 
-    /// From a decimal text without sign; `None` for anything else or past 64 bits.
+    /// From a decimal text without sign, of at most 20 digits; `None` for anything else or past 64 bits.
     pub fn parse(text: &str) -> Option<Version> {
-        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        if text.len() > 20 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         text.parse().ok().map(Version)

@@ -2,18 +2,19 @@
 //!
 //! Map: [`selection`] is what a request asks for, and the obviously right test of one object; [`plan`] turns it into
 //! posting lists to intersect, smallest first; [`page`] walks the hits in list order, a page at a time, at the present
-//! or at an exact version; [`token`] is the `continue` token. This room reads snapshots and knows no JSON and no HTTP.
+//! or at an exact version; `rest` counts what a page leaves; [`token`] is the `continue` token. This room reads snapshots and knows no JSON and no HTTP.
 
+pub mod explain;
 pub mod page;
 pub mod plan;
-pub mod rest;
+mod rest;
 pub mod selection;
 #[cfg(test)]
 mod tests;
 pub mod token;
 
+pub use explain::{Access, Explanation};
 pub use page::{Listing, State};
 pub use plan::{Hits, Plan};
-pub use rest::Rest;
 pub use selection::{FieldTerm, Selection};
 pub use token::{ContinueToken, TokenError};

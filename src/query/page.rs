@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
 
 use super::{Hits, Plan, Selection};
 use crate::model::{Key, Version};
@@ -24,7 +23,7 @@ pub struct State {
     snapshot: Snapshot,
     version: Version,
     /// Objects that differ from the snapshot's; `None`: absent.
-    undone: BTreeMap<Key, Option<Arc<Object>>>,
+    undone: BTreeMap<Key, Option<Object>>,
 }
 
 impl State {
@@ -52,7 +51,7 @@ impl State {
         &self.snapshot
     }
 
-    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Arc<Object>>> {
+    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Object>> {
         &self.undone
     }
 }
@@ -63,7 +62,7 @@ enum Walk {
     /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
     /// Along hits that are sorted already.
-    Sorted(std::vec::IntoIter<Arc<Object>>),
+    Sorted(std::vec::IntoIter<Object>),
 }
 
 /// The selected objects of one state in list order.
@@ -71,26 +70,22 @@ enum Walk {
 pub struct Listing {
     snapshot: Snapshot,
     /// Keys that must not be taken from the snapshot, and the objects that stand there instead, in order.
-    hidden: BTreeMap<Key, Option<Arc<Object>>>,
-    instead: VecDeque<Arc<Object>>,
+    hidden: BTreeMap<Key, Option<Object>>,
+    instead: VecDeque<Object>,
     walk: Walk,
     namespace_prefix: Option<String>,
-    ready: VecDeque<Arc<Object>>,
-    plan: String,
+    ready: VecDeque<Object>,
 }
 
 impl Listing {
     /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         let State { snapshot, undone, .. } = state;
-        let (hits, plan) = {
-            let plan = Plan::new(selection, &snapshot);
-            (plan.hits(), plan.explain())
-        };
-        let starts_at = |key: &Key| start.is_none_or(|start| key.as_str() >= start);
+        let hits = Plan::new(selection, &snapshot).hits();
+        let starts_at = |key: &str| start.is_none_or(|start| key >= start);
         let instead = undone
             .iter()
-            .filter(|(key, _)| starts_at(key))
+            .filter(|(key, _)| starts_at(key.as_str()))
             .filter_map(|(_, object)| object.clone())
             .filter(|object| selection.matches(object))
             .collect();
@@ -100,12 +95,12 @@ impl Listing {
         };
         let walk = match hits {
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
-                let mut objects: Vec<Arc<Object>> = slots
+                let mut objects: Vec<Object> = slots
                     .iter()
                     .filter_map(|slot| snapshot.object(slot).cloned())
-                    .filter(|object| starts_at(&object.key))
+                    .filter(|object| starts_at(object.key()))
                     .collect();
-                objects.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+                objects.sort_unstable_by(|left, right| left.key().cmp(right.key()));
                 Walk::Sorted(objects.into_iter())
             }
             other => {
@@ -123,21 +118,16 @@ impl Listing {
                 Walk::Order { from, within }
             }
         };
-        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new(), plan }
-    }
-
-    /// How the selection was planned, as one line.
-    pub fn explain(&self) -> &str {
-        &self.plan
+        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new() }
     }
 
     /// The next object without taking it.
-    pub fn peek(&mut self) -> Option<&Arc<Object>> {
+    pub fn peek(&mut self) -> Option<&Object> {
         if self.ready.is_empty() {
             self.fill();
         }
         match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) if instead.key < ready.key => self.instead.front(),
+            (Some(ready), Some(instead)) if instead.key() < ready.key() => self.instead.front(),
             (None, _) => self.instead.front(),
             (Some(_), _) => self.ready.front(),
         }
@@ -150,7 +140,7 @@ impl Listing {
             match &mut self.walk {
                 Walk::Sorted(objects) => {
                     for object in objects.by_ref() {
-                        if !self.hidden.contains_key(&object.key) {
+                        if !self.hidden.contains_key(object.key()) {
                             self.ready.push_back(object);
                             if self.ready.len() == STEP {
                                 break;
@@ -165,20 +155,21 @@ impl Listing {
                         Bound::Excluded(key) => Bound::Excluded(key.as_str()),
                         Bound::Unbounded => Bound::Unbounded,
                     };
-                    for (key, slot) in self.snapshot.range(bound).take(STEP) {
-                        if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.as_str().starts_with(prefix)) {
+                    for (slot, object) in self.snapshot.range(bound).take(STEP) {
+                        let key = object.key();
+                        if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.starts_with(prefix)) {
                             // Keys of one namespace are neighbours; the first stranger ends them.
                             last = None;
                             break;
                         }
-                        last = Some(key.clone());
+                        last = Some(object.clone());
                         let selected = within.as_ref().is_none_or(|within| within.contains(slot));
                         if selected && !self.hidden.contains_key(key) {
-                            self.ready.extend(self.snapshot.object(slot).cloned());
+                            self.ready.push_back(object.clone());
                         }
                     }
                     match last {
-                        Some(key) => *from = Bound::Excluded(key),
+                        Some(object) => *from = Bound::Excluded(Key::new("", object.key())),
                         None => {
                             self.walk = Walk::Sorted(Vec::new().into_iter());
                             return;
@@ -191,12 +182,12 @@ impl Listing {
 }
 
 impl Iterator for Listing {
-    type Item = Arc<Object>;
+    type Item = Object;
 
-    fn next(&mut self) -> Option<Arc<Object>> {
+    fn next(&mut self) -> Option<Object> {
         self.peek()?;
         let from_instead = match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) => instead.key < ready.key,
+            (Some(ready), Some(instead)) => instead.key() < ready.key(),
             (None, _) => true,
             (Some(_), None) => false,
         };

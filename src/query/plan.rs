@@ -2,17 +2,20 @@
 //!
 //! Every requirement is either a set of slots that must be in (`include`) or one that must be out (`exclude`); sets
 //! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
-//! exact list lengths, not estimates: roaring knows them.
+//! exact list lengths, not estimates: roaring knows them. What each set stands for is only put into words when somebody
+//! asks: see [`super::explain`].
 
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::explain::Operand;
 use super::{FieldTerm, Selection};
-use crate::extract::FieldRef;
+use crate::extract::{Field, FieldRef};
 use crate::model::Key;
 use crate::selector::{FieldOperator, LabelOperator, LabelRequirement};
 use crate::store::postings::Posting;
+use crate::store::slots::SlotSet;
 use crate::store::{Attribute, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
@@ -47,39 +50,39 @@ struct Set<'a> {
     slots: Slots<'a>,
     /// How many slots, at most.
     cost: u64,
-    about: String,
+    about: Operand<'a>,
 }
 
 #[derive(Debug)]
 enum Slots<'a> {
     /// The union of these lists.
-    Union(Vec<&'a Posting>),
+    Union(Vec<Posting<'a>>),
     /// A set that the index keeps.
-    Kept(&'a RoaringBitmap),
+    Kept(&'a SlotSet),
     /// A set made for this plan: a few slots found by name.
     Made(RoaringBitmap),
 }
 
 impl<'a> Set<'a> {
-    fn union(postings: Vec<&'a Posting>, about: String) -> Set<'a> {
+    fn union(postings: Vec<Posting<'a>>, about: Operand<'a>) -> Set<'a> {
         let cost = postings.iter().map(|posting| posting.len()).sum();
         Set { slots: Slots::Union(postings), cost, about }
     }
 
-    fn kept(present: Option<&'a RoaringBitmap>, about: String) -> Set<'a> {
+    fn kept(present: Option<&'a SlotSet>, about: Operand<'a>) -> Set<'a> {
         match present {
             Some(present) => Set { slots: Slots::Kept(present), cost: present.len(), about },
             None => Set::union(Vec::new(), about),
         }
     }
 
-    fn made(slots: RoaringBitmap, about: String) -> Set<'a> {
+    fn made(slots: RoaringBitmap, about: Operand<'a>) -> Set<'a> {
         Set { cost: slots.len(), slots: Slots::Made(slots), about }
     }
 
     fn to_bitmap(&self) -> RoaringBitmap {
         match &self.slots {
-            Slots::Kept(slots) => (*slots).clone(),
+            Slots::Kept(slots) => slots.to_bitmap(),
             Slots::Made(slots) => slots.clone(),
             Slots::Union(postings) => {
                 let mut set = RoaringBitmap::new();
@@ -94,10 +97,10 @@ impl<'a> Set<'a> {
     /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
     fn intersect(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => *candidates &= *slots,
+            Slots::Kept(slots) => slots.intersect(candidates),
             Slots::Made(slots) => *candidates &= slots,
             Slots::Union(postings) => match postings[..] {
-                [Posting::Many(slots)] => *candidates &= &**slots,
+                [Posting::Set(slots)] => slots.intersect(candidates),
                 _ => *candidates &= self.to_bitmap(),
             },
         }
@@ -105,7 +108,7 @@ impl<'a> Set<'a> {
 
     fn subtract_from(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => *candidates -= *slots,
+            Slots::Kept(slots) => slots.subtract_from(candidates),
             Slots::Made(slots) => *candidates -= slots,
             Slots::Union(postings) => {
                 for posting in postings {
@@ -113,7 +116,7 @@ impl<'a> Set<'a> {
                         Posting::One(slot) => {
                             candidates.remove(*slot);
                         }
-                        Posting::Many(slots) => *candidates -= &**slots,
+                        Posting::Set(slots) => slots.subtract_from(candidates),
                     }
                 }
             }
@@ -135,22 +138,22 @@ impl<'a> Plan<'a> {
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
             let posting = snapshot.postings().posting(&Attribute::Namespace, namespace);
-            plan.include.push(Set::union(posting.into_iter().collect(), format!("namespace {namespace}")));
+            plan.include.push(Set::union(posting.into_iter().collect(), Operand::Namespace(namespace)));
         }
         plan.include.sort_by_key(|set| set.cost);
         plan.nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
         plan
     }
 
-    fn add_field(&mut self, term: &FieldTerm, namespace: Option<&str>) {
+    fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>) {
         let value = &*term.value;
         let equals = term.operator == FieldOperator::Equals;
-        let about = |name: &str| format!("{name}{}{value}", if equals { "=" } else { "!=" });
+        let about = Operand::Field(term);
         let postings = self.snapshot.postings();
         let set = match term.field {
             FieldRef::Field(index) => {
                 let posting = postings.posting(&Attribute::Field(index), value);
-                Set::union(posting.into_iter().collect(), about(&format!("field {}", index.0)))
+                Set::union(posting.into_iter().collect(), about)
             }
             FieldRef::Empty => {
                 // Reads as "" for every object, so the term holds for all of them or for none.
@@ -160,7 +163,7 @@ impl<'a> Plan<'a> {
             FieldRef::Namespace if value.is_empty() => {
                 // Cluster-scoped objects alone have no namespace, and a store holds one scope.
                 let present = postings.present(&Attribute::Namespace);
-                let set = Set::kept(present, "metadata.namespace present".to_owned());
+                let set = Set::kept(present, about);
                 if equals {
                     self.exclude.push(set)
                 } else {
@@ -170,10 +173,10 @@ impl<'a> Plan<'a> {
             }
             FieldRef::Namespace => {
                 let posting = postings.posting(&Attribute::Namespace, value);
-                Set::union(posting.into_iter().collect(), about("metadata.namespace"))
+                Set::union(posting.into_iter().collect(), about)
             }
             // A name with a slash or without text is no name; joined with a namespace it could meet another key.
-            FieldRef::Name if value.contains('/') || value.is_empty() => Set::union(Vec::new(), about("metadata.name")),
+            FieldRef::Name if value.contains('/') || value.is_empty() => Set::union(Vec::new(), about),
             FieldRef::Name => {
                 let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, value).as_str());
                 let slots = match (namespace, postings.present(&Attribute::Namespace)) {
@@ -184,7 +187,7 @@ impl<'a> Plan<'a> {
                         postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)).collect()
                     }
                 };
-                Set::made(slots, about("metadata.name"))
+                Set::made(slots, about)
             }
         };
         if equals { self.include.push(set) } else { self.exclude.push(set) }
@@ -193,21 +196,21 @@ impl<'a> Plan<'a> {
     fn add_label(&mut self, requirement: &'a LabelRequirement) {
         let attribute = Attribute::Label(Arc::from(&*requirement.key));
         let postings = self.snapshot.postings();
-        let key = &requirement.key;
+        let about = Operand::Label(requirement);
         let some_of =
             |values: &[String]| values.iter().filter_map(|value| postings.posting(&attribute, value)).collect();
         match &requirement.operator {
             LabelOperator::In(values) => {
-                self.include.push(Set::union(some_of(values), format!("label {key} in {values:?}")));
+                self.include.push(Set::union(some_of(values), about));
             }
             LabelOperator::NotIn(values) => {
-                self.exclude.push(Set::union(some_of(values), format!("label {key} notin {values:?}")));
+                self.exclude.push(Set::union(some_of(values), about));
             }
             LabelOperator::Exists => {
-                self.include.push(Set::kept(postings.present(&attribute), format!("label {key}")));
+                self.include.push(Set::kept(postings.present(&attribute), about));
             }
             LabelOperator::DoesNotExist => {
-                self.exclude.push(Set::kept(postings.present(&attribute), format!("label !{key}")));
+                self.exclude.push(Set::kept(postings.present(&attribute), about));
             }
             LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
                 let matching = postings
@@ -215,7 +218,7 @@ impl<'a> Plan<'a> {
                     .filter(|(value, _)| requirement.matches(Some(value)))
                     .map(|(_, posting)| posting)
                     .collect();
-                self.include.push(Set::union(matching, format!("label {key} compared")));
+                self.include.push(Set::union(matching, about));
             }
         }
     }
@@ -234,7 +237,7 @@ impl<'a> Plan<'a> {
         let mut sets = self.include.iter();
         let mut candidates = match sets.next() {
             Some(smallest) => smallest.to_bitmap(),
-            None => self.snapshot.occupied().clone(),
+            None => self.snapshot.occupied().to_bitmap(),
         };
         for set in sets {
             if candidates.len() < TEST_OBJECTS_BELOW {
@@ -258,18 +261,36 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// The plan as one line: what is intersected in which order and at which cost.
-    pub fn explain(&self) -> String {
+    /// How many objects the plan begins with: the smallest of the sets that must hold, or all of them.
+    pub fn candidates(&self) -> u64 {
         if self.nothing {
+            return 0;
+        }
+        match (self.include.first(), &self.selection.namespace) {
+            (Some(smallest), _) => smallest.cost,
+            (None, Some(namespace)) => {
+                self.snapshot.postings().posting(&Attribute::Namespace, namespace).map_or(0, |posting| posting.len())
+            }
+            (None, None) => self.snapshot.len() as u64,
+        }
+    }
+
+    /// The plan as one line: what is intersected, in which order, and how many objects each part has; `less` marks what
+    /// is taken away. `fields` are those of the resource, for their labels.
+    pub fn explain(&self, fields: &[Field]) -> String {
+        // A field that no object has rules everything out without a set of its own.
+        if self.nothing && self.include.first().is_none_or(|set| set.cost > 0) {
             return "nothing".to_owned();
         }
-        let part = |sign: &str, set: &Set<'_>| format!("{sign}{} ({})", set.about, set.cost);
-        let parts: Vec<String> = self
-            .include
-            .iter()
-            .map(|set| part("", set))
-            .chain(self.exclude.iter().map(|set| part("not ", set)))
-            .collect();
-        if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") }
+        let included = self.include.iter().map(|set| format!("{} ({})", set.about.in_words(fields), set.cost));
+        let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.about.in_words(fields), set.cost));
+        let parts: Vec<String> = included.chain(excluded).collect();
+        match (&parts[..], &self.selection.namespace) {
+            ([], Some(namespace)) => {
+                format!("{} ({})", Operand::Namespace(namespace).in_words(fields), self.candidates())
+            }
+            ([], None) => "everything".to_owned(),
+            (parts, _) => parts.join(" & "),
+        }
     }
 }

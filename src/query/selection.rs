@@ -1,5 +1,6 @@
 //! What a request asks for: namespace, labels, fields.
 
+use super::Access;
 use crate::extract::FieldRef;
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::Object;
@@ -32,20 +33,33 @@ impl Selection {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
     }
 
+    /// How its objects are found.
+    pub fn access(&self) -> Access {
+        let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.holds_for_nothing_there();
+        let narrowed =
+            self.namespace.is_some() || !self.labels.requirements.is_empty() || self.fields.iter().any(narrows);
+        if narrowed { Access::Index } else { Access::Scan }
+    }
+
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
-        self.namespace.as_deref().is_none_or(|namespace| object.key.namespace() == namespace)
+        self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
     }
 }
 
 impl FieldTerm {
+    /// Whether it holds for an object that lacks the field, which for [`FieldRef::Empty`] is every object.
+    fn holds_for_nothing_there(&self) -> bool {
+        self.value.is_empty() == (self.operator == FieldOperator::Equals)
+    }
+
     /// On a many-valued field `=` means "some value", `!=` means "no value".
     pub fn matches(&self, object: &Object) -> bool {
         let found = match self.field {
-            FieldRef::Name => object.key.name() == self.value,
-            FieldRef::Namespace => object.key.namespace() == self.value,
+            FieldRef::Name => object.name() == self.value,
+            FieldRef::Namespace => object.namespace() == self.value,
             FieldRef::Field(index) => object.values(index).any(|value| value == self.value),
             FieldRef::Empty => self.value.is_empty(),
         };

@@ -43,6 +43,10 @@ pub struct Live {
     stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
+    /// Full lists that replaced a complete copy.
+    relists: AtomicU64,
+    /// Objects that cannot be read now, as far as their feed remembers them.
+    unreadable: AtomicU64,
 }
 
 /// Why there is no snapshot.
@@ -71,6 +75,8 @@ impl Default for Live {
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
+            relists: AtomicU64::new(0),
+            unreadable: AtomicU64::new(0),
         }
     }
 }
@@ -107,6 +113,14 @@ impl Live {
     /// # Errors
     /// [`NotReady`] when the patience ends or the resource goes.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
+        if let LiveState::Ready(snapshot) = self.state() {
+            // Counted, but nobody is woken: who sleeps on demand has no data to show.
+            self.demands.send_if_modified(|count| {
+                *count += 1;
+                false
+            });
+            return Ok(snapshot);
+        }
         self.demands.send_modify(|count| *count += 1);
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));
@@ -134,6 +148,26 @@ impl Live {
     pub fn open_watch(&self) -> OpenWatch {
         self.open_watches.fetch_add(1, Ordering::Relaxed);
         OpenWatch(self.open_watches.clone())
+    }
+
+    /// A full list replaced a complete copy; for feeds.
+    pub fn count_relist(&self) {
+        self.relists.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many times that happened.
+    pub fn relists(&self) -> u64 {
+        self.relists.load(Ordering::Relaxed)
+    }
+
+    /// So many objects cannot be read now and are not served; for feeds.
+    pub fn tell_unreadable(&self, objects: usize) {
+        self.unreadable.store(objects as u64, Ordering::Relaxed);
+    }
+
+    /// How many objects cannot be read now. A feed remembers a bounded number of them, so many are counted at most.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
     }
 
     /// How many watches are open.

@@ -34,7 +34,7 @@ fn catalog(resources: &[&Arc<Resource>]) -> Catalog {
 
 fn ready() -> LiveState {
     let mut store = Store::new(HistoryLimits::default());
-    store.replace(vec![], Version::new(7));
+    store.replace(&[], Version::new(7));
     LiveState::Ready(store.snapshot())
 }
 

@@ -70,7 +70,9 @@ impl FieldSelector {
         }
         // `a==b` and `a=b` print alike. Sorting once more, by what is printed, changes only the order among terms of
         // one label, and makes printing and reading back the identity.
-        requirements.sort_by_cached_key(FieldRequirement::to_string);
+        if requirements.len() > 1 {
+            requirements.sort_by_cached_key(FieldRequirement::to_string);
+        }
         Ok(FieldSelector { requirements })
     }
 }
@@ -164,11 +166,9 @@ fn terms(text: &str) -> Vec<(usize, &str)> {
 
 /// Splits at the first place where an operator starts. The left side knows no escapes.
 fn split(term: &str) -> Option<(&str, FieldOperator, &str)> {
-    let operators = [("!=", FieldOperator::NotEquals), ("==", FieldOperator::Equals), ("=", FieldOperator::Equals)];
-    term.char_indices().find_map(|(offset, _)| {
-        operators.iter().find_map(|(sign, operator)| {
-            let value = term[offset..].strip_prefix(sign)?;
-            Some((&term[..offset], *operator, value))
-        })
+    let (label, value) = term.split_once('=')?;
+    Some(match label.strip_suffix('!') {
+        Some(label) => (label, FieldOperator::NotEquals, value),
+        None => (label, FieldOperator::Equals, value.strip_prefix('=').unwrap_or(value)),
     })
 }

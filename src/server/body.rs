@@ -1,21 +1,19 @@
 //! The body of an answer: whole, in chunks made on demand, or a stream that waits.
 //!
 //! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
-//! queued here. Compression follows apiserver `handlers/responsewriters`: level 1, above 131072 bytes, only for a token
-//! that is exactly `gzip`.
+//! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
+//! exactly `gzip`; how it is done is in `gzip`.
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::stream::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::encode::Indenter;
+use super::gzip::{self, Gzip};
 
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
@@ -24,7 +22,11 @@ const COMPRESS_ABOVE: usize = 128 * 1024;
 pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// A response body.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// Dropped with the body, however that ends.
+    held: Option<Box<dyn Send>>,
+}
 
 enum Kind {
     Whole(Bytes),
@@ -33,29 +35,43 @@ enum Kind {
 }
 
 impl Body {
+    fn of(kind: Kind) -> Body {
+        Body { kind, held: None }
+    }
+
     /// No bytes.
     pub fn empty() -> Body {
-        Body(Kind::Whole(Bytes::new()))
+        Body::of(Kind::Whole(Bytes::new()))
     }
 
     /// These bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
-        Body(Kind::Whole(bytes.into()))
+        Body::of(Kind::Whole(bytes.into()))
     }
 
     /// Chunks made on demand, without waiting.
     pub fn pieces(pieces: Pieces) -> Body {
-        Body(Kind::Pieces(pieces))
+        Body::of(Kind::Pieces(pieces))
     }
 
     /// Batches that come when they come.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-        Body(Kind::Stream(Box::pin(stream)))
+        Body::of(Kind::Stream(Box::pin(stream)))
+    }
+
+    /// Whether it waits for what it sends: the body of a watch.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// Keeps a guard until the body has been sent or given up.
+    pub fn hold(&mut self, guard: impl Send + 'static) {
+        self.held = Some(Box::new(guard));
     }
 
     /// The length, when it is known beforehand.
     pub fn length(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => Some(bytes.len() as u64),
             Kind::Pieces(_) | Kind::Stream(_) => None,
         }
@@ -70,7 +86,7 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.0 {
+        let next = match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| std::mem::take(bytes))),
             Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
             Kind::Stream(stream) => stream.poll_next_unpin(context),
@@ -79,7 +95,7 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Whole(bytes) if bytes.is_empty())
+        matches!(&self.kind, Kind::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -101,24 +117,21 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut pieces = if finish.pretty { Box::new(Pretty { pieces, indenter: Indenter::default() }) } else { pieces };
     let mut first = Vec::new();
     let mut size = 0;
-    // A second chunk means that the answer is not small; whether it is worth compressing shows at the threshold.
-    while size <= COMPRESS_ABOVE && (finish.gzip || first.len() < 2) {
+    // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
+    let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
+    while !is_long(size, first.len()) {
         match pieces.next() {
             Some(piece) => {
                 size += piece.len();
                 first.push(piece);
             }
+            None if finish.gzip && size > COMPRESS_ABOVE => return (Body::whole(gzip::whole(&first.concat())), true),
             None if first.len() == 1 => return (Body::whole(first.remove(0)), false),
             None => return (Body::whole(first.concat()), false),
         }
     }
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
-    if finish.gzip {
-        let encoder = Some(GzEncoder::new(Vec::new(), Compression::new(1)));
-        (Body::pieces(Box::new(Gzip { pieces: all, encoder })), true)
-    } else {
-        (Body::pieces(all), false)
-    }
+    if finish.gzip { (Body::pieces(Box::new(Gzip::new(all))), true) } else { (Body::pieces(all), false) }
 }
 
 struct Pretty {
@@ -134,31 +147,5 @@ impl Iterator for Pretty {
         let mut indented = Vec::with_capacity(piece.len() * 2);
         self.indenter.push(&piece, &mut indented);
         Some(Bytes::from(indented))
-    }
-}
-
-struct Gzip {
-    pieces: Pieces,
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
-
-impl Iterator for Gzip {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let encoder = self.encoder.as_mut()?;
-            let compressed = match self.pieces.next() {
-                Some(piece) => {
-                    // Writing to memory does not fail.
-                    let _ = encoder.write_all(&piece);
-                    std::mem::take(encoder.get_mut())
-                }
-                None => self.encoder.take()?.finish().unwrap_or_default(),
-            };
-            if !compressed.is_empty() {
-                return Some(Bytes::from(compressed));
-            }
-        }
     }
 }

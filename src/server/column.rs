@@ -8,6 +8,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::printer::time::{Moment, human_duration};
+
 use super::encode::json_bytes;
 
 /// A parsed path; `None` inside of [`ColumnPath`] means that it is not understood.
@@ -200,29 +202,10 @@ fn age_of(text: &str, now: Timestamp) -> String {
         return "<unknown>".to_owned();
     }
     match text.parse::<Timestamp>() {
-        Ok(time) => human_duration(now.as_second() - time.as_second()),
+        Ok(time) => {
+            let moment = |time: Timestamp| Moment::of_microseconds(time.as_microsecond());
+            human_duration(moment(now).seconds_since(moment(time)))
+        }
         Err(_) => "<invalid>".to_owned(),
-    }
-}
-
-/// A number of seconds in at most three digits and two units (apimachinery `util/duration` HumanDuration).
-pub fn human_duration(seconds: i64) -> String {
-    let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
-    };
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let years = days / 365;
-    match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        -1..0 => "0s".to_owned(),
-        0..120 => format!("{seconds}s"),
-        120..600 => two(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => two(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => two(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => two(years, "y", days % 365, "d"),
-        _ => format!("{years}y"),
     }
 }

@@ -4,6 +4,8 @@
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
 //! iterator of chunks, made when the connection can take one. YAML is in `yaml`, columns are in `table`.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -15,11 +17,17 @@ use crate::store::Object;
 /// thousands of slow readers hold little.
 pub const CHUNK: usize = 64 * 1024;
 
+/// What a list envelope usually takes on either side, in bytes; with room for a whole empty list.
+const ENVELOPE: usize = 256;
+
 /// Writes a JSON string with Go's escapes.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    let mut buffer = [0; 4];
-    for letter in text.chars() {
+    let mut rest = text;
+    // What needs no escape is copied in one go; most texts are that as a whole.
+    while let Some((offset, letter)) = rest.char_indices().find(|(_, letter)| is_escaped(*letter)) {
+        out.extend_from_slice(&rest.as_bytes()[..offset]);
+        rest = &rest[offset + letter.len_utf8()..];
         match letter {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),
@@ -28,13 +36,15 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             '\t' => out.extend_from_slice(b"\\t"),
             '\u{8}' => out.extend_from_slice(b"\\b"),
             '\u{c}' => out.extend_from_slice(b"\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}' => {
-                out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
-            }
-            other => out.extend_from_slice(other.encode_utf8(&mut buffer).as_bytes()),
+            other => out.extend_from_slice(format!("\\u{:04x}", u32::from(other)).as_bytes()),
         }
     }
+    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
+}
+
+fn is_escaped(letter: char) -> bool {
+    matches!(letter, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}')
 }
 
 /// Writes a value as compact JSON with Go's escapes.
@@ -89,12 +99,16 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// As it is.
     pub fn as_is(object: &'a Object) -> Shown<'a> {
-        Shown { object, version: object.version }
+        Shown { object, version: object.version() }
     }
 
-    /// As an item of a list: the stored bytes.
+    /// As an item of a list: the source's bytes.
     pub fn write_item(self, out: &mut Vec<u8>) {
-        self.write_range(0, self.object.bytes.len(), out);
+        if self.version == self.object.version() {
+            self.object.write_json(out);
+        } else {
+            self.write_range(&self.object.json(), 0..self.object.length(), out);
+        }
     }
 
     /// As a single object or in an event: built-in kinds get kind and apiVersion in front.
@@ -102,34 +116,34 @@ impl<'a> Shown<'a> {
         match resource.origin {
             ResourceOrigin::Custom => self.write_item(out),
             ResourceOrigin::BuiltIn => {
-                write_type(&resource.kind, &resource.gvr.group_version().to_string(), out);
-                // An object is never `{}`: it has metadata at least.
-                out.push(b',');
-                self.write_range(1, self.object.bytes.len(), out);
+                write_type(&resource.kind, &resource.gvr.api_version(), out);
+                // An object is never `{}`: it has metadata at least. Its brace becomes the comma.
+                let brace = out.len();
+                self.write_item(out);
+                out[brace] = b',';
             }
         }
     }
 
     /// As meta.k8s.io PartialObjectMetadata.
     pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
+        self.write_partial_of(&self.object.json(), api_version, out);
+    }
+
+    /// The same from the object's plain bytes, for those who have read them already.
+    pub fn write_partial_of(self, json: &[u8], api_version: &str, out: &mut Vec<u8>) {
         write_type("PartialObjectMetadata", api_version, out);
         out.extend_from_slice(b",\"metadata\":");
-        let span = &self.object.metadata_span;
-        self.write_range(span.start as usize, span.end as usize, out);
+        self.write_range(json, self.object.metadata_span(), out);
         out.push(b'}');
     }
 
-    /// A part of the object's bytes, with the version replaced where it is not the object's own.
-    fn write_range(self, start: usize, end: usize, out: &mut Vec<u8>) {
-        let bytes = &self.object.bytes;
-        if self.version == self.object.version {
-            out.extend_from_slice(&bytes[start..end]);
-            return;
-        }
-        let span = &self.object.version_span;
-        out.extend_from_slice(&bytes[start..span.start as usize]);
+    /// A part of the object that contains its version, with the version to show.
+    fn write_range(self, json: &[u8], range: Range<usize>, out: &mut Vec<u8>) {
+        let span = self.object.version_span();
+        out.extend_from_slice(&json[range.start..span.start]);
         out.extend_from_slice(self.version.to_string().as_bytes());
-        out.extend_from_slice(&bytes[span.end as usize..end]);
+        out.extend_from_slice(&json[span.end..range.end]);
     }
 }
 
@@ -155,7 +169,8 @@ pub struct ListMeta {
 impl ListMeta {
     /// In the order of the Go type, empty members left out.
     pub fn write_typed(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!("{{\"resourceVersion\":\"{}\"", self.version).as_bytes());
+        out.extend_from_slice(b"{");
+        self.write_version(out);
         if !self.continue_token.is_empty() {
             out.extend_from_slice(b",\"continue\":");
             write_string(&self.continue_token, out);
@@ -169,7 +184,15 @@ impl ListMeta {
         out.extend_from_slice(b"{\"continue\":");
         write_string(&self.continue_token, out);
         self.write_remaining(out);
-        out.extend_from_slice(format!(",\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
+        out.extend_from_slice(b",");
+        self.write_version(out);
+        out.extend_from_slice(b"}");
+    }
+
+    fn write_version(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"resourceVersion\":\"");
+        out.extend_from_slice(self.version.number().to_string().as_bytes());
+        out.extend_from_slice(b"\"");
     }
 
     fn write_remaining(&self, out: &mut Vec<u8>) {
@@ -191,13 +214,15 @@ pub struct Envelope {
 impl Envelope {
     /// Of an ordinary list.
     pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
-        let api_version = resource.gvr.group_version().to_string();
+        let api_version = resource.gvr.api_version();
         match resource.origin {
             ResourceOrigin::Custom => {
-                let mut head = b"{\"apiVersion\":".to_vec();
+                let mut head = Vec::with_capacity(ENVELOPE);
+                head.extend_from_slice(b"{\"apiVersion\":");
                 write_string(&api_version, &mut head);
                 head.extend_from_slice(b",\"items\":[");
-                let mut tail = b"],\"kind\":".to_vec();
+                let mut tail = Vec::with_capacity(ENVELOPE);
+                tail.extend_from_slice(b"],\"kind\":");
                 write_string(&resource.list_kind, &mut tail);
                 tail.extend_from_slice(b",\"metadata\":");
                 meta.write_untyped(&mut tail);
@@ -210,7 +235,7 @@ impl Envelope {
 
     /// Of a list of a Go type: kind, apiVersion, metadata, items.
     pub fn typed(kind: &str, api_version: &str, meta: &ListMeta) -> Envelope {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(ENVELOPE);
         write_type(kind, api_version, &mut head);
         head.extend_from_slice(b",\"metadata\":");
         meta.write_typed(&mut head);
@@ -250,15 +275,21 @@ where
 
     fn next(&mut self) -> Option<Bytes> {
         let mut chunk = std::mem::take(&mut self.pending);
+        let mut items = 0;
         while chunk.len() < CHUNK && self.tail.is_some() {
             match self.items.next() {
                 Some(item) => {
+                    items += 1;
+                    if items == 2 {
+                        // One allocation, whatever follows; with room for the item that goes over the size.
+                        chunk.reserve(CHUNK + CHUNK / 8);
+                    }
                     if !std::mem::take(&mut self.is_first) {
                         chunk.extend_from_slice(self.separator);
                     }
                     (self.write)(item, &mut chunk);
                 }
-                None => chunk.extend(self.tail.take().into_iter().flatten()),
+                None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
             }
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))

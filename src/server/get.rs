@@ -4,7 +4,9 @@
 //! the copy as it is.
 
 use http::Response;
+use tokio::time::Instant;
 
+use crate::query::{Access, Explanation};
 use crate::registry::{Resource, ResourceOrigin};
 
 use super::body::Body;
@@ -14,7 +16,7 @@ use super::negotiate::{Form, Offer, negotiate};
 use super::params::read_version;
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Server, document, read};
+use super::{Asked, Server, document, explain, read};
 
 pub(super) async fn answer(
     server: &Server,
@@ -55,9 +57,13 @@ pub(super) async fn answer(
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    let object = snapshot.get(&key).ok_or_else(not_found)?;
+    let begun = Instant::now();
+    let found = snapshot.get(&key);
+    let took = begun.elapsed();
+    asked.noted.accessed(Access::Index);
+    let object = found.ok_or_else(not_found)?;
     let shown = Shown::as_is(object);
-    let mut json = Vec::with_capacity(object.bytes.len() + 256);
+    let mut json = Vec::with_capacity(object.length() + 256);
     match &agreed.form {
         Form::Whole | Form::PartialList(_) | Form::AggregatedDiscovery => shown.write_single(resource, &mut json),
         Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
@@ -66,5 +72,12 @@ pub(super) async fn answer(
             columns.write_single(shown, resource, version, include, true, &mut json);
         }
     }
-    Ok(document(json, agreed.format, asked))
+    let mut response = document(json, agreed.format, asked);
+    if asked.query.flag("explain") {
+        let bytes = Some(object.length() as u64);
+        let plan = format!("name {key} (1)");
+        let explanation = Explanation { plan, access: Access::Index, candidates: 1, hits: 1, bytes };
+        explain::tell(&mut response, &explanation, Some(took));
+    }
+    Ok(response)
 }

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Response};
+use http::Response;
+use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
-use crate::query::{ContinueToken, Listing, Rest, Selection, State};
+use crate::query::{ContinueToken, Explanation, Listing, Selection, State};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -17,18 +18,14 @@ use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
-use super::pages::PagePlace;
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Server, chunked, read, yaml};
+use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
-
-/// See [`Rest::step`].
-const STRIDES_AT_A_TIME: usize = 32;
 
 /// Upstream's words for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
@@ -58,48 +55,20 @@ pub(super) async fn answer(
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     let state = wanted.state(resource, snapshot).await?;
+    let begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);
+    let took = begun.elapsed();
+    asked.noted.accessed(selection.access());
     if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
-        let place = |start: &str| PagePlace {
-            gvr: resource.gvr.clone(),
-            definition: resource.definition.clone(),
-            epoch: state.snapshot().epoch(),
-            version: state.version(),
-            namespace: selection.namespace.clone(),
-            start: start.to_owned(),
-        };
-        let namespace = selection.namespace.as_deref();
-        let whole = match &wanted.start {
-            None => Some(state.total(namespace)),
-            Some((_, start)) => server.pages.behind(&place(start)),
-        };
-        let remaining = match whole {
-            Some(whole) => whole.saturating_sub(page.length),
-            None => count(state.rest(namespace, &next)).await,
-        };
-        server.pages.remember(place(&next), remaining);
-        page.meta.remaining = Some(remaining);
+        page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
     }
-    let explain = asked.query.flag("explain").then(|| page.plan.clone());
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, (server.settings.clock)());
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
-    if let Some(plan) = explain {
-        let json = super::encode::json_bytes(&serde_json::json!({ "plan": plan }));
-        if let Ok(value) = HeaderValue::from_bytes(&json) {
-            response.headers_mut().insert(HeaderName::from_static("fieldcache-explain"), value);
-        }
+    if asked.query.flag("explain") {
+        let explanation = Explanation::of(&selection, &state, resource.plan.fields());
+        explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)
-}
-
-/// Counts without keeping other requests waiting: a step takes a fraction of a millisecond.
-async fn count(mut rest: Rest) -> u64 {
-    loop {
-        if let Some(count) = rest.step(STRIDES_AT_A_TIME) {
-            return count;
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 /// A Go type as upstream's messages print it.
@@ -191,21 +160,19 @@ impl Wanted {
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
-    plan: String,
-    /// How many objects it has, and where the next one begins; only counted when there is a next one.
-    length: u64,
+    /// Where the next one begins, as a key of the store.
     next: Option<String>,
 }
 
 enum PageObjects {
-    Kept(std::vec::IntoIter<Arc<Object>>),
+    Kept(std::vec::IntoIter<Object>),
     Walked(std::iter::Take<Box<Listing>>),
 }
 
 impl Iterator for PageObjects {
-    type Item = Arc<Object>;
+    type Item = Object;
 
-    fn next(&mut self) -> Option<Arc<Object>> {
+    fn next(&mut self) -> Option<Object> {
         match self {
             PageObjects::Kept(objects) => objects.next(),
             PageObjects::Walked(listing) => listing.next(),
@@ -220,18 +187,14 @@ impl Page {
         let walk = |state: State| Box::new(Listing::new(state, selection, start));
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
         let Some(limit) = wanted.limit else {
-            let listing = walk(state);
-            let plan = listing.explain().to_owned();
-            return Page { meta, objects: PageObjects::Walked(listing.take(usize::MAX)), plan, length: 0, next: None };
+            let objects = PageObjects::Walked(walk(state).take(usize::MAX));
+            return Page { meta, objects, next: None };
         };
         let mut scout = walk(state.clone());
-        let plan = scout.explain().to_owned();
-        let kept: Vec<Arc<Object>> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
-        let mut last = kept.last().map(|object| object.key.clone());
-        let mut length = kept.len() as u64;
+        let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
+        let mut last = kept.last().map(|object| object.key().to_owned());
         for object in scout.by_ref().take(limit - kept.len()) {
-            last = Some(object.key.clone());
-            length += 1;
+            last = Some(object.key().to_owned());
         }
         let mut next = None;
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
@@ -245,12 +208,12 @@ impl Page {
         } else {
             PageObjects::Walked(walk(state).take(limit))
         };
-        Page { meta, objects, plan, length, next }
+        Page { meta, objects, next }
     }
 }
 
 /// Writes one item of a list.
-type WriteItem = Box<dyn FnMut(Arc<Object>, &mut Vec<u8>) + Send>;
+type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
 /// The answer, piece by piece.
 fn pieces(
@@ -259,10 +222,10 @@ fn pieces(
     format: Format,
     form: &Form,
     include: Include,
-    now: jiff::Timestamp,
+    clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
-    let Page { meta, objects, .. } = page;
+    let Page { meta, mut objects, .. } = page;
     let (envelope, write): (Envelope, WriteItem) = match form {
         Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
             let envelope = Envelope::of_list(&resource, &meta);
@@ -274,10 +237,13 @@ fn pieces(
             (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
         }
         Form::Table(version) => {
-            let columns = Columns::of(&resource, now);
+            let columns = Columns::of(&resource, clock());
+            if let Some(sorted) = columns.sorted(&mut objects) {
+                objects = PageObjects::Kept(sorted.into_iter());
+            }
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();
-            let write = move |object: Arc<Object>, out: &mut Vec<u8>| {
+            let write = move |object: Object, out: &mut Vec<u8>| {
                 columns.write_row(Shown::as_is(&object), &resource, &version, include, out);
             };
             (envelope, Box::new(write))

@@ -1,7 +1,7 @@
-//! The socket: HTTP/1.1 and HTTP/2 with prior knowledge on one port, a bound on connections, a graceful end.
+//! The socket: HTTP/1.1 and HTTP/2 on one port, a bound on connections, a graceful end.
 //!
-//! TLS is not here: local `serve` speaks plain HTTP on the loopback, the operator wraps its own. A panic ends at most
-//! the connection it happens on; `Server::answer` turns those of handlers into answers before.
+//! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
+//! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
 #![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
 
 use std::convert::Infallible;
@@ -11,16 +11,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::Server;
+use super::body::Body;
 use super::stall::Stall;
+use super::tls::Tls;
 
 /// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
 /// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
@@ -46,14 +51,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another program has the port.
-    #[error("address {0} is in use: stop the program that listens there, or choose another one with --address")]
-    InUse(SocketAddr),
+    #[error("address {0} is in use: stop the program that listens there, or choose another one with {1}")]
+    InUse(SocketAddr, &'static str),
     /// The port needs rights.
-    #[error("not allowed to listen on {0}: choose a port above 1023 with --address")]
-    NotAllowed(SocketAddr),
+    #[error("not allowed to listen on {0}: choose a port above 1023 with {1}")]
+    NotAllowed(SocketAddr, &'static str),
     /// The machine has no such address.
-    #[error("this machine has no address {0}: choose one of its own with --address, such as 127.0.0.1:8181")]
-    NotHere(SocketAddr),
+    #[error("this machine has no address {0}: choose one of its own with {1}, such as 127.0.0.1:8181")]
+    NotHere(SocketAddr, &'static str),
     /// Anything else.
     #[error("cannot listen on {address}")]
     Other {
@@ -64,28 +69,62 @@ pub enum BindError {
     },
 }
 
+/// Whatever answers the requests of a listener.
+pub trait Answers: Send + Sync + 'static {
+    /// Answers one request; never fails.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// No further connection is taken: whatever waits is to end.
+    fn drain(&self);
+}
+
+impl Answers for Server {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        Server::answer(self, request).await
+    }
+
+    fn drain(&self) {
+        Server::drain(self);
+    }
+}
+
 /// A bound socket.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
-    /// Binds.
+    /// Binds the address of `--address`.
     ///
     /// # Errors
     /// [`BindError`], one variant for each remedy.
     pub async fn bind(address: SocketAddr) -> Result<Listener, BindError> {
+        Listener::bind_option(address, "--address").await
+    }
+
+    /// Binds the address of an option, which errors name.
+    ///
+    /// # Errors
+    /// [`BindError`], one variant for each remedy.
+    pub async fn bind_option(address: SocketAddr, option: &'static str) -> Result<Listener, BindError> {
         let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse(address),
-            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address),
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address),
+            io::ErrorKind::AddrInUse => BindError::InUse(address, option),
+            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
+            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
             _ => BindError::Other { address, source },
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Listener { listener, address })
+        Ok(Listener { listener, address, tls: None })
+    }
+
+    /// The same, speaking TLS and nothing else.
+    #[must_use]
+    pub fn with_tls(self, tls: Tls) -> Listener {
+        Listener { tls: Some(Arc::new(tls)), ..self }
     }
 
     /// The address, with the port that the system chose if it was asked to.
@@ -94,22 +133,41 @@ impl Listener {
     }
 
     /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
-    pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+    pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut stop = std::pin::pin!(stop);
+        let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
+        let ending = watch::Sender::new(false);
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept(&places) => accepted,
+                never = &mut replaced => match never {},
                 () = &mut stop => break,
             };
             let Some((stream, place)) = accepted else { continue };
-            let connection = connection(stream, server.clone(), &graceful);
+            // An event is one small write; waiting for more would hold it back.
+            let _ = stream.set_nodelay(true);
+            let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
+            let mut ended = ending.subscribe();
             tokio::spawn(async move {
                 let _place = place;
-                connection.await;
+                match tls {
+                    None => serve(stream, server, watcher).await,
+                    Some(tls) => {
+                        let accepted = tokio::select! {
+                            accepted = tls.accept(stream) => accepted,
+                            // Who has not even shaken hands is not waited for at the end.
+                            _ = ended.wait_for(|ended| *ended) => None,
+                        };
+                        if let Some(stream) = accepted {
+                            serve(stream, server, watcher).await;
+                        }
+                    }
+                }
             });
         }
+        ending.send_replace(true);
         server.drain();
         if timeout(GRACE, graceful.shutdown()).await.is_err() {
             tracing::warn!("answers in progress were cut at the end of the grace period");
@@ -129,13 +187,19 @@ impl Listener {
     }
 }
 
-fn connection(
-    stream: TcpStream,
-    server: Arc<Server>,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + Send + 'static {
-    // An event is one small write; waiting for more would hold it back.
-    let _ = stream.set_nodelay(true);
+/// Follows the files of the certificate, if there is one.
+async fn follow(tls: Option<&Tls>) -> ! {
+    match tls {
+        Some(tls) => tls.follow().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder
@@ -149,10 +213,7 @@ fn connection(
         async move { Ok::<_, Infallible>(server.answer(request).await) }
     });
     let connection = builder.serve_connection(Stall::new(TokioIo::new(stream)), service).into_owned();
-    let watched = graceful.watch(connection);
-    async move {
-        if let Err(error) = watched.await {
-            tracing::debug!(error, "connection ended");
-        }
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(error, "connection ended");
     }
 }

@@ -1,10 +1,11 @@
 //! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
-//! Reading order: [`listen`] is the socket ([`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
-//! [`params`] the query and [`negotiate`] the headers; [`list`] (with [`pages`]), [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`yaml`],
-//! [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code.
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
+//! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
+//! answered, and `explain` tells how a selection was.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, path, method, media type, options, storage.
 
@@ -13,21 +14,24 @@ pub mod column;
 pub mod discovery;
 pub mod documents;
 pub mod encode;
+mod explain;
 pub mod failure;
 pub mod get;
 pub mod guards;
+pub mod gzip;
 pub mod health;
 pub mod list;
 pub mod listen;
 pub mod negotiate;
-pub mod pages;
 pub mod params;
 pub mod read;
 pub mod route;
 pub mod stall;
 pub mod table;
+pub mod tally;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod watch;
 pub mod yaml;
 
@@ -54,9 +58,9 @@ use failure::Failure;
 use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
-use pages::Pages;
 use params::Query;
 use route::{Address, Target};
+use tally::{Noted, Tally};
 
 /// Where a server takes the time from.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
@@ -96,7 +100,7 @@ pub struct Server {
     draining: state::Sender<bool>,
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
-    pages: Pages,
+    tally: Arc<Tally>,
 }
 
 /// A request with what every handler wants to know of it.
@@ -107,6 +111,8 @@ struct Asked<'a> {
     query: Query,
     /// How long it may still take, unless it is a watch.
     timeout: Duration,
+    /// What is to be counted of it.
+    noted: &'a Noted,
 }
 
 impl Server {
@@ -117,8 +123,13 @@ impl Server {
             settings,
             draining: state::Sender::new(false),
             answers: AtomicU64::new(0),
-            pages: Pages::default(),
+            tally: Arc::default(),
         }
+    }
+
+    /// What has been answered.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.
@@ -128,8 +139,9 @@ impl Server {
 
     /// Answers one request. Never fails and never panics: a defect of ours is a 500 of this request alone.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        let (begun, noted) = (Instant::now(), Noted::default());
         let (parts, _) = request.into_parts();
-        let answered = AssertUnwindSafe(self.guarded(&parts)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.guarded(&parts, &noted)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&Failure::Internal("this request met a defect; the log says more".to_owned()), Format::Json, false)
@@ -142,15 +154,19 @@ impl Server {
         if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
-        if parts.method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
+        if parts.method == Method::HEAD {
+            response = response.map(|_| Body::empty());
+        }
+        noted.answered(&self.tally, &parts.method, begun, &mut response);
+        response
     }
 
-    async fn guarded(&self, parts: &http::request::Parts) -> Response<Body> {
+    async fn guarded(&self, parts: &http::request::Parts, noted: &Noted) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
         let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
         let mut asked =
-            Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT };
+            Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT, noted };
         match self.dispatch(&mut asked, &parts.uri).await {
             Ok(response) => response,
             Err(failure) => asked.failed(&failure, is_legacy_watch(parts.uri.path())),
@@ -229,6 +245,7 @@ impl Server {
     async fn resource(&self, asked: &Asked<'_>, address: &Address) -> Result<Response<Body>, Failure> {
         let catalog = self.registry.catalog();
         let resource = read::find(&catalog, address)?;
+        asked.noted.served(asked, address, &resource);
         if let Some(verb) = write_verb(asked.method, address) {
             return Err(refuse_verb(verb, &resource, address));
         }
@@ -262,16 +279,14 @@ impl Server {
             return sent.clone();
         }
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
-        let start = read::jitter_seed();
-        let text = format!(
-            "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
-            start >> 32,
-            (start >> 16) & 0xffff,
-            start & 0xfff,
-            (number >> 48) & 0xfff,
-            number & 0xffff_ffff_ffff
-        );
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+        let mut bits = (u128::from(read::jitter_seed()) << 64) | u128::from(number);
+        let mut text = *b"00000000-0000-4000-a000-000000000000";
+        // By hand and from the right: formatted, it would be the dearest part of an answer that finds nothing.
+        for letter in text.iter_mut().rev().filter(|letter| **letter == b'0') {
+            *letter = b"0123456789abcdef"[bits as usize & 0xf];
+            bits >>= 4;
+        }
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
     }
 }
 

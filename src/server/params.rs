@@ -85,23 +85,29 @@ fn number_problem(text: &str) -> &'static str {
 /// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
 /// name, label or value of Kubernetes has any.
 pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        match bytes[index] {
-            b'%' => {
-                let digit = |offset: usize| char::from(*bytes.get(index + offset)?).to_digit(16);
-                let byte = digit(1)? * 16 + digit(2)?;
-                decoded.push(u8::try_from(byte).ok()?);
-                index += 2;
+    let is_special = |byte: &u8| *byte == b'%' || (plus_is_blank && *byte == b'+');
+    let mut rest = text.as_bytes();
+    // Nearly every text has nothing to decode.
+    let Some(mut plain) = rest.iter().position(is_special) else { return Some(text.to_owned()) };
+    let mut decoded = Vec::with_capacity(rest.len());
+    loop {
+        decoded.extend_from_slice(&rest[..plain]);
+        rest = match &rest[plain..] {
+            [b'%', high, low, rest @ ..] => {
+                let digit = |letter: u8| char::from(letter).to_digit(16);
+                decoded.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
+                rest
             }
-            b'+' if plus_is_blank => decoded.push(b' '),
-            byte => decoded.push(byte),
-        }
-        index += 1;
+            [b'%', ..] => return None,
+            [_, rest @ ..] => {
+                decoded.push(b' ');
+                rest
+            }
+            [] => break,
+        };
+        plain = rest.iter().position(is_special).unwrap_or(rest.len());
     }
-    Some(String::from_utf8_lossy(&decoded).into_owned())
+    Some(String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// metav1.ListOptions, decoded.

@@ -26,10 +26,14 @@ pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 /// 404: a Status where the API server has a built-in router for the group version, else plain text.
 pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failure> {
     let gvr = &address.gvr;
-    let built_in = gvr.group.is_empty()
-        || catalog.resources_of(&gvr.group, &gvr.version).any(|resource| resource.origin == ResourceOrigin::BuiltIn);
-    let unknown = if built_in { Failure::UnknownResource } else { Failure::PageNotFound };
-    let Some(resource) = catalog.resource(gvr) else { return Err(unknown) };
+    let unknown = || {
+        let built_in = gvr.group.is_empty()
+            || catalog
+                .resources_of(&gvr.group, &gvr.version)
+                .any(|resource| resource.origin == ResourceOrigin::BuiltIn);
+        if built_in { Failure::UnknownResource } else { Failure::PageNotFound }
+    };
+    let resource = catalog.resource(gvr).ok_or_else(unknown)?;
     let fits = match (resource.scope, &address.namespace, &address.name) {
         (Scope::Namespaced, None, Some(_)) => false,
         (Scope::Namespaced, _, _) | (Scope::Cluster, None, _) => true,
@@ -38,7 +42,7 @@ pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failu
             gvr.group.is_empty() && gvr.resource == "namespaces" && name.as_ref() == Some(namespace)
         }
     };
-    if fits { Ok(resource.clone()) } else { Err(unknown) }
+    if fits { Ok(resource.clone()) } else { Err(unknown()) }
 }
 
 /// The namespace that selects objects: none for cluster-scoped resources, whatever the path carries.

@@ -1,14 +1,16 @@
 //! meta.k8s.io Table: the columns that kubectl prints.
 //!
-//! Custom resources have the columns of their CRD, or name and age. Built-in kinds have name and age here: the
-//! printers of the API server are code, not data, and are not repeated. A cell is the only thing for which an object's
-//! bytes are read again.
+//! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
+//! the only thing for which an object's bytes are read again, once a row.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::crd::PrinterColumn;
-use crate::registry::Resource;
+use crate::printer::time::Moment;
+use crate::printer::{AGE, Column, FALLBACK, NAME, Printer};
+use crate::registry::{Resource, ResourceOrigin};
+use crate::store::Object;
 
 use super::column::{ColumnPath, cell};
 use super::encode::{Envelope, ListMeta, Shown, write_string, write_type, write_value};
@@ -16,17 +18,6 @@ use super::failure::Failure;
 use super::negotiate::Form;
 use super::params::Query;
 use crate::model::quote;
-
-/// Upstream's description of metadata.name, shown with the first column.
-const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although \
-    some resources may allow a client to request the generation of an appropriate name automatically. Name is \
-    primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: \
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-
-const AGE_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this object was \
-    created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set \
-    this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for \
-    lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// What `object` of a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,28 +54,51 @@ impl Include {
 #[derive(Clone, Debug)]
 pub struct Columns {
     definitions: Value,
-    /// Type and path of each column after the name.
-    cells: Vec<(String, ColumnPath)>,
+    cells: Cells,
     now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+enum Cells {
+    /// Type and path of each column after the name.
+    Paths(Vec<(String, ColumnPath)>),
+    Printed(&'static Printer),
 }
 
 impl Columns {
     /// The columns of a resource, with ages counted up to `now`.
     pub fn of(resource: &Resource, now: Timestamp) -> Columns {
+        match resource.origin {
+            ResourceOrigin::Custom => Columns::of_paths(&resource.printer_columns, now),
+            ResourceOrigin::BuiltIn => {
+                let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
+                let definition = |column: &Column| {
+                    json!({
+                        "name": column.name, "type": column.kind, "format": column.format,
+                        "description": column.description, "priority": column.priority,
+                    })
+                };
+                let definitions = printer.columns.iter().map(definition).collect();
+                Columns { definitions, cells: Cells::Printed(printer), now }
+            }
+        }
+    }
+
+    fn of_paths(columns: &[PrinterColumn], now: Timestamp) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
-            description: AGE_DESCRIPTION.to_owned(),
+            description: AGE.description.to_owned(),
             priority: 0,
             json_path: ".metadata.creationTimestamp".to_owned(),
         };
-        let columns = match &resource.printer_columns[..] {
+        let columns = match columns {
             [] => std::slice::from_ref(&age),
             columns => columns,
         };
         let mut definitions = vec![json!({
-            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
+            "name": NAME.name, "type": NAME.kind, "format": NAME.format, "description": NAME.description, "priority": 0,
         })];
         let mut cells = Vec::with_capacity(columns.len());
         for column in columns {
@@ -98,7 +112,7 @@ impl Columns {
             }));
             cells.push((column.kind.clone(), ColumnPath::parse(&column.json_path)));
         }
-        Columns { definitions: Value::Array(definitions), cells, now }
+        Columns { definitions: Value::Array(definitions), cells: Cells::Paths(cells), now }
     }
 
     /// From now on ages are counted up to `now`.
@@ -133,7 +147,7 @@ impl Columns {
         out.extend_from_slice(b"]}");
     }
 
-    /// A table whose row has no cells' values: how a bookmark looks to a client that watches tables.
+    /// A table with the row of an empty object: how a bookmark looks to a client that watches tables.
     pub fn write_bookmark(
         &self,
         resource_version: &str,
@@ -143,11 +157,13 @@ impl Columns {
         out: &mut Vec<u8>,
     ) {
         self.open_single(resource_version, version, with_definitions, out);
-        out.extend_from_slice(b"{\"cells\":[\"\"");
-        for _ in &self.cells {
-            out.extend_from_slice(b",null");
-        }
-        out.extend_from_slice(b"],\"object\":");
+        out.extend_from_slice(b"{\"cells\":");
+        let cells = match &self.cells {
+            Cells::Paths(cells) => std::iter::once(json!("")).chain(cells.iter().map(|_| Value::Null)).collect(),
+            Cells::Printed(printer) => printer.print(&Value::Null, self.moment()).cells,
+        };
+        write_value(&Value::Array(cells), out);
+        out.extend_from_slice(b",\"object\":");
         out.extend_from_slice(bookmark);
         out.extend_from_slice(b"}]}");
     }
@@ -169,21 +185,64 @@ impl Columns {
         write_value(&self.definitions, out);
     }
 
+    /// The objects of a page in the order of its rows; `None` when they stand in the order of their keys, as they do for all
+    /// kinds but one, which is never large.
+    pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
+        let Cells::Printed(printer) = &self.cells else { return None };
+        let order = printer.order()?;
+        let mut objects: Vec<Object> = objects.collect();
+        objects.sort_by_cached_key(|object| order(&document(&object.json())));
+        Some(objects)
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::of_microseconds(self.now.as_microsecond())
+    }
+
     /// One row.
     pub fn write_row(&self, shown: Shown<'_>, resource: &Resource, version: &str, include: Include, out: &mut Vec<u8>) {
-        let root: Value = serde_json::from_slice(&shown.object.bytes).unwrap_or_default();
+        // Read and parsed once; metadata is cut from the same bytes.
+        let json = shown.object.json();
+        let root = document(&json);
         out.extend_from_slice(b"{\"cells\":[");
-        write_string(shown.object.key.name(), out);
-        for (kind, path) in &self.cells {
-            out.push(b',');
-            write_value(&cell(kind, path.first(&root), self.now), out);
+        match &self.cells {
+            Cells::Paths(cells) => {
+                write_string(shown.object.name(), out);
+                for (kind, path) in cells {
+                    out.push(b',');
+                    write_value(&cell(kind, path.first(&root), self.now), out);
+                }
+                out.push(b']');
+            }
+            Cells::Printed(printer) => {
+                let row = printer.print(&root, self.moment());
+                for (index, cell) in row.cells.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_value(cell, out);
+                }
+                out.push(b']');
+                if let Some(condition) = row.condition {
+                    out.extend_from_slice(b",\"conditions\":[{\"type\":\"Completed\",\"status\":\"True\",\"reason\":");
+                    write_string(condition.reason, out);
+                    out.extend_from_slice(b",\"message\":");
+                    write_string(condition.message, out);
+                    out.extend_from_slice(b"}]");
+                }
+            }
         }
-        out.extend_from_slice(b"],\"object\":");
+        out.extend_from_slice(b",\"object\":");
         match include {
-            Include::Metadata => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
+            Include::Metadata => shown.write_partial_of(&json, &format!("meta.k8s.io/{version}"), out),
             Include::Object => shown.write_single(resource, out),
             Include::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
     }
+}
+
+/// What the cells of a row are read from.
+fn document(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or_default()
 }

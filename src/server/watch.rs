@@ -15,7 +15,7 @@ use tokio::sync::watch as state;
 use tokio::time::{Instant, sleep_until};
 
 use crate::model::Version;
-use crate::query::{Listing, Selection, State};
+use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Cursor, Snapshot};
 use crate::subscribe::{Transition, transition};
@@ -27,7 +27,7 @@ use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
-use super::{Asked, Clock, Server, media_type, read, with_type};
+use super::{Asked, Clock, Server, explain, media_type, read, with_type};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -60,6 +60,10 @@ pub(super) async fn answer(
         // The old `/watch/` path is not defaulted: the state as it is, and no mark at its end.
         (None, None) => Start::Initial { not_older_than: None },
     };
+    if matches!(start, Start::Initial { .. }) {
+        asked.noted.accessed(selection.access());
+    }
+    let explanation = explanation(asked, start, &snapshot, &selection, resource);
     let length = match options.timeout_seconds {
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
@@ -84,7 +88,26 @@ pub(super) async fn answer(
         let batch = watch.next_batch().await?;
         Some((batch, watch))
     });
-    Ok(with_type(Response::new(Body::stream(batches)), media_type(Format::Json)))
+    let mut response = with_type(Response::new(Body::stream(batches)), media_type(Format::Json));
+    if let Some(explanation) = explanation {
+        explain::tell(&mut response, &explanation, None);
+    }
+    Ok(response)
+}
+
+/// How the initial events are found, if that is asked for and they are made from the state that is there: what a watch
+/// still waits for is not known when its head is sent.
+fn explanation(
+    asked: &Asked<'_>,
+    start: Start,
+    snapshot: &Snapshot,
+    selection: &Selection,
+    resource: &Resource,
+) -> Option<Explanation> {
+    let Start::Initial { not_older_than } = start else { return None };
+    let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
+    (is_there && asked.query.flag("explain"))
+        .then(|| Explanation::of(selection, &State::current(snapshot.clone()), resource.plan.fields()))
 }
 
 /// Where a watch begins.
@@ -354,7 +377,7 @@ impl Shape {
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
         let at = at.to_string();
-        let own_version = resource.gvr.group_version().to_string();
+        let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
             ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {

@@ -158,13 +158,13 @@ impl Cluster {
     fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = false;
         let mut present = BTreeSet::new();
-        for (key, slot) in snapshot.range(std::ops::Bound::Unbounded) {
-            let Some(object) = snapshot.object(slot) else { continue };
-            present.insert(key.as_str().to_owned());
-            if self.crds.get(key.as_str()).is_some_and(|(version, _)| *version == object.version) {
+        for (_, object) in snapshot.range(std::ops::Bound::Unbounded) {
+            let key = object.key();
+            present.insert(key.to_owned());
+            if self.crds.get(key).is_some_and(|(version, _)| *version == object.version()) {
                 continue;
             }
-            let parsed = serde_json::from_slice(&object.bytes)
+            let parsed = serde_json::from_slice(&object.json())
                 .map_err(|error| error.to_string())
                 .and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
             let crd = match parsed {
@@ -174,7 +174,7 @@ impl Cluster {
                     None
                 }
             };
-            self.crds.insert(key.as_str().to_owned(), (object.version, crd));
+            self.crds.insert(key.to_owned(), (object.version(), crd));
             changed = true;
         }
         let known = self.crds.len();

@@ -126,9 +126,9 @@ impl Connection {
         let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
         let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
         let server = match &options.server {
-            Some(server) => Some(server.parse().map_err(|error| ConnectionError::Client {
+            Some(server) => Some(server_url(server).map_err(|cause| ConnectionError::Client {
                 url: server.clone(),
-                cause: format!("--server is no URL: {error}"),
+                cause: format!("--server is no URL such as https://127.0.0.1:6443: {cause}"),
             })?),
             None => None,
         };
@@ -251,6 +251,16 @@ impl Connection {
 
     pub(super) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
+    }
+}
+
+/// A server URL: with scheme and host, which the client takes for granted.
+fn server_url(text: &str) -> Result<Uri, String> {
+    let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
+    match (url.scheme_str(), url.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(url),
+        (Some(_), Some(_)) => Err("its scheme is neither http nor https".to_owned()),
+        _ => Err("it needs a scheme and a host".to_owned()),
     }
 }
 

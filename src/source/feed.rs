@@ -1,10 +1,11 @@
 //! The one writer: what a source says -> records -> store -> snapshots.
 //!
 //! Synchronous: the source calls it, so there is no queue between them, and a slow writer slows its source. A relist
-//! is buffered between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then; one that is cut
-//! off costs nothing.
+//! stands between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then. A streaming list may
+//! tell changes between its objects and its end (the server sends the end bookmark from a timer), so until then every
+//! event belongs to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use crate::extract::Unreadable;
 use crate::model::{Key, Record, Version};
 use crate::registry::{LiveState, Resource, ResourceOrigin};
-use crate::store::{HistoryLimits, Replaced, Store};
+use crate::store::{HistoryLimits, Replaced, Store, Trust};
 
 /// What a source says, in its order.
 #[derive(Clone, Debug)]
@@ -38,9 +39,6 @@ pub enum SourceEvent {
 pub struct Feed {
     resource: Arc<Resource>,
     store: Store,
-    /// The list under way. A streaming list may tell changes between its objects and its end (the server sends the end
-    /// bookmark from a timer), so until then every event goes here and none to the store.
-    listing: Option<HashMap<Key, Record>>,
     /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
     /// Those of the list under way; what the old store lacks is said until the new one is complete.
@@ -62,7 +60,6 @@ impl Feed {
         Feed {
             resource,
             store,
-            listing: None,
             unreadable: BTreeMap::new(),
             unreadable_in_list: BTreeMap::new(),
             ready: false,
@@ -110,18 +107,18 @@ impl Feed {
 
     /// How many objects the list under way has so far.
     pub fn listed(&self) -> usize {
-        self.listing.as_ref().map_or(0, HashMap::len)
+        self.store.listed()
     }
 
     /// Takes one event. Nothing is visible before [`Feed::publish`].
     pub fn take(&mut self, event: SourceEvent) {
         match event {
             SourceEvent::Begin => {
-                self.listing = Some(HashMap::new());
+                self.store.begin_list();
                 self.unreadable_in_list.clear();
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
-                Ok(record) => self.put(record),
+                Ok(record) => self.put(&record),
                 Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
                 Err(None) => {}
             },
@@ -134,18 +131,20 @@ impl Feed {
             },
             SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
             SourceEvent::Commit(version) => {
-                let records = self.listing.take().unwrap_or_default().into_values().collect();
-                if std::mem::take(&mut self.distrusts_bytes) {
-                    self.store.restart(records, version);
-                } else if self.store.replace(records, version) == Replaced::Reset {
+                let distrusts = std::mem::take(&mut self.distrusts_bytes);
+                let trust = if distrusts { Trust::Nothing } else { Trust::SameVersionIsSame };
+                if self.store.commit_list(version, trust) == Replaced::Reset && !distrusts {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
+                if self.ready {
+                    self.resource.live.count_relist();
+                }
                 self.ready = true;
                 self.needs_list = false;
             }
             SourceEvent::Mark(version) => {
-                if self.listing.is_none() {
+                if !self.store.is_listing() {
                     self.store.prove(version);
                 }
             }
@@ -155,21 +154,16 @@ impl Feed {
     /// Shows readers what has been taken so far.
     pub fn publish(&self) {
         if self.ready {
+            self.resource.live.tell_unreadable(self.unreadable.len());
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
         }
     }
 
-    fn put(&mut self, record: Record) {
-        match &mut self.listing {
-            None => {
-                self.store.apply(record);
-            }
-            Some(listing) => {
-                let newer = listing.get(&record.key).is_none_or(|held| held.version < record.version);
-                if newer {
-                    listing.insert(record.key.clone(), record);
-                }
-            }
+    fn put(&mut self, record: &Record) {
+        if self.store.is_listing() {
+            self.store.list(record);
+        } else {
+            self.store.apply(record);
         }
     }
 
@@ -177,14 +171,12 @@ impl Feed {
         if removal == Removal::Told {
             self.reported().remove(key.as_str());
         }
-        match (&mut self.listing, removal, version) {
-            (Some(listing), _, _) => {
-                listing.remove(key);
-            }
-            (None, Removal::Told, Some(version)) => {
+        match (self.store.is_listing(), removal, version) {
+            (true, _, _) => self.store.unlist(key),
+            (false, Removal::Told, Some(version)) => {
                 self.store.delete(key, version);
             }
-            (None, _, version) => {
+            (false, _, version) => {
                 self.store.drop_unreadable(key, version);
             }
         }
@@ -192,8 +184,7 @@ impl Feed {
 
     /// Extracts an object; a failure is remembered and answered with what can be read of the object's name.
     fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Named>> {
-        // A copy of its own: the bytes are a slice of a page or of a read buffer that must not live as long as the object.
-        match self.resource.plan.extract(Bytes::copy_from_slice(&bytes)) {
+        match self.resource.plan.extract(bytes.clone()) {
             Ok(record) => {
                 self.reported().remove(record.key.as_str());
                 Ok(record)
@@ -209,7 +200,7 @@ impl Feed {
 
     /// Where the unreadable objects of the list under way, or else of the store, are kept.
     fn reported(&mut self) -> &mut BTreeMap<String, String> {
-        if self.listing.is_some() { &mut self.unreadable_in_list } else { &mut self.unreadable }
+        if self.store.is_listing() { &mut self.unreadable_in_list } else { &mut self.unreadable }
     }
 
     fn report(&mut self, name: String, error: &Unreadable) {

@@ -26,7 +26,7 @@ use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
-use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, Live, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -138,13 +138,7 @@ impl FolderFeeds {
             None => BTreeSet::new(),
         };
         let mut changed = BTreeSet::new();
-        let mut upserted: BTreeMap<Gvr, Vec<Key>> = BTreeMap::new();
         for (gvr, changes) in delta.changes {
-            let keys = changes.iter().filter_map(|change| match change {
-                Change::Upsert { key, .. } => Some(key.clone()),
-                Change::Remove { .. } => None,
-            });
-            upserted.insert(gvr.clone(), keys.collect());
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
                 feed.take(match change {
@@ -167,24 +161,6 @@ impl FolderFeeds {
                 continue;
             }
             feed.publish();
-        }
-        for (gvr, keys) in upserted {
-            self.share(&gvr, &keys);
-        }
-    }
-
-    /// Replaces the bytes of these objects by those that the store holds.
-    fn share(&mut self, gvr: &Gvr, keys: &[Key]) {
-        let catalog = self.registry.catalog();
-        let Some(LiveState::Ready(snapshot)) = catalog.resource(gvr).map(|resource| resource.live.state()) else {
-            return;
-        };
-        let Some(objects) = self.objects.get_mut(gvr) else { return };
-        for key in keys {
-            // An object that the store could not read keeps its bytes here: another plan may be able to.
-            if let (Some(held), Some(object)) = (objects.get_mut(key), snapshot.get(key.as_str())) {
-                *held = object.bytes.clone();
-            }
         }
     }
 

@@ -1,26 +1,55 @@
 //! Lists and watch lines -> spans of object bytes, without decoding the objects.
 //!
-//! The wire is trusted to be JSON as Go writes it, but not to have any particular order of keys or white space.
+//! The wire is trusted to be JSON as Go writes it, but not to have any particular order of keys or white space. The
+//! walk is that of `extract::scan`, which balances what it passes and does not judge it: that is the extractor's.
 
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
+use crate::extract::scan::{Cursor, Misplaced};
 use crate::model::Version;
+
+/// What a watch line tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// `ADDED`.
+    Added,
+    /// `MODIFIED`.
+    Modified,
+    /// `DELETED`.
+    Deleted,
+    /// `BOOKMARK`.
+    Bookmark,
+    /// `ERROR`, or a type that is not known.
+    Error,
+}
+
+impl Told {
+    fn of(text: &[u8]) -> Told {
+        match text {
+            b"ADDED" => Told::Added,
+            b"MODIFIED" => Told::Modified,
+            b"DELETED" => Told::Deleted,
+            b"BOOKMARK" => Told::Bookmark,
+            _ => Told::Error,
+        }
+    }
+}
 
 /// One line of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchLine {
-    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
-    pub kind: String,
-    /// The object's bytes.
+    /// Its type.
+    pub told: Told,
+    /// The object's bytes: a slice of the line.
     pub object: Bytes,
 }
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListPage {
-    /// The items' bytes.
+    /// The items' bytes: slices of the page.
     pub items: Vec<Bytes>,
     /// metadata.resourceVersion.
     pub version: Version,
@@ -38,158 +67,141 @@ pub struct FrameError {
     pub expected: &'static str,
 }
 
+impl From<Misplaced> for FrameError {
+    fn from(Misplaced { offset, expected }: Misplaced) -> FrameError {
+        FrameError { offset, expected }
+    }
+}
+
 /// Splits a watch line.
+///
+/// The line of an object in the form that Go writes it in is not walked: it is cut at both ends, and whether exactly one
+/// object stands in between is for the extractor to say, which walks it anyway and refuses what is unbalanced or
+/// followed by anything.
 ///
 /// # Errors
 /// [`FrameError`] when it is not an object with `type` and `object`.
 pub fn watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
-    let mut kind = None;
+    match usual_watch_line(line) {
+        Some(split) => Ok(split),
+        None => any_watch_line(line),
+    }
+}
+
+fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
+    let behind_type = line.strip_prefix(b"{\"type\":\"")?;
+    let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;
+    let object = behind_type[kind.len()..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
+    let is_braced = object.starts_with(b"{") && object.ends_with(b"}");
+    is_braced.then(|| WatchLine { told: Told::of(kind), object: line.slice_ref(object) })
+}
+
+/// Splits a line of any form.
+pub(super) fn any_watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
+    let mut told = None;
     let mut object = None;
-    for_each_member(line, |key, value| match key {
-        b"\"type\"" => kind = Some(string(&line[value])),
-        b"\"object\"" => object = Some(line.slice(value)),
-        _ => {}
+    for_each_member(line, |key, cursor| {
+        let value = skip(cursor)?;
+        match key {
+            b"type" => told = string(&line[value]).map(|text| Told::of(text.as_bytes())),
+            b"object" => object = Some(line.slice(value)),
+            _ => {}
+        }
+        Ok(())
     })?;
-    match (kind.flatten(), object) {
-        (Some(kind), Some(object)) => Ok(WatchLine { kind, object }),
+    match (told, object) {
+        (Some(told), Some(object)) => Ok(WatchLine { told, object }),
         _ => Err(FrameError { offset: 0, expected: "an object with type and object" }),
     }
 }
 
-/// Splits a list.
+/// Splits a list, in one pass.
 ///
 /// # Errors
 /// [`FrameError`] when it is not a list with metadata.resourceVersion and items.
 pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
     let mut items = None;
     let mut metadata = None;
-    for_each_member(body, |key, value| match key {
-        b"\"items\"" => items = Some(value),
-        b"\"metadata\"" => metadata = Some(value),
-        _ => {}
+    for_each_member(body, |key, cursor| {
+        match key {
+            b"items" => items = Some(elements(cursor, body)?),
+            b"metadata" => metadata = Some(skip(cursor)?),
+            _ => {
+                skip(cursor)?;
+            }
+        }
+        Ok(())
     })?;
     let (Some(items), Some(metadata)) = (items, metadata) else {
         return Err(FrameError { offset: 0, expected: "a list with metadata and items" });
     };
     let mut version = None;
     let mut next = None;
-    let metadata = body.slice(metadata);
-    for_each_member(&metadata, |key, value| match key {
-        b"\"resourceVersion\"" => version = string(&metadata[value]).and_then(|text| Version::parse(&text)),
-        b"\"continue\"" => next = string(&metadata[value]),
-        _ => {}
+    let metadata = &body[metadata];
+    for_each_member(metadata, |key, cursor| {
+        let value = skip(cursor)?;
+        match key {
+            b"resourceVersion" => version = string(&metadata[value]).and_then(|text| Version::parse(&text)),
+            b"continue" => next = string(&metadata[value]),
+            _ => {}
+        }
+        Ok(())
     })?;
     let Some(version) = version else {
         return Err(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" });
     };
-    let mut split = Vec::new();
-    for_each_element(body, items.start, |value| split.push(body.slice(value)))?;
-    Ok(ListPage { items: split, version, next: next.unwrap_or_default() })
+    Ok(ListPage { items, version, next: next.unwrap_or_default() })
 }
 
-/// Calls `visit` with the raw key (quotes included) and the value's span of each member of a JSON object.
-fn for_each_member(bytes: &[u8], mut visit: impl FnMut(&[u8], Range<usize>)) -> Result<(), FrameError> {
-    let mut position = blank(bytes, 0);
-    position = expect(bytes, position, b'{', "an object")?;
-    position = blank(bytes, position);
-    if bytes.get(position) == Some(&b'}') {
-        return Ok(());
-    }
-    loop {
-        let key_start = blank(bytes, position);
-        let key_end = skip_string(bytes, key_start)?;
-        let colon = expect(bytes, blank(bytes, key_end), b':', "a colon")?;
-        let value_start = blank(bytes, colon);
-        let value_end = skip_value(bytes, value_start)?;
-        visit(&bytes[key_start..key_end], value_start..value_end);
-        position = blank(bytes, value_end);
-        match bytes.get(position) {
-            Some(b',') => position += 1,
-            Some(b'}') => return Ok(()),
-            _ => return Err(FrameError { offset: position, expected: "a comma or the end of an object" }),
+/// Calls `visit` for each member of a JSON object with the key as it stands between the quotes and the cursor at the
+/// value, which `visit` must step over.
+fn for_each_member(
+    bytes: &[u8],
+    mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), Misplaced>,
+) -> Result<(), Misplaced> {
+    let mut cursor = Cursor::new(bytes);
+    cursor.space();
+    cursor.expect(b'{', "an object")?;
+    let mut is_first = true;
+    while !cursor.closes(b'}') {
+        if !is_first {
+            cursor.expect(b',', "a comma or the end of an object")?;
+            cursor.space();
         }
+        is_first = false;
+        let key = cursor.string("a key")?.raw;
+        cursor.space();
+        cursor.expect(b':', "a colon")?;
+        cursor.space();
+        visit(key, &mut cursor)?;
     }
+    cursor.space();
+    if cursor.peek().is_some() { Err(cursor.error("the end of the answer")) } else { Ok(()) }
 }
 
-/// Calls `visit` with each element's span of the array that begins at `start`; null counts as empty.
-fn for_each_element(bytes: &[u8], start: usize, mut visit: impl FnMut(Range<usize>)) -> Result<(), FrameError> {
-    if bytes[start..].starts_with(b"null") {
-        return Ok(());
+/// The elements of the list at the cursor, as slices of `body`; null counts as empty.
+fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, Misplaced> {
+    let mut found = Vec::new();
+    if cursor.peek() == Some(b'n') {
+        skip(cursor)?;
+        return Ok(found);
     }
-    let mut position = blank(bytes, expect(bytes, start, b'[', "a list")?);
-    if bytes.get(position) == Some(&b']') {
-        return Ok(());
-    }
-    loop {
-        let value_start = blank(bytes, position);
-        let value_end = skip_value(bytes, value_start)?;
-        visit(value_start..value_end);
-        position = blank(bytes, value_end);
-        match bytes.get(position) {
-            Some(b',') => position += 1,
-            Some(b']') => return Ok(()),
-            _ => return Err(FrameError { offset: position, expected: "a comma or the end of a list" }),
+    cursor.expect(b'[', "a list")?;
+    while !cursor.closes(b']') {
+        if !found.is_empty() {
+            cursor.expect(b',', "a comma or the end of a list")?;
+            cursor.space();
         }
+        found.push(body.slice(skip(cursor)?));
     }
+    Ok(found)
 }
 
-fn blank(bytes: &[u8], mut position: usize) -> usize {
-    while matches!(bytes.get(position), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-        position += 1;
-    }
-    position
-}
-
-fn expect(bytes: &[u8], position: usize, byte: u8, expected: &'static str) -> Result<usize, FrameError> {
-    if bytes.get(position) == Some(&byte) { Ok(position + 1) } else { Err(FrameError { offset: position, expected }) }
-}
-
-fn skip_string(bytes: &[u8], start: usize) -> Result<usize, FrameError> {
-    let mut position = expect(bytes, start, b'"', "a string")?;
-    loop {
-        match bytes.get(position) {
-            Some(b'"') => return Ok(position + 1),
-            Some(b'\\') => position += 2,
-            Some(_) => position += 1,
-            None => return Err(FrameError { offset: position, expected: "the end of a string" }),
-        }
-    }
-}
-
-/// Finds the end of a value by counting brackets outside strings; what is inside is the extractor's to judge.
-fn skip_value(bytes: &[u8], start: usize) -> Result<usize, FrameError> {
-    let mut depth = 0usize;
-    let mut position = start;
-    loop {
-        match bytes.get(position) {
-            Some(b'"') => position = skip_string(bytes, position)?,
-            Some(b'{' | b'[') => {
-                depth += 1;
-                position += 1;
-                continue;
-            }
-            Some(b'}' | b']') if depth > 0 => {
-                depth -= 1;
-                position += 1;
-            }
-            Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') if depth == 0 => {
-                return Err(FrameError { offset: position, expected: "a value" });
-            }
-            Some(b',' | b':' | b' ' | b'\t' | b'\r' | b'\n') => {
-                position += 1;
-                continue;
-            }
-            Some(_) => {
-                while bytes.get(position).is_some_and(|byte| !b",:{}[]\" \t\r\n".contains(byte)) {
-                    position += 1;
-                }
-            }
-            None => return Err(FrameError { offset: position, expected: "the end of a value" }),
-        }
-        if depth == 0 {
-            return Ok(position);
-        }
-    }
+/// Steps over a value.
+fn skip(cursor: &mut Cursor<'_>) -> Result<Range<usize>, Misplaced> {
+    let start = cursor.position();
+    cursor.skip_value(0)?;
+    Ok(start..cursor.position())
 }
 
 /// The text of a JSON string; `None` for any other value.
@@ -204,50 +216,57 @@ fn string(bytes: &[u8]) -> Option<String> {
 pub fn bookmark(object: &Bytes) -> Result<(Version, bool), FrameError> {
     let mut version = None;
     let mut ends_initial_events = false;
-    for_each_member(object, |key, value| {
-        if key == b"\"metadata\"" {
+    for_each_member(object, |key, cursor| {
+        let value = skip(cursor)?;
+        if key == b"metadata" {
             // A bookmark is small; a plain decode is clearer than another splitter.
             let metadata: serde_json::Value = serde_json::from_slice(&object[value]).unwrap_or_default();
             version = metadata["resourceVersion"].as_str().and_then(Version::parse);
             ends_initial_events = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
         }
+        Ok(())
     })?;
     let version = version.ok_or(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" })?;
     Ok((version, ends_initial_events))
 }
 
-/// Collects a stream of chunks into lines.
+/// Collects a stream of chunks into lines. A line that lies within one chunk is a slice of it; only one that was cut is
+/// copied.
 #[derive(Debug, Default)]
 pub struct Lines {
-    pending: bytes::BytesMut,
-    /// How much of `pending` is known to hold no line end.
-    searched: usize,
+    /// What is left of the newest chunk.
+    chunk: Bytes,
+    /// The beginning of a line whose end has not come.
+    begun: BytesMut,
 }
 
 impl Lines {
-    /// Adds a chunk.
-    pub fn push(&mut self, chunk: &[u8]) {
-        self.pending.extend_from_slice(chunk);
+    /// Adds a chunk. All lines of the one before should have been taken: what is left of it is copied.
+    pub fn push(&mut self, chunk: Bytes) {
+        self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
 
     /// The next whole line, without its end; empty lines are passed over.
     pub fn next_line(&mut self) -> Option<Bytes> {
         loop {
-            let Some(found) = self.pending[self.searched..].iter().position(|byte| *byte == b'\n') else {
-                self.searched = self.pending.len();
+            let Some(end) = memchr::memchr(b'\n', &self.chunk) else {
+                self.begun.extend_from_slice(&std::mem::take(&mut self.chunk));
                 return None;
             };
-            let mut line = self.pending.split_to(self.searched + found + 1);
-            self.searched = 0;
-            line.truncate(line.len() - 1);
+            let mut line = self.chunk.split_to(end + 1);
+            line.truncate(end);
+            if !self.begun.is_empty() {
+                self.begun.extend_from_slice(&line);
+                line = self.begun.split().freeze();
+            }
             if !line.is_empty() {
-                return Some(line.freeze());
+                return Some(line);
             }
         }
     }
 
     /// How many bytes wait for their line end.
     pub fn pending(&self) -> usize {
-        self.pending.len()
+        self.begun.len() + self.chunk.len()
     }
 }

@@ -9,13 +9,15 @@
 
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use http_body_util::BodyExt;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
-use super::frames::{self, Lines};
+use super::frames::{self, Lines, Told};
 use crate::model::{Gvr, Version};
 use crate::registry::LiveState;
 
@@ -31,6 +33,8 @@ const WATCH_SECONDS: u64 = 290;
 const SILENCE: Duration = Duration::from_secs(90);
 /// A line longer than this is no object: etcd refuses far smaller ones.
 const MAX_LINE_BYTES: usize = 64 << 20;
+/// A burst longer than this is shown to readers in parts: some hundred objects.
+const BURST_BYTES: usize = 256 << 10;
 /// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
@@ -86,6 +90,8 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                 Err(end) => end,
             },
         };
+        // What came before an end is shown, too: a connection may break within a burst.
+        feed.publish();
         if !feed.needs_list() {
             not_older = true;
         }
@@ -197,8 +203,16 @@ async fn watch(
     let mut told = 0;
     let opened = Instant::now();
     let mut has_heard = false;
+    // A frame, or the end, that came while a burst was gathered.
+    let mut at_hand = None;
+    let mut taken = false;
+    let mut unpublished = 0;
     loop {
-        let chunk = match body.frame().await {
+        let frame = match at_hand.take() {
+            Some(frame) => frame,
+            None => body.frame().await,
+        };
+        let chunk = match frame {
             // A server whose versions went back accepts a watch from what is its future and tells nothing.
             None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
             None => return End::Clean,
@@ -209,21 +223,21 @@ async fn watch(
             },
         };
         has_heard = true;
-        lines.push(&chunk);
+        unpublished += chunk.len();
+        lines.push(chunk);
         if lines.pending() > MAX_LINE_BYTES {
             return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));
         }
-        let mut taken = false;
         while let Some(line) = lines.next_line() {
             let event = match frames::watch_line(&line) {
                 Ok(event) => event,
                 Err(error) => return End::Failed(connection.broken(&path, &error)),
             };
-            match event.kind.as_str() {
-                "ADDED" if initial => feed.take(SourceEvent::Item(event.object)),
-                "ADDED" | "MODIFIED" => feed.take(SourceEvent::Upsert(event.object)),
-                "DELETED" => feed.take(SourceEvent::Remove(event.object)),
-                "BOOKMARK" => match frames::bookmark(&event.object) {
+            match event.told {
+                Told::Added if initial => feed.take(SourceEvent::Item(event.object)),
+                Told::Added | Told::Modified => feed.take(SourceEvent::Upsert(event.object)),
+                Told::Deleted => feed.take(SourceEvent::Remove(event.object)),
+                Told::Bookmark => match frames::bookmark(&event.object) {
                     Ok((version, true)) if initial => {
                         feed.take(SourceEvent::Commit(version));
                         initial = false;
@@ -233,7 +247,7 @@ async fn watch(
                     Ok(_) => {}
                     Err(error) => return End::Failed(connection.broken(&path, &error)),
                 },
-                _ => return error_event(&event.object),
+                Told::Error => return error_event(&event.object),
             }
             taken = true;
         }
@@ -241,9 +255,16 @@ async fn watch(
             told = feed.listed();
             live.publish(LiveState::Loading(format!("{told} objects read")));
         }
-        // One snapshot for everything that came together: readers see a burst as one step.
-        if taken && !initial {
+        // One snapshot for everything that came together: readers see a burst as one step. A server writes every event
+        // as a frame of its own, and the connection's task holds one at a time, so it must have its turn in between.
+        if !initial && taken && unpublished < BURST_BYTES {
+            yield_now().await;
+            at_hand = body.frame().now_or_never();
+        }
+        if !initial && taken && !matches!(at_hand, Some(Some(Ok(_)))) {
             feed.publish();
+            taken = false;
+            unpublished = 0;
         }
     }
 }

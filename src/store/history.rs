@@ -16,9 +16,9 @@ pub struct Change {
     /// The version this change happened at; see `fills_gap`.
     pub version: Version,
     /// The object before; `None` when it was created.
-    pub before: Option<Arc<Object>>,
+    pub before: Option<Object>,
     /// The object after; `None` when it was deleted.
-    pub after: Option<Arc<Object>>,
+    pub after: Option<Object>,
     /// True for a removal found by a relist: it happened at some version after `version`, the last one before the gap.
     /// A watcher that resumes from exactly `version` must still see it.
     pub fills_gap: bool,
@@ -107,6 +107,15 @@ impl History {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Bytes of previous states.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(super) fn oldest(&self) -> Version {
         self.oldest
     }
@@ -162,5 +171,5 @@ impl Change {
 }
 
 fn before_bytes(change: &Change) -> u64 {
-    change.before.as_ref().map_or(0, |before| before.bytes.len() as u64)
+    change.before.as_ref().map_or(0, |before| before.held_bytes() as u64)
 }

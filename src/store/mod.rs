@@ -1,27 +1,39 @@
-//! The indexed copy of one resource: every object's bytes once, posting lists for fields and labels, and history.
+//! The indexed copy of one resource: every object once in little space, posting lists for fields and labels, and history.
 //!
 //! [`Store`] is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
-//! Both share persistent maps, so publishing copies nothing but the paths that changed since the last snapshot.
-//! Map: [`object`] is an object at rest; [`postings`] are the indexes; [`history`] remembers recent changes with their
-//! previous state; [`snapshot`] is the readers' side. This room receives values, never JSON, paths or selectors.
+//! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
+//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
+//! what is read all the time; `order` is the order of a
+//! list; [`postings`] are the indexes, made of `terms` and [`slots`]; `relist` is a full list under way; [`history`]
+//! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
+//! never JSON, paths or selectors.
 
+mod dictionary;
 pub mod history;
+mod hot;
 pub mod object;
+mod order;
+mod packing;
 pub mod postings;
+mod relist;
+pub mod slots;
 pub mod snapshot;
+mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use roaring::RoaringBitmap;
-
 use crate::model::{Key, Record, Version};
 
 pub use history::{Change, Cursor, HistoryLimits, TooOld};
 pub use object::Object;
-pub use postings::Attribute;
-pub use snapshot::Snapshot;
+pub use postings::{Attribute, AttributeUsage};
+pub use relist::{Replaced, Trust};
+pub use snapshot::{Snapshot, Usage};
+
+use packing::Packing;
+use relist::Relist;
 
 /// The writer's side of one resource. Not `Clone`: one task owns it.
 #[derive(Debug)]
@@ -30,6 +42,9 @@ pub struct Store {
     current: Snapshot,
     /// Slots that held an object that is gone.
     free_slots: Vec<u32>,
+    packing: Packing,
+    /// A full list under way; nothing of it is in a snapshot that readers use.
+    relist: Option<Relist>,
     limits: HistoryLimits,
 }
 
@@ -42,15 +57,8 @@ pub enum Outcome {
     Stale,
 }
 
-/// How a relist joined what was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
-    /// History goes on: removals, then changes in version order.
-    Continued,
-    /// The versions went backwards (a restored or another cluster): nothing before is comparable, history starts
-    /// anew and running watches must end.
-    Reset,
-}
+/// Objects that a dictionary is trained on are taken from all over a store, so many at most.
+const SAMPLES: usize = 1_000;
 
 impl Store {
     /// An empty store.
@@ -60,7 +68,13 @@ impl Store {
 
     /// An empty store that follows an earlier one of the same resource: its epoch must be above that one's.
     pub fn with_epoch(limits: HistoryLimits, epoch: u64) -> Store {
-        Store { current: Snapshot { epoch, ..Snapshot::default() }, free_slots: Vec::new(), limits }
+        Store {
+            current: Snapshot { epoch, ..Snapshot::default() },
+            free_slots: Vec::new(),
+            packing: Packing::default(),
+            relist: None,
+            limits,
+        }
     }
 
     /// The state as of now, for readers.
@@ -74,29 +88,28 @@ impl Store {
     }
 
     /// Puts an object in, new or changed.
-    pub fn apply(&mut self, record: Record) -> Outcome {
-        let before = self.current.get(record.key.as_str()).cloned();
-        if before.as_ref().is_some_and(|before| before.version >= record.version) {
+    pub fn apply(&mut self, record: &Record) -> Outcome {
+        let slot = self.current.slot(record.key.as_str());
+        let held = slot.and_then(|slot| self.current.object(slot));
+        if held.is_some_and(|held| held.version() >= record.version) {
             return Outcome::Stale;
         }
-        let version = record.version;
-        let after = self.put(record);
-        self.current.version = self.current.version.max(version);
-        self.remember(Change { version, before, after: Some(after), fills_gap: false });
+        let after = self.pack(record);
+        self.enter(slot, after);
         Outcome::Changed
     }
 
     /// Takes an object away; `version` is that of the deletion.
     pub fn delete(&mut self, key: &Key, version: Version) -> Outcome {
         let Some(before) = self.current.get(key.as_str()).cloned() else {
-            self.current.version = self.current.version.max(version);
+            self.prove(version);
             return Outcome::Stale;
         };
-        if before.version > version {
+        if before.version() > version {
             return Outcome::Stale;
         }
-        self.take(key);
-        self.current.version = self.current.version.max(version);
+        self.take(key.as_str());
+        self.prove(version);
         self.remember(Change { version, before: Some(before), after: None, fills_gap: false });
         Outcome::Changed
     }
@@ -106,60 +119,11 @@ impl Store {
         self.current.version = self.current.version.max(version);
     }
 
-    /// Replaces everything by a finished list of `version`. Objects whose version is unchanged keep their bytes.
-    ///
-    /// Invariant: removals come first and carry the version before the gap, since nobody knows theirs and a later one
-    /// would let a client that is cut in the middle skip the changes; changed objects follow in version order.
-    pub fn replace(&mut self, records: Vec<Record>, version: Version) -> Replaced {
-        let before_gap = self.current.version;
-        let goes_back = version < before_gap
-            || records.iter().any(|record| {
-                record.version <= before_gap
-                    && before_gap > Version::ZERO
-                    && self.current.get(record.key.as_str()).is_none_or(|held| held.version != record.version)
-            });
-        if before_gap == Version::ZERO || goes_back {
-            self.restart(records, version);
-            return if goes_back { Replaced::Reset } else { Replaced::Continued };
-        }
-        let listed: std::collections::HashSet<&str> = records.iter().map(|record| record.key.as_str()).collect();
-        let gone: Vec<Key> = self.current.order.keys().filter(|key| !listed.contains(key.as_str())).cloned().collect();
-        let mut changed: Vec<Record> = records
-            .into_iter()
-            .filter(|record| self.current.get(record.key.as_str()).is_none_or(|held| held.version != record.version))
-            .collect();
-        changed.sort_by(|left, right| left.version.cmp(&right.version).then_with(|| left.key.cmp(&right.key)));
-        for key in gone {
-            let before = self.take(&key);
-            self.remember(Change { version: before_gap, before, after: None, fills_gap: true });
-        }
-        for record in changed {
-            self.apply(record);
-        }
-        self.current.history.bridge(before_gap, version);
-        self.prove(version);
-        Replaced::Continued
-    }
-
-    /// Starts anew from a finished list: nothing that was held is trusted, history begins here, and watches of a store
-    /// that held something end.
-    pub fn restart(&mut self, records: Vec<Record>, version: Version) {
-        let held_something = self.current.version > Version::ZERO;
-        let mut history = std::mem::take(&mut self.current.history);
-        history.restart(version);
-        let epoch = self.current.epoch + u64::from(held_something);
-        self.current = Snapshot { epoch, version, history, ..Snapshot::default() };
-        self.free_slots.clear();
-        for record in records {
-            self.put(record);
-        }
-    }
-
     /// Takes an object away whose new state cannot be read; `version` is that of the new state. Where even that is
     /// unknown the removal is stamped like those of a relist.
     pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> Outcome {
         let known = version.filter(|version| *version > self.current.version);
-        let before = self.take(key);
+        let before = self.take(key.as_str());
         if let Some(version) = known {
             self.current.version = version;
         }
@@ -171,49 +135,86 @@ impl Store {
         Outcome::Changed
     }
 
+    /// What writing takes in memory beside the newest snapshot, in bytes.
+    pub fn writing_bytes(&self) -> usize {
+        self.packing.held_bytes()
+    }
+
+    /// A change that is known to be new; `slot` is where the object is held.
+    fn enter(&mut self, slot: Option<u32>, after: Object) {
+        let version = after.version();
+        let before = self.put(slot, after.clone());
+        self.prove(version);
+        self.remember(Change { version, before, after: Some(after), fills_gap: false });
+    }
+
     fn remember(&mut self, change: Change) {
         self.current.history.push(Arc::new(change), &self.limits);
     }
 
-    fn put(&mut self, record: Record) -> Arc<Object> {
-        let slot = match self.current.order.get(record.key.as_str()) {
-            Some(&slot) => {
-                if let Some(held) = self.current.objects.get(slot as usize).cloned().flatten() {
-                    self.unindex(slot, &held);
-                }
-                slot
+    fn pack(&mut self, record: &Record) -> Object {
+        let (object, should_train) = self.packing.pack(record);
+        if should_train {
+            let held = self.current.objects.iter().flatten();
+            let listed = self.relist.iter().flat_map(Relist::objects);
+            let stride = (self.current.len() + self.listed()).div_ceil(SAMPLES).max(1);
+            if self.packing.train(held.chain(listed).step_by(stride)) {
+                self.repack();
             }
-            None => match self.free_slots.pop() {
-                Some(slot) => slot,
-                None => {
-                    self.current.objects.push_back(None);
-                    // Slots are 32 bits wide because roaring's are; etcd holds far fewer objects.
-                    u32::try_from(self.current.objects.len() - 1).unwrap_or(u32::MAX)
-                }
-            },
-        };
-        let object = Arc::new(self.current.postings.index(slot, record));
-        self.current.object_bytes += object.bytes.len() as u64;
-        self.current.order.insert(object.key.clone(), slot);
-        self.current.objects.set(slot as usize, Some(object.clone()));
-        Arc::make_mut(&mut self.current.occupied).insert(slot);
+        }
         object
     }
 
-    fn take(&mut self, key: &Key) -> Option<Arc<Object>> {
-        let slot = self.current.order.remove(key.as_str())?;
-        let object = self.current.objects.set(slot as usize, None)?;
-        self.unindex(slot, &object);
-        Arc::make_mut(&mut self.current.occupied).remove(slot);
+    /// Writes everything anew with the first dictionary: some thousand objects at most, since it is trained early.
+    fn repack(&mut self) {
+        for slot in 0..self.current.objects.len() {
+            let Some(Some(object)) = self.current.objects.get(slot) else { continue };
+            let Some(repacked) = self.packing.repack(object) else { return };
+            self.current.held_bytes -= object.held_bytes() as u64;
+            self.current.held_bytes += repacked.held_bytes() as u64;
+            self.current.objects.set(slot, Some(repacked));
+        }
+    }
+
+    /// Puts an object in its slot, or in one of its own; answers what was there.
+    fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
+        let current = &mut self.current;
+        let key = object.key();
+        let slot = held.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
+            current.objects.push_back(None);
+            // Slots are 32 bits wide because roaring's are; etcd holds far fewer objects.
+            u32::try_from(current.objects.len() - 1).unwrap_or(u32::MAX)
+        });
+        let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| held.is_some());
+        if held.is_none() {
+            let objects = &current.objects;
+            current.order.insert(key, slot, |slot| key_in(objects, slot));
+            Arc::make_mut(&mut current.occupied).insert(slot);
+        }
+        current.postings.index(slot, before.as_ref(), Some(&object));
+        current.json_bytes += object.length() as u64;
+        current.held_bytes += object.held_bytes() as u64;
+        if let Some(before) = &before {
+            current.json_bytes -= before.length() as u64;
+            current.held_bytes -= before.held_bytes() as u64;
+        }
+        before
+    }
+
+    fn take(&mut self, key: &str) -> Option<Object> {
+        let current = &mut self.current;
+        let objects = &current.objects;
+        let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
+        let object = current.objects.set(slot as usize, None)?;
+        current.postings.index(slot, Some(&object), None);
+        current.json_bytes -= object.length() as u64;
+        current.held_bytes -= object.held_bytes() as u64;
+        Arc::make_mut(&mut current.occupied).remove(slot);
         self.free_slots.push(slot);
         Some(object)
     }
-
-    fn unindex(&mut self, slot: u32, object: &Object) {
-        self.current.object_bytes -= object.bytes.len() as u64;
-        self.current.postings.unindex(slot, object);
-    }
 }
 
-/// The set of all slots in use, shared with snapshots.
-pub(crate) type Slots = Arc<RoaringBitmap>;
+fn key_in(objects: &imbl::Vector<Option<Object>>, slot: u32) -> &str {
+    objects.get(slot as usize).and_then(Option::as_ref).map_or("", |object| object.key())
+}

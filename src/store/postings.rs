@@ -1,18 +1,24 @@
 //! Posting lists: (field or label, value) -> slots.
 //!
 //! Two levels: an attribute, then its values in order, so that existence, sets and ranges are answered without a scan
-//! of objects. A list of one slot is kept inline: unique-valued fields would otherwise pay a bitmap per object.
+//! of objects. A change touches only the values that differ between the object before and after: most updates none.
+//! The sets are `slots`, the dictionaries of values are `terms`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use imbl::{HashMap, OrdMap};
-use roaring::RoaringBitmap;
+use imbl::HashMap;
 
 use super::Object;
-use crate::model::{FieldIndex, Record};
+use super::object::Term;
+use super::slots::SlotSet;
+use super::terms::Terms;
+use crate::model::FieldIndex;
+
+pub use super::terms::Posting;
 
 /// What a posting list is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Attribute {
     /// A field of the plan.
     Field(FieldIndex),
@@ -22,22 +28,12 @@ pub enum Attribute {
     Namespace,
 }
 
-/// The slots of one value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Posting {
-    /// Exactly one slot.
-    One(u32),
-    /// Two or more.
-    Many(Arc<RoaringBitmap>),
-}
-
 /// Everything indexed under one attribute.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AttributePostings {
+struct AttributePostings {
     /// Slots that have the attribute at all.
-    present: Arc<RoaringBitmap>,
-    /// By value, in order.
-    values: OrdMap<Arc<str>, Posting>,
+    present: Arc<SlotSet>,
+    terms: Terms,
 }
 
 /// All posting lists of a store.
@@ -46,156 +42,129 @@ pub struct Postings {
     attributes: HashMap<Attribute, AttributePostings>,
 }
 
-impl Posting {
-    /// How many slots.
-    pub fn len(&self) -> u64 {
-        match self {
-            Posting::One(_) => 1,
-            Posting::Many(slots) => slots.len(),
-        }
-    }
-
-    /// Never true: an empty list is removed.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Adds its slots to a set.
-    pub fn add_to(&self, set: &mut RoaringBitmap) {
-        match self {
-            Posting::One(slot) => {
-                set.insert(*slot);
-            }
-            Posting::Many(slots) => *set |= &**slots,
-        }
-    }
-
-    /// As a set of its own.
-    pub fn to_bitmap(&self) -> RoaringBitmap {
-        match self {
-            Posting::One(slot) => RoaringBitmap::from_iter([*slot]),
-            Posting::Many(slots) => (**slots).clone(),
-        }
-    }
-
-    fn insert(&mut self, slot: u32) {
-        match self {
-            Posting::One(held) if *held == slot => {}
-            Posting::One(held) => *self = Posting::Many(Arc::new(RoaringBitmap::from_iter([*held, slot]))),
-            Posting::Many(slots) => {
-                Arc::make_mut(slots).insert(slot);
-            }
-        }
-    }
-
-    /// Removes a slot; false when none is left.
-    fn remove(&mut self, slot: u32) -> bool {
-        match self {
-            Posting::One(held) => *held != slot,
-            Posting::Many(slots) => {
-                Arc::make_mut(slots).remove(slot);
-                match (slots.len(), slots.min()) {
-                    (0, _) => false,
-                    (1, Some(last)) => {
-                        *self = Posting::One(last);
-                        true
-                    }
-                    _ => true,
-                }
-            }
-        }
-    }
+/// What the index of one attribute is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeUsage {
+    /// The attribute.
+    pub attribute: Attribute,
+    /// Different values.
+    pub values: u64,
+    /// Bytes in memory.
+    pub bytes: u64,
 }
 
 impl Postings {
     /// The slots with this value.
-    pub fn posting(&self, attribute: &Attribute, value: &str) -> Option<&Posting> {
-        self.attributes.get(attribute)?.values.get(value)
+    pub fn posting(&self, attribute: &Attribute, value: &str) -> Option<Posting<'_>> {
+        self.attributes.get(attribute)?.terms.get(value)
     }
 
     /// The slots that have the attribute.
-    pub fn present(&self, attribute: &Attribute) -> Option<&RoaringBitmap> {
+    pub fn present(&self, attribute: &Attribute) -> Option<&SlotSet> {
         self.attributes.get(attribute).map(|postings| &*postings.present)
     }
 
     /// All values of an attribute, in order, with their slots.
-    pub fn values(&self, attribute: &Attribute) -> impl Iterator<Item = (&str, &Posting)> {
-        self.attributes
-            .get(attribute)
-            .into_iter()
-            .flat_map(|postings| postings.values.iter().map(|(value, posting)| (&**value, posting)))
+    pub fn values(&self, attribute: &Attribute) -> impl Iterator<Item = (&str, Posting<'_>)> {
+        self.attributes.get(attribute).into_iter().flat_map(|postings| postings.terms.iter())
     }
 
-    /// Indexes a record under a slot and makes it an object that shares its texts with the lists.
-    pub(super) fn index(&mut self, slot: u32, record: Record) -> Object {
-        let namespace = record.key.namespace();
-        if !namespace.is_empty() {
-            self.insert(Attribute::Namespace, namespace, slot);
-        }
-        let labels = record
-            .labels
+    /// What each attribute takes.
+    pub fn usage(&self) -> Vec<AttributeUsage> {
+        let mut usage: Vec<AttributeUsage> = self
+            .attributes
             .iter()
-            .map(|(key, value)| {
-                let key: Arc<str> = match self.attributes.get_key_value(&Attribute::Label(Arc::from(&**key))) {
-                    Some((Attribute::Label(held), _)) => held.clone(),
-                    _ => Arc::from(&**key),
-                };
-                let value = self.insert(Attribute::Label(key.clone()), value, slot);
-                (key, value)
+            .map(|(attribute, postings)| AttributeUsage {
+                attribute: attribute.clone(),
+                values: postings.terms.len() as u64,
+                bytes: (postings.present.held_bytes() + postings.terms.held_bytes()) as u64,
             })
             .collect();
-        let values = record
-            .values
-            .iter()
-            .map(|(field, value)| (*field, self.insert(Attribute::Field(*field), value, slot)))
-            .collect();
-        Object {
-            key: record.key,
-            version: record.version,
-            bytes: record.bytes,
-            version_span: record.version_span,
-            metadata_span: record.metadata_span,
-            labels,
-            values,
-        }
+        usage.sort_unstable_by(|left, right| left.attribute.cmp(&right.attribute));
+        usage
     }
 
-    pub(super) fn unindex(&mut self, slot: u32, object: &Object) {
-        if !object.key.namespace().is_empty() {
-            self.remove(&Attribute::Namespace, object.key.namespace(), slot);
+    /// Indexes what became of the object in a slot.
+    pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
+        match (before, after) {
+            (Some(before), Some(after)) if before.has_terms_of(after) => return,
+            // The key of a slot's object does not change.
+            (None, Some(object)) => self.insert_namespace(slot, object),
+            (Some(object), None) => self.remove_namespace(slot, object),
+            _ => {}
         }
-        for (key, value) in &object.labels {
-            self.remove(&Attribute::Label(key.clone()), value, slot);
-        }
-        for (field, value) in &object.values {
-            self.remove(&Attribute::Field(*field), value, slot);
-        }
-    }
-
-    fn insert(&mut self, attribute: Attribute, value: &str, slot: u32) -> Arc<str> {
-        let postings = self.attributes.entry(attribute).or_default();
-        Arc::make_mut(&mut postings.present).insert(slot);
-        if let Some((held, _)) = postings.values.get_key_value(value) {
-            let held = held.clone();
-            if let Some(posting) = postings.values.get_mut(value) {
-                posting.insert(slot);
+        let before = before.map(Object::terms).unwrap_or_default();
+        let after = after.map(Object::terms).unwrap_or_default();
+        let (mut left, mut right) = (before.iter().peekable(), after.iter().peekable());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (Some(gone), Some(come)) => gone.cmp(come),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            let gone = if order.is_le() { left.next() } else { None };
+            let come = if order.is_ge() { right.next() } else { None };
+            match (gone, come) {
+                (Some(gone), None) => {
+                    let is_absent = !after.iter().any(|term| term.is_of_attribute(gone));
+                    let (attribute, value) = gone.parts();
+                    self.remove(&attribute, value, slot, is_absent);
+                }
+                (None, Some(come)) => {
+                    let (attribute, value) = come.parts();
+                    self.insert(attribute, value, slot);
+                }
+                _ => {}
             }
-            return held;
         }
-        let text: Arc<str> = Arc::from(value);
-        postings.values.insert(text.clone(), Posting::One(slot));
-        text
     }
 
-    fn remove(&mut self, attribute: &Attribute, value: &str, slot: u32) {
-        let Some(postings) = self.attributes.get_mut(attribute) else { return };
-        Arc::make_mut(&mut postings.present).remove(slot);
-        let emptied = postings.values.get_mut(value).is_some_and(|posting| !posting.remove(slot));
-        if emptied {
-            postings.values.remove(value);
+    fn insert_namespace(&mut self, slot: u32, object: &Object) {
+        if !object.namespace().is_empty() {
+            self.insert(Attribute::Namespace, object.namespace(), slot);
         }
-        if postings.values.is_empty() {
+    }
+
+    fn remove_namespace(&mut self, slot: u32, object: &Object) {
+        if !object.namespace().is_empty() {
+            self.remove(&Attribute::Namespace, object.namespace(), slot, true);
+        }
+    }
+
+    fn insert(&mut self, attribute: Attribute, value: &str, slot: u32) {
+        let postings = self.attributes.entry(attribute).or_default();
+        if !postings.present.contains(slot) {
+            Arc::make_mut(&mut postings.present).insert(slot);
+        }
+        postings.terms.insert(value, slot);
+    }
+
+    fn remove(&mut self, attribute: &Attribute, value: &str, slot: u32, is_absent: bool) {
+        let Some(postings) = self.attributes.get_mut(attribute) else { return };
+        if is_absent {
+            Arc::make_mut(&mut postings.present).remove(slot);
+        }
+        postings.terms.remove(value, slot);
+        if postings.terms.is_empty() {
             self.attributes.remove(attribute);
+        }
+    }
+}
+
+impl<'o> Term<'o> {
+    fn parts(&self) -> (Attribute, &'o str) {
+        match *self {
+            Term::Label(key, value) => (Attribute::Label(key.clone()), value),
+            Term::Field(field, value) => (Attribute::Field(field), value),
+        }
+    }
+
+    fn is_of_attribute(&self, other: &Term<'_>) -> bool {
+        match (self, other) {
+            (Term::Label(key, _), Term::Label(other, _)) => key == other,
+            (Term::Field(field, _), Term::Field(other, _)) => field == other,
+            _ => false,
         }
     }
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use imbl::{OrdMap, Vector};
+use imbl::Vector;
 
 use super::history::History;
-use super::postings::Postings;
-use super::{Change, Cursor, Object, Slots, TooOld};
+use super::order::Order;
+use super::postings::{AttributeUsage, Postings};
+use super::slots::SlotSet;
+use super::{Change, Cursor, Object, TooOld};
 use crate::model::{Key, Version};
 
 /// A store at one point in time. Cloning is cheap; nothing in it ever changes.
@@ -18,13 +20,34 @@ pub struct Snapshot {
     pub(super) version: Version,
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
-    pub(super) objects: Vector<Option<Arc<Object>>>,
-    pub(super) order: OrdMap<Key, u32>,
-    pub(super) occupied: Slots,
+    pub(super) objects: Vector<Option<Object>>,
+    pub(super) order: Order,
+    pub(super) occupied: Arc<SlotSet>,
     pub(super) postings: Postings,
     pub(super) history: History,
-    /// Sum of the sizes of all objects.
-    pub(super) object_bytes: u64,
+    /// Sum of the sizes of all objects as JSON.
+    pub(super) json_bytes: u64,
+    /// Sum of what the objects take in memory.
+    pub(super) held_bytes: u64,
+}
+
+/// What a store takes in memory, in bytes, as far as it knows: what an allocator adds is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// How many objects.
+    pub objects: u64,
+    /// All objects as JSON.
+    pub json_bytes: u64,
+    /// All objects as they are held.
+    pub held_bytes: u64,
+    /// The order of all keys.
+    pub order_bytes: u64,
+    /// Changes in history.
+    pub history_changes: u64,
+    /// Previous states that only history keeps.
+    pub history_bytes: u64,
+    /// The index of each label, field, and of the namespace.
+    pub attributes: Vec<AttributeUsage>,
 }
 
 impl Snapshot {
@@ -45,31 +68,49 @@ impl Snapshot {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.len() == 0
     }
 
-    /// Sum of the sizes of all objects, in bytes.
-    pub fn object_bytes(&self) -> u64 {
-        self.object_bytes
+    /// Sum of the sizes of all objects as JSON, in bytes.
+    pub fn json_bytes(&self) -> u64 {
+        self.json_bytes
+    }
+
+    /// What it takes in memory. Walks the index: for a scrape of metrics, not for a request.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            objects: self.len() as u64,
+            json_bytes: self.json_bytes,
+            held_bytes: self.held_bytes,
+            order_bytes: (self.order.held_bytes() + self.objects.len() * size_of::<usize>()) as u64,
+            history_changes: self.history.len() as u64,
+            history_bytes: self.history.held_bytes(),
+            attributes: self.postings.usage(),
+        }
     }
 
     /// The object of that key (`namespace/name`).
-    pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
+    pub fn get(&self, key: &str) -> Option<&Object> {
         self.object(self.slot(key)?)
     }
 
     /// The slot of that key.
     pub fn slot(&self, key: &str) -> Option<u32> {
-        self.order.get(key).copied()
+        self.order.find(key, |slot| self.key(slot))
+    }
+
+    /// Invariant: every slot of the order holds an object.
+    pub(super) fn key(&self, slot: u32) -> &str {
+        self.object(slot).map_or("", |object| object.key())
     }
 
     /// The object in a slot.
-    pub fn object(&self, slot: u32) -> Option<&Arc<Object>> {
+    pub fn object(&self, slot: u32) -> Option<&Object> {
         self.objects.get(slot as usize)?.as_ref()
     }
 
     /// All slots in use.
-    pub fn occupied(&self) -> &roaring::RoaringBitmap {
+    pub fn occupied(&self) -> &SlotSet {
         &self.occupied
     }
 
@@ -79,8 +120,13 @@ impl Snapshot {
     }
 
     /// Keys and slots in list order, from a bound on.
-    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (&Key, u32)> {
-        self.order.range::<_, str>((from, Bound::Unbounded)).map(|(key, slot)| (key, *slot))
+    pub fn range(&self, from: Bound<&str>) -> impl Iterator<Item = (u32, &Object)> {
+        self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
+    }
+
+    /// How many keys lie before `key`.
+    pub fn rank(&self, key: &str) -> usize {
+        self.order.rank(key, |slot| self.key(slot))
     }
 
     /// The oldest version from which a watch can resume.
@@ -118,12 +164,12 @@ impl Snapshot {
     /// # Errors
     /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
     /// where the exact state is unknown.
-    pub fn undo_to(&self, version: Version) -> Result<BTreeMap<Key, Option<Arc<Object>>>, TooOld> {
+    pub fn undo_to(&self, version: Version) -> Result<BTreeMap<Key, Option<Object>>, TooOld> {
         let cursor = self.since(version)?;
         let mut undone = BTreeMap::new();
         for change in self.changes(cursor).into_iter().flatten().rev() {
             if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
-                undone.insert(object.key.clone(), change.before.clone());
+                undone.insert(Key::new("", object.key()), change.before.clone());
             }
         }
         Ok(undone)

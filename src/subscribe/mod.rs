@@ -5,8 +5,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::query::Selection;
 use crate::store::{Change, Object};
 
@@ -14,16 +12,16 @@ use crate::store::{Change, Object};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
     /// It entered the selection.
-    Added(Arc<Object>),
+    Added(Object),
     /// It stayed in the selection.
-    Modified(Arc<Object>),
+    Modified(Object),
     /// It left the selection or was deleted: the previous object, to be sent with the version of the change.
-    Deleted(Arc<Object>),
+    Deleted(Object),
 }
 
 /// What `change` means to `selection`; `None`: nothing, it was out and stayed out.
 pub fn transition(selection: &Selection, change: &Change) -> Option<Transition> {
-    let selected = |object: &&Arc<Object>| selection.matches(object);
+    let selected = |object: &&Object| selection.matches(object);
     let before = change.before.as_ref().filter(selected);
     let after = change.after.as_ref().filter(selected);
     match (before, after) {

@@ -1,7 +1,5 @@
 //! Every row of the transition table, and that a change outside the namespace says nothing.
 
-use std::sync::Arc;
-
 use super::{Transition, transition};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};
@@ -10,9 +8,9 @@ use crate::selector::FieldOperator;
 use crate::store::tests::record;
 use crate::store::{Change, HistoryLimits, Object, Store};
 
-fn object(value: &str) -> Arc<Object> {
+fn object(value: &str) -> Object {
     let mut store = Store::new(HistoryLimits::default());
-    store.replace(vec![record("a/x", 1, &[], &[value])], Version::new(1));
+    store.replace(&[record("a/x", 1, &[], &[value])], Version::new(1));
     store.snapshot().get("a/x").unwrap().clone()
 }
 

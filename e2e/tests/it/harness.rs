@@ -330,6 +330,7 @@ fn the_address_is_read_from_the_line_that_fieldcache_prints() {
         ("serving 3 resources at http://127.0.0.1:41233/", Some("http://127.0.0.1:41233")),
         ("fieldcache 0.1.0 serving https://127.0.0.1:6443 at http://127.0.0.1:81", Some("http://127.0.0.1:81")),
         ("fieldcache 0.1.0 serving http://127.0.0.1:6443 at http://127.0.0.1:82", Some("http://127.0.0.1:82")),
+        ("fieldcache 0.1.0 serving http://127.0.0.1:6443 at https://127.0.0.1:83 (x)", Some("https://127.0.0.1:83")),
         ("try curl http://127.0.0.1:8181/apis", None),
         ("serving nothing", None),
     ];

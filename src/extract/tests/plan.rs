@@ -31,7 +31,7 @@ fn shirts() -> Plan {
 
 pub(super) fn values(plan: &Plan, object: &str) -> Vec<String> {
     let record = plan.extract(Bytes::copy_from_slice(object.as_bytes())).unwrap();
-    record.values.into_iter().map(|(_, text)| text).collect()
+    record.texts.values().map(|(_, text)| text.to_owned()).collect()
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn a_record_has_key_version_labels_values_and_spans() {
     let record = shirts().extract(Bytes::from(object)).unwrap();
     assert_eq!(record.key.as_str(), "n/a");
     assert_eq!(record.version, Version::new(17));
-    assert_eq!(record.labels, [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "3".to_owned())]);
-    assert_eq!(record.values, [(FieldIndex(0), "blue".to_owned()), (FieldIndex(1), "100".to_owned())]);
+    assert_eq!(record.texts.labels().collect::<Vec<_>>(), [("a", "1"), ("b", "3")]);
+    assert_eq!(record.texts.values().collect::<Vec<_>>(), [(FieldIndex(0), "blue"), (FieldIndex(1), "100")]);
     assert_eq!(record.bytes, object.trim());
     let version = record.version_span.start as usize..record.version_span.end as usize;
     assert_eq!(&record.bytes[version], b"17");
@@ -212,7 +212,7 @@ fn labels_are_sorted_and_of_any_form() {
     ] {
         let text = format!("{{\"metadata\":{{\"name\":\"a\",\"labels\":{labels},\"resourceVersion\":\"1\"}}}}");
         let record = plan.extract(Bytes::from(text)).unwrap();
-        let found: Vec<(&str, &str)> = record.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let found: Vec<(&str, &str)> = record.texts.labels().collect();
         assert_eq!(found, expected, "{labels}");
     }
 }
@@ -244,8 +244,8 @@ fn built_in_objects_are_kept_in_the_form_of_a_list() {
             part(&record.metadata_span).starts_with("{\"name\"") && part(&record.metadata_span).ends_with("\"12\"}"),
             "{why}"
         );
-        assert_eq!(record.values[0].1, "x", "{why}");
-        assert_eq!(record.labels, [("a".to_owned(), "b".to_owned())], "{why}");
+        assert_eq!(record.texts.values().next(), Some((FieldIndex(0), "x")), "{why}");
+        assert_eq!(record.texts.labels().collect::<Vec<_>>(), [("a", "b")], "{why}");
     }
     let only = plan.extract(Bytes::from(r#"{"kind":"Pod","apiVersion":"v1"}"#)).unwrap_err();
     assert_eq!(only, Unreadable::Missing { path: "metadata.name" });

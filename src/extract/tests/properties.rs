@@ -1,5 +1,7 @@
 //! Random objects and paths: the scanner against an obviously right walk, against jsonpath-rust, and against broken bytes.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use jsonpath_rust::JsonPath;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -156,10 +158,10 @@ fn naive_text(value: &Value, is_nested: bool) -> String {
 fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<String> {
     let mut trie = Trie::new();
     let slots: Vec<usize> = paths.iter().map(|path| trie.insert(path)).collect();
-    let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)));
+    let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(bytes)));
     let span_text = |slot: usize| match found.slots[slot] {
         span if span.is_absent() => String::new(),
-        span => text(span.of(bytes)).unwrap(),
+        span => text(span.of(bytes)).unwrap().into_owned(),
     };
     slots.into_iter().map(span_text).collect()
 }
@@ -242,7 +244,7 @@ proptest! {
         };
         match plan.extract(Bytes::from(bytes)) {
             Ok(record) => {
-                prop_assert_eq!(record.values.len(), plan.fields().len());
+                prop_assert_eq!(record.texts.values().len(), plan.fields().len());
                 let metadata = &record.bytes[record.metadata_span.start as usize..record.metadata_span.end as usize];
                 let is_object = metadata.starts_with(b"{") && metadata.ends_with(b"}");
                 prop_assert!(is_object);
@@ -251,6 +253,25 @@ proptest! {
             }
             Err(error) => prop_assert!(!is_whole, "{}", error),
         }
+    }
+
+    #[test]
+    fn labels_are_those_of_a_map(labels in prop::collection::vec(("[ab]{1,2}|é|\"", "[ab]{0,2}|\\\\"), 0..6), is_escaped in any::<bool>()) {
+        let plan = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let written: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| {
+                let mut key = Value::from(&**key).to_string();
+                if is_escaped {
+                    key = key.replace('a', "\\u0061");
+                }
+                format!("{key}:{}", Value::from(&**value))
+            })
+            .collect();
+        let object = format!(r#"{{"metadata":{{"name":"n","labels":{{{}}},"resourceVersion":"1"}}}}"#, written.join(","));
+        let record = plan.extract(Bytes::from(object)).unwrap();
+        let expected: BTreeMap<&str, &str> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        prop_assert_eq!(record.texts.labels().collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn put(fixture: &mut Fixture, name: &str, labels: &Value) {
     let object =
         json!({"metadata": {"name": name, "namespace": "default", "labels": labels, "resourceVersion": version}});
     let record = fixture.pods.resource.plan.extract(Bytes::from(object.to_string())).unwrap();
-    fixture.pods.store.apply(record);
+    fixture.pods.store.apply(&record);
     fixture.pods.publish();
 }
 

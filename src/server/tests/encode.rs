@@ -1,16 +1,22 @@
 //! Indentation, YAML, gzip, escapes, chunks.
 
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use flate2::bufread::GzDecoder;
 use flate2::read::MultiGzDecoder;
+use futures::FutureExt;
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::quote;
+use crate::server::body::{Finish, finish};
 use crate::server::encode::{Indenter, json_bytes};
-use crate::server::yaml;
+use crate::server::{gzip, yaml};
 
 fn indent(text: &str) -> String {
     let mut out = Vec::new();
@@ -133,7 +139,7 @@ async fn large_answers_are_streamed_and_compressed_on_request() {
         let mut text = String::new();
         if is_compressed {
             MultiGzDecoder::new(&*bytes).read_to_string(&mut text).unwrap();
-            assert!(bytes.len() * 4 < text.len());
+            assert!(bytes.len() * 4 < text.len(), "{path}: {} of {}", bytes.len(), text.len());
         } else {
             text = String::from_utf8(bytes.to_vec()).unwrap();
         }
@@ -142,6 +148,66 @@ async fn large_answers_are_streamed_and_compressed_on_request() {
     }
     let head = fixture.whole(Method::HEAD, ALL_SHIRTS, &[]).await;
     assert_eq!((head.code.as_u16(), &*head.body), (200, ""));
+}
+
+#[test]
+fn compressed_answers_of_every_size_are_one_member_with_the_same_bytes() {
+    // Words that repeat now and then, as those of objects do.
+    let text = |size: usize| -> Vec<u8> {
+        let words = (0u64..).map(|number| format!("{{\"name\":\"{:x}\"}},", number.wrapping_mul(0x9e37_79b9) % 50_021));
+        words.flat_map(String::into_bytes).take(size).collect()
+    };
+    for (size, is_compressed, is_whole) in [
+        (0, false, true),
+        (1, false, true),
+        (128 * 1024, false, true),
+        (128 * 1024 + 1, true, true),
+        (300_000, true, true),
+        (gzip::WHOLE, true, true),
+        (gzip::WHOLE + 1, true, false),
+        (3_000_000, true, false),
+    ] {
+        let plain = text(size);
+        for piece in [1000, 64 * 1024, 1 << 20] {
+            let pieces: Vec<Bytes> = plain.chunks(piece).map(Bytes::copy_from_slice).collect();
+            let (body, compressed) = finish(Box::new(pieces.into_iter()), Finish { pretty: false, gzip: true });
+            assert_eq!((compressed, body.length().is_some()), (is_compressed, is_whole), "{size} in {piece}");
+            let sent = body.collect().now_or_never().unwrap().unwrap().to_bytes();
+            if !is_compressed {
+                assert!(sent == plain, "{size} in {piece}");
+                continue;
+            }
+            assert!(sent.len() * 2 < size, "{size} in {piece}: {}", sent.len());
+            // This reader stops at the end of a member, so whatever came behind it would be left over.
+            let mut reader = GzDecoder::new(&*sent);
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            assert!(read == plain, "{size} in {piece}");
+            assert!(reader.into_inner().is_empty(), "{size} in {piece}: a second member");
+        }
+    }
+}
+
+#[test]
+fn a_compressed_answer_is_made_as_it_is_read() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let pieces = (0..1000u32).map(move |number| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Bytes::from(number.to_le_bytes().repeat(16 * 1024))
+    });
+    let (mut body, compressed) = finish(Box::new(pieces), Finish { pretty: false, gzip: true });
+    assert!(compressed);
+    let most = gzip::WHOLE / (64 * 1024) + 1;
+    assert_eq!(made.load(Ordering::Relaxed), most, "what decides how to compress is held, nothing else");
+    let first = body.frame().now_or_never().unwrap().unwrap().unwrap().into_data().unwrap();
+    assert!(first.len() < 128 * 1024);
+    let begun = made.load(Ordering::Relaxed);
+    assert!(begun < 500, "a reader of the first bytes had {begun} pieces made");
+    let rest = body.collect().now_or_never().unwrap().unwrap().to_bytes();
+    let mut read = Vec::new();
+    GzDecoder::new(&*[&*first, &*rest].concat()).read_to_end(&mut read).unwrap();
+    assert_eq!((made.load(Ordering::Relaxed), read.len()), (1000, 1000 * 64 * 1024));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::{Fixture, SHIRTS};
 async fn an_object_is_its_stored_bytes_and_a_line_break() {
     let mut fixture = Fixture::new();
     fixture.put("default", "x", "blue");
-    let bytes = fixture.shirts.store.snapshot().get("default/x").unwrap().bytes.clone();
+    let bytes = fixture.shirts.store.snapshot().get("default/x").unwrap().json();
     let body = [&*bytes, b"\n"].concat();
     for path in [format!("{SHIRTS}/x"), format!("{SHIRTS}/x/status"), format!("{SHIRTS}/x?fieldSelector=bad")] {
         let answer = fixture.get(&path).await;

@@ -17,15 +17,18 @@ use tokio::time::{Instant, sleep};
 use super::{Fixture, SHIRTS};
 use crate::server::listen::{BindError, Listener};
 
-struct Running {
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
+pub(super) struct Running {
+    pub(super) address: SocketAddr,
+    pub(super) stop: oneshot::Sender<()>,
+    pub(super) task: JoinHandle<()>,
+}
+
+async fn run(fixture: &Fixture) -> Running {
+    run_listener(fixture, Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server needs a task; it is joined")]
-async fn run(fixture: &Fixture) -> Running {
-    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+pub(super) fn run_listener(fixture: &Fixture, listener: Listener) -> Running {
     let (stop, stopped) = oneshot::channel::<()>();
     let address = listener.address();
     let server = fixture.server.clone();
@@ -39,7 +42,7 @@ async fn run(fixture: &Fixture) -> Running {
     Running { address, stop, task }
 }
 
-fn request(path: &str) -> Request<Empty<bytes::Bytes>> {
+pub(super) fn request(path: &str) -> Request<Empty<bytes::Bytes>> {
     Request::builder().uri(format!("http://127.0.0.1{path}")).header("host", "127.0.0.1").body(Empty::new()).unwrap()
 }
 
@@ -137,13 +140,13 @@ async fn a_port_in_use_is_named_with_a_remedy() {
     let first = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = first.address();
     let error = Listener::bind(address).await.unwrap_err();
-    assert!(matches!(error, BindError::InUse(_)), "{error:?}");
+    assert!(matches!(error, BindError::InUse(..)), "{error:?}");
     let expected = format!(
         "address {address} is in use: stop the program that listens there, or choose another one with --address"
     );
     assert_eq!(error.to_string(), expected);
     let error = Listener::bind("192.0.2.1:8181".parse().unwrap()).await.unwrap_err();
-    assert!(matches!(error, BindError::NotHere(_)), "{error:?}");
+    assert!(matches!(error, BindError::NotHere(..)), "{error:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The server through `Server::answer`, without sockets; `listen` alone opens some.
+//! The server through `Server::answer`, without sockets; `listen` and `tls` alone open some.
 //!
 //! [`Fixture`] is a registry of shirts (custom, namespaced), hats (custom, cluster-scoped) and pods (built-in) whose
 //! stores a test changes by hand.
@@ -6,6 +6,7 @@
 mod discovery;
 mod documentation;
 mod encode;
+mod explain;
 mod get;
 mod guards;
 mod list;
@@ -13,6 +14,8 @@ mod listen;
 mod options;
 mod samples;
 mod table;
+mod tally;
+mod tls;
 mod watch;
 
 use std::sync::Arc;
@@ -62,6 +65,15 @@ impl Answer {
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The header of `?explain=true` without the time that it took, which is no fact of a test.
+    #[track_caller]
+    fn explanation(&self) -> Value {
+        let mut explanation: Value = serde_json::from_str(self.header("fieldcache-explain")).unwrap();
+        assert!(explanation["microseconds"].is_u64(), "{explanation}");
+        explanation.as_object_mut().unwrap().remove("microseconds");
+        explanation
     }
 
     fn message(&self) -> String {
@@ -178,7 +190,7 @@ impl Fixture {
     fn with(settings: Settings, limits: HistoryLimits) -> Fixture {
         let mut fixture = Fixture::loading(settings, limits);
         for stored in [&mut fixture.shirts, &mut fixture.hats, &mut fixture.pods] {
-            stored.store.replace(Vec::new(), Version::new(100));
+            stored.store.replace(&[], Version::new(100));
             stored.publish();
         }
         fixture
@@ -231,7 +243,7 @@ impl Fixture {
              \"{namespace}\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"color\":\"{color}\",\"size\":7}}}}"
         );
         let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.shirts.store.apply(record);
+        self.shirts.store.apply(&record);
     }
 
     fn delete(&mut self, namespace: &str, name: &str) -> u64 {
@@ -248,7 +260,7 @@ impl Fixture {
              \"resourceVersion\":\"{version}\"}}}}"
         );
         let record = self.hats.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.hats.store.apply(record);
+        self.hats.store.apply(&record);
         self.hats.publish();
         version
     }
@@ -261,7 +273,7 @@ impl Fixture {
              \"status\":{{\"phase\":\"Running\"}}}}"
         );
         let record = self.pods.resource.plan.extract(Bytes::from(text)).unwrap();
-        self.pods.store.apply(record);
+        self.pods.store.apply(&record);
         self.pods.publish();
         version
     }

@@ -1,11 +1,17 @@
 //! Media types, Tables, PartialObjectMetadata, cells.
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use super::{ALL_SHIRTS, Fixture, SHIRTS, pods};
+use crate::model::{Gvr, Version};
+use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{ColumnPath, cell, human_duration};
+use crate::server::column::{ColumnPath, cell};
+use crate::server::encode::{ListMeta, Shown};
+use crate::server::table::{Columns, Include};
+use crate::store::{HistoryLimits, Store};
 
 const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
     application/json";
@@ -114,7 +120,7 @@ async fn tables_have_the_columns_of_the_crd() {
 }
 
 #[tokio::test]
-async fn tables_without_columns_show_name_and_age() {
+async fn tables_of_definitions_without_columns_show_name_and_age() {
     let mut fixture = Fixture::new();
     fixture.put_hat("top");
     fixture.put_pod("default", "p");
@@ -122,9 +128,54 @@ async fn tables_without_columns_show_name_and_age() {
     assert_eq!(hats["columnDefinitions"][1]["name"], "Age");
     assert_eq!(hats["rows"][0]["cells"], json!(["top", null]));
     let pods = fixture.get_with("/api/v1/pods", &[("accept", KUBECTL)]).await.json();
-    assert_eq!(pods["rows"][0]["cells"], json!(["p", "10m"]));
+    let cells = json!(["p", "0/0", "Running", "0", "10m", "<none>", "n1", "<none>", "<none>"]);
+    assert_eq!(pods["rows"][0]["cells"], cells, "built-in kinds have printers");
+    let single = fixture.get_with("/api/v1/namespaces/default/pods/p", &[("accept", KUBECTL)]).await.json();
+    assert_eq!((&single["rows"], &single["columnDefinitions"]), (&pods["rows"], &pods["columnDefinitions"]));
     let empty = fixture.get_with(SHIRTS, &[("accept", KUBECTL)]).await.json();
     assert_eq!(empty["rows"], json!([]));
+}
+
+#[test]
+fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
+    let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+    let stored = |resource: &Resource, status: &str, precedence: u64| {
+        let text = format!(
+            "{{\"metadata\":{{\"name\":\"o{precedence}\",\"namespace\":\"n\",\"resourceVersion\":\"{precedence}\"}},\
+             \"spec\":{{\"matchingPrecedence\":{precedence}}},\"status\":{status}}}"
+        );
+        let mut store = Store::new(HistoryLimits::default());
+        store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+        store.snapshot().get(&format!("n/o{precedence}")).unwrap().clone()
+    };
+    let resource = pods();
+    let object = stored(&resource, "{\"phase\":\"Succeeded\"}", 7);
+    let mut row = Vec::new();
+    Columns::of(&resource, now).write_row(Shown::as_is(&object), &resource, "v1", Include::None, &mut row);
+    assert_eq!(
+        String::from_utf8(row).unwrap(),
+        "{\"cells\":[\"o7\",\"0/0\",\"Succeeded\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\",\
+         \"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\"],\"conditions\":[{\"type\":\"Completed\",\
+         \"status\":\"True\",\"reason\":\"Succeeded\",\"message\":\"The pod has completed successfully.\"}],\"object\":null}"
+    );
+    let mut bookmark = Vec::new();
+    Columns::of(&resource, now).write_bookmark("9", b"{}", "v1", false, &mut bookmark);
+    let bookmark: Value = serde_json::from_slice(&bookmark).unwrap();
+    let cells = bookmark["rows"][0]["cells"].as_array().unwrap();
+    assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");
+
+    let of = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
+    let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
+    let foreign = Columns::of(&of("metrics.example.com", "nodes"), now).envelope(&meta, "v1");
+    let head = String::from_utf8(foreign.head).unwrap();
+    assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
+
+    let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
+    let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
+    let sorted = Columns::of(&schemas, now).sorted(&mut objects.into_iter()).unwrap();
+    let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();
+    assert_eq!(names, ["o3", "o5", "o9"], "in the order in which they are tried");
+    assert!(Columns::of(&resource, now).sorted(&mut std::iter::empty()).is_none(), "others are streamed");
 }
 
 #[tokio::test]
@@ -191,6 +242,8 @@ fn cells_are_typed() {
         ("boolean", json!(false), json!(false)),
         ("boolean", json!("true"), json!(null)),
         ("date", json!("2026-01-01T00:00:00Z"), json!("10m")),
+        ("date", json!("2026-01-01T00:10:01.5Z"), json!("0s")),
+        ("date", json!("2026-01-01T00:10:02Z"), json!("<invalid>")),
         ("date", json!("soon"), json!("<invalid>")),
         ("date", json!(""), json!("<unknown>")),
         ("date", json!(7), json!(null)),
@@ -198,31 +251,4 @@ fn cells_are_typed() {
         assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");
     }
     assert_eq!(cell("string", None, now), Value::Null);
-}
-
-#[test]
-fn ages_have_at_most_two_units() {
-    for (seconds, expected) in [
-        (-5, "<invalid>"),
-        (-1, "0s"),
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (245, "4m5s"),
-        (600, "10m"),
-        (10_799, "179m"),
-        (10_800, "3h"),
-        (10_860, "3h1m"),
-        (28_800, "8h"),
-        (172_799, "47h"),
-        (172_800, "2d"),
-        (190_800, "2d5h"),
-        (691_200, "8d"),
-        (28_000_000, "324d"),
-        (63_072_000, "2y"),
-        (63_244_800, "2y2d"),
-        (252_288_000, "8y"),
-    ] {
-        assert_eq!(human_duration(seconds), expected, "{seconds}");
-    }
 }

@@ -263,8 +263,8 @@ async fn a_watch_ahead_of_the_copy_is_told_when_a_relist_jumps_over_its_version(
     let mut beyond = fixture.watch(&watch("resourceVersion=110")).await;
     let snapshot = fixture.shirts.store.snapshot();
     let kept = snapshot.get("default/kept").unwrap();
-    let record = fixture.shirts.resource.plan.extract(kept.bytes.clone()).unwrap();
-    fixture.shirts.store.replace(vec![record], Version::new(110));
+    let record = fixture.shirts.resource.plan.extract(kept.json().into()).unwrap();
+    fixture.shirts.store.replace(&[record], Version::new(110));
     fixture.shirts.publish();
     assert_eq!(behind.line().await, "DELETED default/deleted@102");
     let error = ahead.next().await.unwrap();
@@ -295,7 +295,7 @@ async fn versions_that_go_backwards_end_watches() {
     let mut fixture = Fixture::new();
     fixture.put("default", "x", "blue");
     let mut watched = fixture.watch(&watch("resourceVersion=101")).await;
-    fixture.shirts.store.replace(Vec::new(), Version::new(7));
+    fixture.shirts.store.replace(&[], Version::new(7));
     // Enough changes for the watch's place to mean something in the new history, though something else.
     for name in ["a", "b", "c"] {
         fixture.put_without_publishing("default", name, "blue");
@@ -371,7 +371,7 @@ async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
     let (answer, ()) = tokio::join!(server.answer(request), async {
         advance(Duration::from_secs(30)).await;
-        patient.shirts.store.replace(Vec::new(), Version::new(5));
+        patient.shirts.store.replace(&[], Version::new(5));
         patient.shirts.publish();
     });
     assert_eq!(answer.status(), 200);

@@ -37,7 +37,7 @@ fn object(name: &str, version: u64) -> Bytes {
 fn names(resource: &Resource) -> Option<Vec<String>> {
     match resource.live.state() {
         LiveState::Ready(snapshot) => {
-            Some(snapshot.range(std::ops::Bound::Unbounded).map(|(key, _)| key.to_string()).collect())
+            Some(snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect())
         }
         LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
     }
@@ -125,7 +125,7 @@ fn changes_told_before_the_end_of_a_list_belong_to_it() {
         let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         let held: Vec<(&str, u64)> = snapshot
             .range(std::ops::Bound::Unbounded)
-            .map(|(key, slot)| (key.as_str(), snapshot.object(slot).unwrap().version.number()))
+            .map(|(_, object)| (object.key(), object.version().number()))
             .collect();
         assert_eq!(held, [("a/changed", version + 5), ("a/created", version + 7), ("a/kept", version)], "{version}");
         assert_eq!((snapshot.version().number(), snapshot.epoch()), (version + 9, 0), "history goes on");
@@ -150,7 +150,7 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
         feed.publish();
         let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         let object = snapshot.get("a/x").unwrap();
-        assert!(std::str::from_utf8(&object.bytes).unwrap().contains(text), "{text}");
+        assert!(std::str::from_utf8(&object.json()).unwrap().contains(text), "{text}");
         assert_eq!(snapshot.epoch(), epoch, "{text}");
     }
 }
@@ -171,4 +171,31 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
         epochs.push(snapshot.epoch());
     }
     assert!(epochs.is_sorted_by(|earlier, later| earlier < later), "{epochs:?}");
+}
+
+#[test]
+fn relists_and_unreadable_objects_are_told_to_readers() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let unreadable = || Bytes::from(r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"no"}}"#);
+    for (events, relists, unreadable, why) in [
+        (vec![SourceEvent::Begin, SourceEvent::Item(unreadable())], 0, 0, "nothing is complete yet"),
+        (vec![SourceEvent::Commit(Version::new(9))], 0, 1, "the first list replaces nothing"),
+        (vec![SourceEvent::Upsert(object("x", 10))], 0, 0, "it can be read again"),
+        (vec![SourceEvent::Begin, SourceEvent::Item(unreadable())], 0, 0, "a relist that is not complete"),
+        (
+            vec![SourceEvent::Begin, SourceEvent::Item(object("x", 10)), SourceEvent::Commit(Version::new(12))],
+            1,
+            0,
+            "one that is",
+        ),
+        (vec![SourceEvent::Upsert(unreadable())], 1, 1, "a change that cannot be read"),
+        (vec![SourceEvent::Begin, SourceEvent::Commit(Version::new(13))], 2, 0, "an empty list"),
+    ] {
+        for event in events {
+            feed.take(event);
+        }
+        feed.publish();
+        assert_eq!((resource.live.relists(), resource.live.unreadable()), (relists, unreadable), "{why}");
+    }
 }

@@ -1,9 +1,13 @@
 //! Lists and watch lines in every shape that JSON allows, and broken ones.
 
 use bytes::Bytes;
-use proptest::{prop_assert_eq, proptest};
+use proptest::prelude::{Strategy, any, prop};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+use serde_json::Value;
 
-use crate::source::frames::{Lines, bookmark, list_page, watch_line};
+use crate::extract::Plan;
+use crate::model::Scope;
+use crate::source::frames::{Lines, Told, any_watch_line, bookmark, list_page, watch_line};
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
@@ -11,17 +15,17 @@ fn bytes(text: &str) -> Bytes {
 
 #[test]
 fn watch_lines_are_split_without_touching_the_object() {
-    for (line, kind, object) in [
-        (r#"{"type":"ADDED","object":{"a":1}}"#, "ADDED", r#"{"a":1}"#),
-        (r#"{"object":{"a":"}\"{"},"type":"DELETED"}"#, "DELETED", r#"{"a":"}\"{"}"#),
+    for (line, told, object) in [
+        (r#"{"type":"ADDED","object":{"a":1}}"#, Told::Added, r#"{"a":1}"#),
+        (r#"{"object":{"a":"}\"{"},"type":"DELETED"}"#, Told::Deleted, r#"{"a":"}\"{"}"#),
         (
             " { \"type\" : \"MODIFIED\" , \"object\" : { \"a\" : [ 1 , {} ] } , \"x\": null } ",
-            "MODIFIED",
+            Told::Modified,
             r#"{ "a" : [ 1 , {} ] }"#,
         ),
     ] {
         let split = watch_line(&bytes(line)).unwrap();
-        assert_eq!((&*split.kind, &*split.object), (kind, object.as_bytes()), "{line}");
+        assert_eq!((split.told, &*split.object), (told, object.as_bytes()), "{line}");
     }
     for line in [
         "",
@@ -33,8 +37,30 @@ fn watch_lines_are_split_without_touching_the_object() {
         r#"{"type":"ADDED","object":}"#,
         r#"{"type":"A" "object":{}}"#,
         r#"{"type":"A","object":{"#,
+        r#"{"type":"A","object":{}}}"#,
+        r#"{"type":"A","object":{}} {"#,
+        r#"{"type":"A","object":{]}"#,
     ] {
         assert!(watch_line(&bytes(line)).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn only_lines_in_the_form_of_go_are_cut_without_a_walk() {
+    for (line, is_cut) in [
+        (r#"{"type":"ADDED","object":{"a":]}}"#, true),
+        (r#"{"type":"MODIFIED","object":{"a":]}}"#, true),
+        (r#"{"type":"DELETED","object":{"a":]}}"#, true),
+        (r#"{"type":"BOOKMARK","object":{"a":]}}"#, false),
+        (r#"{"type":"ADDED","object":{"a":]}} "#, false),
+        (r#"{"type":"ADDED", "object":{"a":]}}"#, false),
+        (r#"{"type":"ADDED","object":[{"a":]}}"#, false),
+        (r#"{"type":"ADDED","object":{"a":],"b":1}"#, false),
+        (r#"{"type":"ADDED","object":"}"#, false),
+        (r#"{"type":"ADDED","object":}"#, false),
+        (r#"{"type":"ADDEDS","object":{"a":]}}"#, false),
+    ] {
+        assert_eq!(watch_line(&bytes(line)).is_ok(), is_cut, "only a cut does not see what is broken inside: {line}");
     }
 }
 
@@ -56,6 +82,9 @@ fn lists_are_split_in_any_order_of_keys() {
         r#"{"metadata":{},"items":[]}"#,
         r#"{"metadata":{"resourceVersion":"x"},"items":[]}"#,
         r#"{"metadata":{"resourceVersion":"7"},"items":[1"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[{} {}]}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":{}}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[]} x"#,
     ] {
         assert!(list_page(&bytes(body)).is_err(), "{body}");
     }
@@ -81,6 +110,66 @@ fn bookmarks_say_their_version_and_whether_they_end_the_initial_events() {
     }
 }
 
+/// An object with brackets, quotes and escapes in its texts, and keys in any order.
+fn objects() -> impl Strategy<Value = String> {
+    ("[\\[\\]{}:,\\\\\" a-c]{0,12}", "[\\[\\]{}:,\\\\\" a-c]{0,12}", 1u32..30, any::<bool>()).prop_map(
+        |(key, text, version, is_first)| {
+            let metadata = format!(r#""metadata":{{"name":"x","resourceVersion":"{version}"}}"#);
+            let data = format!("\"data\":{{{}:[{}, {{}}]}}", Value::from(key), Value::from(text));
+            if is_first { format!("{{{metadata},{data}}}") } else { format!("{{{data},{metadata}}}") }
+        },
+    )
+}
+
+/// Watch lines in Go's form or another, whole, cut off, or with some bytes changed.
+fn watch_lines() -> impl Strategy<Value = Vec<u8>> {
+    let kinds = vec!["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "ADD\\u0045D", "ADDED\\\""];
+    let forms = vec![
+        r#"{"type":"T","object":O}"#,
+        r#"{"type":"T","object":O}"#,
+        r#"{"object":O,"type":"T"}"#,
+        r#" { "type" : "T" , "object" : O } "#,
+        r#"{"type":"T","object":O,"x":{"y":1}}"#,
+        r#"{"type":"T","object":O,"object":O}"#,
+        r#"{"type":"T","object":O,"type":"DELETED"}"#,
+        r#"{"type":"T","type":"ADDED","object":O}"#,
+        r#"{"type":"T","object":O }"#,
+        r#"{"type":"T","object":O}}"#,
+        r#"{"type":"T","object":O} "#,
+        r#"{"type":"T","object":O}O"#,
+        r#"{"type":"T","object":[O]}"#,
+        r#"{"typ\u0065":"T","object":O}"#,
+    ];
+    let edit = (any::<prop::sample::Index>(), prop::sample::select(b"\"\\{}[]:, x".to_vec()));
+    (
+        prop::sample::select(forms),
+        prop::sample::select(kinds),
+        objects(),
+        prop::option::of(any::<prop::sample::Index>()),
+        prop::collection::vec(edit, 0..3),
+    )
+        .prop_map(|(form, kind, object, cut, edits)| {
+            // The type first, so that nothing inside of the object is taken for a place.
+            let mut line = form.replacen('T', kind, 1).replace('O', &object).into_bytes();
+            for (place, byte) in edits {
+                let place = place.index(line.len());
+                line[place] = byte;
+            }
+            if let Some(cut) = cut {
+                line.truncate(cut.index(line.len()));
+            }
+            line
+        })
+}
+
+/// Whether more members follow the first `object`, by the standard parser.
+fn has_member_behind_object(line: &[u8]) -> bool {
+    let Some(start) = line.windows(9).position(|window| window == b"\"object\":") else { return false };
+    let mut values = serde_json::Deserializer::from_slice(&line[start + 9..]).into_iter::<Value>();
+    matches!(values.next(), Some(Ok(_)))
+        && line[start + 9 + values.byte_offset()..].trim_ascii_start().starts_with(b",")
+}
+
 proptest! {
     #[test]
     fn lines_come_out_whole_however_they_are_cut(lines in proptest::collection::vec("[a-z]{0,9}", 0..20), cuts in proptest::collection::vec(1usize..7, 1..60)) {
@@ -91,7 +180,7 @@ proptest! {
         let mut cuts = cuts.into_iter().cycle();
         while !rest.is_empty() {
             let cut = cuts.next().unwrap().min(rest.len());
-            reader.push(&rest[..cut]);
+            reader.push(Bytes::copy_from_slice(&rest[..cut]));
             rest = &rest[cut..];
             while let Some(line) = reader.next_line() {
                 found.push(String::from_utf8(line.to_vec()).unwrap());
@@ -100,6 +189,33 @@ proptest! {
         let expected: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
         prop_assert_eq!(found, expected);
         prop_assert_eq!(reader.pending(), 0);
+    }
+
+    #[test]
+    fn cut_lines_and_walked_lines_hold_the_same_objects(line in watch_lines()) {
+        let plan = Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced);
+        let line = Bytes::from(line);
+        let read = |split: Result<crate::source::frames::WatchLine, _>| {
+            split.ok().and_then(|split| Some((split.told, plan.extract(split.object).ok()?)))
+        };
+        let (cut, walked) = (watch_line(&line), any_watch_line(&line));
+        if walked.is_ok() && serde_json::from_slice::<Value>(&line).is_ok() && !has_member_behind_object(&line) {
+            prop_assert_eq!(&cut, &walked);
+        }
+        let (cut, walked) = (read(cut), read(walked));
+        // What stands behind an object is met by the extractor when the line was cut.
+        prop_assert!(cut == walked || (cut.is_none() && has_member_behind_object(&line)), "{cut:?} {walked:?}");
+    }
+
+    #[test]
+    fn pages_hold_what_was_put_in(objects in prop::collection::vec(objects(), 0..5), gap in prop::sample::select(vec!["", " ", "\n\t"]), cut in any::<prop::sample::Index>()) {
+        let items = objects.join(&format!("{gap},{gap}"));
+        let page = format!("{{{gap}\"items\"{gap}:{gap}[{gap}{items}{gap}],{gap}\"metadata\":{{\"resourceVersion\":\"7\"}}}}{gap}\n");
+        let found = list_page(&bytes(&page)).unwrap();
+        let found: Vec<&[u8]> = found.items.iter().map(|item| &**item).collect();
+        prop_assert_eq!(found, objects.iter().map(|object| object.as_bytes()).collect::<Vec<_>>());
+        let shorter = cut.index(page.trim_end().len());
+        prop_assert!(list_page(&bytes(&page[..shorter])).is_err(), "{}", &page[..shorter]);
     }
 
     #[test]

@@ -41,5 +41,26 @@ pub(crate) fn cases() -> Vec<Case> {
             .accept("application/json;as=Table;g=example.com;v=v1"),
         get("table/unknown version, json accepted", "/apis/shop.example.com/v1/banners")
             .accept("application/json;as=Table;g=meta.k8s.io;v=v9,application/json"),
+        get("table/built-in pods", "/api/v1/pods").accept(TABLE),
+        get("table/built-in pods as kubectl asks", "/api/v1/namespaces/work/pods?limit=500").accept(kubectl),
+        get("table/built-in page", "/api/v1/namespaces/work/pods?limit=2").accept(TABLE),
+        get("table/built-in selected", "/api/v1/pods?fieldSelector=status.phase%3DSucceeded").accept(TABLE),
+        get("table/built-in whole objects", "/api/v1/namespaces/work/pods?includeObject=Object").accept(TABLE),
+        get("table/built-in no objects", "/api/v1/namespaces/work/pods?includeObject=None").accept(TABLE),
+        get("table/built-in v1beta1", "/api/v1/namespaces/work/pods")
+            .accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
+        get("table/built-in as yaml", "/api/v1/namespaces/work/services")
+            .accept("application/yaml;as=Table;g=meta.k8s.io;v=v1"),
+        get("table/built-in empty", "/api/v1/namespaces/nowhere/pods").accept(TABLE),
+        exact("table/built-in single", "/api/v1/namespaces/work/pods/web-2").accept(TABLE),
+        exact("table/built-in single status", "/api/v1/namespaces/work/pods/web-2/status").accept(TABLE),
+        exact("table/built-in single as kubectl asks", "/api/v1/nodes/node-2").accept(kubectl),
+        get("table/built-in events", "/api/v1/namespaces/work/events").accept(TABLE),
+        get("table/built-in new events", "/apis/events.k8s.io/v1/namespaces/work/events").accept(TABLE),
+        get("table/built-in jobs", "/apis/batch/v1/jobs").accept(TABLE),
+        get("table/built-in volumes", "/api/v1/persistentvolumes").accept(TABLE),
+        get("table/built-in definitions", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions").accept(TABLE),
+        get("table/built-in, sorted page", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas?limit=4").accept(TABLE),
+        get("table/built-in, empty, no printer", "/api/v1/limitranges").accept(TABLE),
     ]
 }

@@ -1,0 +1,63 @@
+//! Objects of a store -> the bytes of an answer.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput};
+use e2e::corpus::shirts::OBJECTS_A_COLOR;
+use fieldcache::model::{Gvr, Scope, Version};
+use fieldcache::query::{FieldTerm, Listing, Selection, State};
+use fieldcache::registry::{Live, Resource, ResourceOrigin};
+use fieldcache::selector::FieldOperator;
+use fieldcache::server::encode::{Chunks, Envelope, ListMeta, Shown};
+
+use crate::samples;
+
+pub(crate) fn measure(criterion: &mut Criterion) {
+    let shirts = samples::shirts();
+    let plan = samples::shirt_plan(&shirts);
+    let snapshot = samples::store(&shirts).snapshot();
+    let field = plan.resolve("spec.color").expect("the corpus must have colours");
+    let blue = FieldTerm { field, operator: FieldOperator::Equals, value: shirts.color(0) };
+    let selection = Selection { fields: vec![blue], ..Selection::default() };
+    let resource = Resource {
+        gvr: Gvr::new(&shirts.group, "v1", "shirts"),
+        kind: "Shirt".to_owned(),
+        list_kind: "ShirtList".to_owned(),
+        singular: "shirt".to_owned(),
+        scope: Scope::Namespaced,
+        short_names: vec![],
+        categories: vec![],
+        subresources: vec![],
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::Custom,
+        printer_columns: vec![],
+        deprecation_warning: None,
+        definition: String::new(),
+        plan,
+        live: Live::default(),
+    };
+    let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
+    let list = || {
+        let objects = Listing::new(State::current(snapshot.clone()), black_box(&selection), None);
+        let envelope = Envelope::of_list(&resource, &meta);
+        Chunks::new(envelope, objects, b",", |object, out| Shown::as_is(&object).write_item(out))
+            .map(|chunk| chunk.len())
+            .sum::<usize>()
+    };
+    let mut group = criterion.benchmark_group("encode");
+    group.throughput(Throughput::Bytes(list() as u64));
+    group.bench_function(format!("list of {OBJECTS_A_COLOR}, planned and written"), |bencher| bencher.iter(list));
+    let object = Listing::new(State::current(snapshot.clone()), &selection, None).next();
+    let object = object.expect("the corpus must have a blue shirt");
+    group.throughput(Throughput::Elements(1));
+    for (name, version) in [("event", object.version()), ("event of another version", Version::new(99_999))] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let mut out = Vec::new();
+                Shown { object: black_box(&object), version }.write_single(&resource, &mut out);
+                out
+            });
+        });
+    }
+    group.finish();
+}

@@ -1,0 +1,27 @@
+//! `make micro`: what one step costs, in nanoseconds, without sockets and without a control plane.
+//!
+//! Objects are those of the corpora. The figures are for people who change a step and want to see what it did; the
+//! targets are rows of `make bench`, which measures the whole. Nothing here asserts a time. Only what is public is
+//! used, so that a step can be rewritten without its benchmark.
+//!
+//! Map: [`samples`] are the objects and a store of them; [`splitting`] is lines, watch lines and pages; [`extracting`]
+//! is object bytes to records; [`storing`] is one update; [`planning`] is selections; [`encoding`] is answers.
+
+mod encoding;
+mod extracting;
+mod planning;
+mod samples;
+mod splitting;
+mod storing;
+
+use criterion::Criterion;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    splitting::measure(&mut criterion);
+    extracting::measure(&mut criterion);
+    storing::measure(&mut criterion);
+    planning::measure(&mut criterion);
+    encoding::measure(&mut criterion);
+    criterion.final_summary();
+}

@@ -1,0 +1,48 @@
+//! Selections -> hits.
+
+use std::hint::black_box;
+
+use criterion::Criterion;
+use e2e::corpus::shirts::PAIR_SELECTOR;
+use fieldcache::query::{FieldTerm, Listing, Plan, Selection, State};
+use fieldcache::selector::{FieldOperator, LabelSelector};
+
+use crate::samples::{self, STORED};
+
+pub(crate) fn measure(criterion: &mut Criterion) {
+    let shirts = samples::shirts();
+    let plan = samples::shirt_plan(&shirts);
+    let snapshot = samples::store(&shirts).snapshot();
+    let term = |operator: FieldOperator, value: &str| FieldTerm {
+        field: plan.resolve("spec.color").expect("the corpus must have colours"),
+        operator,
+        value: value.to_owned(),
+    };
+    let labels = |text: &str| LabelSelector::parse(text).expect("a selector of the corpus must be readable");
+    let of_field = |term: FieldTerm| Selection { fields: vec![term], ..Selection::default() };
+    let blue = shirts.color(0);
+    let cases = [
+        ("field", of_field(term(FieldOperator::Equals, &blue))),
+        ("two labels", Selection { labels: labels(PAIR_SELECTOR), ..Selection::default() }),
+        ("negative", of_field(term(FieldOperator::NotEquals, &blue))),
+        ("nothing", of_field(term(FieldOperator::Equals, "no such colour"))),
+        (
+            "field and namespace",
+            Selection { namespace: Some("corpus-0".to_owned()), ..of_field(term(FieldOperator::Equals, &blue)) },
+        ),
+    ];
+    let mut group = criterion.benchmark_group(format!("plan over {STORED} shirts"));
+    for (name, selection) in &cases {
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| Plan::new(black_box(selection), &snapshot).hits());
+        });
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group(format!("list keys of {STORED} shirts"));
+    for (name, selection) in &cases {
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| Listing::new(State::current(snapshot.clone()), black_box(selection), None).count());
+        });
+    }
+    group.finish();
+}

@@ -1,0 +1,171 @@
+//! LIST of 100 hits while updates run, and how soon updates are delivered while full lists run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::accounting;
+use e2e::corpus::shirts::{OBJECTS_A_COLOR, Shirts};
+use e2e::generator::objects::Change;
+use e2e::generator::source::now;
+use e2e::http::{Client, Endpoint, Next};
+use e2e::statistics::percentile;
+use futures::future::try_join_all;
+
+use super::beside::by_color;
+use super::corpora::Fed;
+use super::load::{Ask, check};
+use super::options::Options;
+use super::report::{Line, Report, duration, micros, number, ratio};
+
+/// Updates a second.
+const RATE: f64 = 2_000.0;
+
+/// Full lists at the same time.
+const LISTS: usize = 50;
+
+/// All lines of the row.
+pub(crate) async fn run(options: &Options, fed: &Fed, corpus: &Shirts, report: &mut Report) -> Result<()> {
+    let lasting = Duration::from_secs(if options.quick { 3 } else { 10 });
+    let ask = Ask { paths: by_color(corpus), gzip: false };
+    check(&fed.side(), &ask, corpus.count.min(OBJECTS_A_COLOR)).await?;
+    fed.generator.rate(RATE, 0.0).await?;
+    let measured = async {
+        lists_meanwhile(fed, &ask, lasting, report).await?;
+        delivery(fed, corpus, lasting, 0, report).await?;
+        delivery(fed, corpus, lasting, LISTS, report).await
+    };
+    let measured = measured.await;
+    fed.generator.rate(0.0, 0.0).await?;
+    measured
+}
+
+async fn sent(fed: &Fed) -> Result<u64> {
+    fed.generator.state().await?["sent"].as_u64().context("the generator says how many it sent")
+}
+
+async fn lists_meanwhile(fed: &Fed, ask: &Ask, lasting: Duration, report: &mut Report) -> Result<()> {
+    let process = fed.own.process();
+    let (sent_before, cpu_before) = (sent(fed).await?, accounting::cpu(process)?);
+    let began = Instant::now();
+    let mut latencies = Vec::new();
+    while began.elapsed() < lasting {
+        let started = Instant::now();
+        let answer = fed.own.client.drain(ask.request(latencies.len())).await?;
+        ensure!(answer.status.is_success(), "{}", answer.status);
+        latencies.push(started.elapsed());
+    }
+    let elapsed = began.elapsed().as_secs_f64();
+    let achieved = (sent(fed).await? - sent_before) as f64 / elapsed;
+    let cores = accounting::cpu(process)?.saturating_sub(cpu_before).as_secs_f64() / elapsed;
+    let (median, p99) = (percentile(&latencies, 0.5), percentile(&latencies, 0.99));
+    let line = Line::new(
+        "list-updates",
+        "100 hits, all values in turn",
+        format!(
+            "latency {} / {}; {} updates/s and {} lists/s in {cores:.2} cores",
+            duration(median),
+            duration(p99),
+            number(achieved),
+            number(latencies.len() as f64 / elapsed)
+        ),
+    );
+    let kept_up = achieved >= RATE * 0.98;
+    report.add(
+        line.target("p99 ≤ 5 ms at 2,000 updates/s", p99 <= Duration::from_millis(5) && kept_up)
+            .figure("p50Micros", micros(median))
+            .figure("p99Micros", micros(p99))
+            .figure("updatesPerSecond", achieved),
+    );
+    Ok(())
+}
+
+async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, report: &mut Report) -> Result<()> {
+    let everywhere = corpus.everywhere();
+    let version = fed.own.version(&everywhere).await?;
+    let path = format!("{everywhere}?watch=1&allowWatchBookmarks=true&resourceVersion={version}");
+    let stop = Arc::new(AtomicBool::new(false));
+    // A thread and a runtime of its own, so that its clock is not held up by the readers of the lists in this process.
+    let watching = std::thread::spawn({
+        let (endpoint, stop) = (fed.own.fieldcache.endpoint().clone(), stop.clone());
+        move || watch(&endpoint, &path, &stop)
+    });
+    let sent_before = sent(fed).await?;
+    let began = Instant::now();
+    let complete = AtomicU64::new(0);
+    let bytes = AtomicU64::new(0);
+    let ask = Ask::one(everywhere);
+    let readers = (0..lists).map(async |_| {
+        let client: Client = fed.own.fieldcache.client();
+        while began.elapsed() < lasting {
+            let answer = client.drain(ask.request(0)).await?;
+            ensure!(answer.status.is_success(), "{}", answer.status);
+            complete.fetch_add(1, Ordering::Relaxed);
+            bytes.fetch_add(answer.bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let mut pause = tokio::time::interval(lasting);
+    pause.tick().await;
+    let (read, ()) = tokio::join!(try_join_all(readers), async {
+        pause.tick().await;
+    });
+    read?;
+    let elapsed = began.elapsed().as_secs_f64();
+    let achieved = (sent(fed).await? - sent_before) as f64 / elapsed;
+    stop.store(true, Ordering::Relaxed);
+    let delays = watching.join().map_err(|_| anyhow::anyhow!("the watching thread met a defect"))??;
+    ensure!(!delays.is_empty(), "no update was delivered");
+    let (median, p99) = (percentile(&delays, 0.5), percentile(&delays, 0.99));
+    let what = if lists == 0 {
+        "delivery of updates to one watcher".to_owned()
+    } else {
+        format!("delivery of updates while {lists} full lists run")
+    };
+    let mut measured = format!(
+        "{} / {} of {} events, {} updates/s",
+        duration(median),
+        duration(p99),
+        number(delays.len() as f64),
+        number(achieved)
+    );
+    if lists > 0 {
+        let complete = complete.load(Ordering::Relaxed);
+        let rate = ratio(bytes.load(Ordering::Relaxed) as f64 / 1e6, elapsed);
+        measured.push_str(&format!("; {complete} lists in {elapsed:.1} s, {} MB/s", number(rate)));
+    }
+    report.add(
+        Line::new("list-updates", what, measured)
+            .figure("p50Micros", micros(median))
+            .figure("p99Micros", micros(p99))
+            .figure("events", delays.len())
+            .figure("updatesPerSecond", achieved),
+    );
+    Ok(())
+}
+
+/// Reads a watch until told to stop; answers how old each update was when it had been read.
+fn watch(endpoint: &Endpoint, path: &str, stop: &AtomicBool) -> Result<Vec<Duration>> {
+    /// How soon the order to stop is seen when nothing comes.
+    const PAUSE: Duration = Duration::from_millis(100);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut lines = endpoint.client().watch(path).await?;
+        let mut delays = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            match lines.next(PAUSE).await? {
+                Next::Line(line) => {
+                    let read = now();
+                    if let Some(sent) = Change::SHIRT.sent_at(&line) {
+                        let nanos = u64::try_from(read.saturating_sub(sent)).unwrap_or(u64::MAX);
+                        delays.push(Duration::from_nanos(nanos));
+                    }
+                }
+                Next::End => anyhow::bail!("the watch ended before it was told to"),
+                Next::Nothing => {}
+            }
+        }
+        Ok(delays)
+    })
+}

@@ -1,0 +1,63 @@
+//! OpenMetrics text, or the older text format of Prometheus: which one a scraper takes, and the second made of the first.
+//!
+//! Prometheus itself asks for OpenMetrics; tools and people who ask for nothing get the text format, which everything
+//! that reads metrics understands. They differ in the name of a counter's family, in units, and in a mark at the end
+//! (OpenMetrics 1.0, "Counter" and "UNIT"; Prometheus "Exposition formats").
+
+use std::collections::BTreeSet;
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+/// A text format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// The Prometheus text format 0.0.4.
+    Plain,
+}
+
+impl Format {
+    /// What a client gets: OpenMetrics if it names it, without regard to preferences, since who names it reads it.
+    pub fn negotiate(headers: &HeaderMap) -> Format {
+        let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut ranges = accepted.flat_map(|value| value.split(','));
+        let is_named = ranges.any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            // `q=0` and its longer forms mean "not this one".
+            let is_refused = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0f32));
+            name.eq_ignore_ascii_case("application/openmetrics-text") && !is_refused
+        });
+        if is_named { Format::OpenMetrics } else { Format::Plain }
+    }
+
+    /// Its Content-Type.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Plain => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// OpenMetrics text in the text format 0.0.4.
+pub(super) fn plain(open_metrics: &str) -> String {
+    let counters: BTreeSet<&str> =
+        open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut plain = String::with_capacity(open_metrics.len());
+    for line in open_metrics.lines() {
+        let Some(comment) = line.strip_prefix("# ") else {
+            plain.push_str(line);
+            plain.push('\n');
+            continue;
+        };
+        let mut words = comment.splitn(3, ' ');
+        if let (Some(word @ ("HELP" | "TYPE")), Some(name), Some(rest)) = (words.next(), words.next(), words.next()) {
+            let suffix = if counters.contains(name) { "_total" } else { "" };
+            plain.push_str(&format!("# {word} {name}{suffix} {rest}\n"));
+        }
+    }
+    plain
+}

@@ -1,0 +1,146 @@
+//! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
+//!
+//! it is asked); [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
+//! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
+//! their fields, verbs and codes, never an object, a selector or a user.
+//!
+//! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ.
+
+pub mod format;
+pub mod process;
+pub mod requests;
+pub mod stores;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+use tokio::sync::Mutex;
+
+use crate::registry::Registry as Resources;
+use crate::server::body::{self, Body, Finish};
+use crate::server::guards::Guard;
+use crate::server::listen::Answers;
+use crate::server::negotiate::takes_gzip;
+use crate::server::tally::Tally;
+
+use format::Format;
+
+/// Names of the labels that say which resource; see `model::Gvr`.
+const RESOURCE_LABELS: [&str; 3] = ["group", "version", "resource"];
+
+/// Answers `/metrics`.
+#[derive(Debug)]
+pub struct Metrics {
+    families: Arc<prometheus_client::registry::Registry>,
+    /// Keeps browsers out, as for the server beside it.
+    guard: Option<Guard>,
+    /// One answer is made at a time; further scrapers wait. Sizes of stores are walked for, which one thread is enough for.
+    turn: Mutex<()>,
+}
+
+impl Metrics {
+    /// Of these resources, and of the server that counts into `tally`.
+    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, guard: Option<Guard>) -> Metrics {
+        let mut families = prometheus_client::registry::Registry::default();
+        families.register_collector(Box::new(Build));
+        families.register_collector(Box::new(requests::Requests::new(tally)));
+        families.register_collector(Box::new(stores::Stores::new(resources)));
+        families.register_collector(Box::new(process::Process));
+        Metrics { families: Arc::new(families), guard, turn: Mutex::new(()) }
+    }
+
+    /// Everything, now. Walks stores; not for a thread that answers requests.
+    pub fn text(&self, format: Format) -> String {
+        text(&self.families, format)
+    }
+
+    async fn scraped(&self, headers: &HeaderMap) -> Response<Body> {
+        let format = Format::negotiate(headers);
+        let _turn = self.turn.lock().await;
+        let families = self.families.clone();
+        let text = match tokio::task::spawn_blocking(move || text(&families, format)).await {
+            Ok(text) => text,
+            Err(error) => return plain(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics met a defect: {error}\n")),
+        };
+        let pieces = Box::new(std::iter::once(Bytes::from(text)));
+        let (body, compressed) = body::finish(pieces, Finish { pretty: false, gzip: takes_gzip(headers) });
+        let mut response = Response::new(body);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        if compressed {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    }
+
+    /// Answers one request, whatever its body.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        let (parts, _) = request.into_parts();
+        let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+        let refusal = self.guard.as_ref().and_then(|guard| guard.check(authority, &parts.headers).err());
+        let mut response = match (refusal, parts.uri.path(), &parts.method) {
+            (Some(failure), _, _) => {
+                let mut response = plain(failure.code(), failure.status());
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+            }
+            (None, "/metrics", &Method::GET | &Method::HEAD) => self.scraped(&parts.headers).await,
+            (None, "/metrics", _) => {
+                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                response
+            }
+            (None, _, _) => plain(StatusCode::NOT_FOUND, "only /metrics is here\n"),
+        };
+        if let Some(length) = response.body().length() {
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        if parts.method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
+    }
+}
+
+impl Answers for Metrics {
+    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Response<Body> {
+        Metrics::answer(self, request).await
+    }
+
+    fn drain(&self) {}
+}
+
+fn text(families: &prometheus_client::registry::Registry, format: Format) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail, and no collector has an error of its own.
+    let _ = prometheus_client::encoding::text::encode(&mut text, families);
+    match format {
+        Format::OpenMetrics => text,
+        Format::Plain => format::plain(&text),
+    }
+}
+
+fn plain(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// Which program this is.
+#[derive(Debug)]
+struct Build;
+
+impl Collector for Build {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let gauge = ConstGauge::new(1u64);
+        let help = "Always 1; its labels say which program this is";
+        let mut family = encoder.encode_descriptor("fieldcache_build_info", help, None, gauge.metric_type())?;
+        gauge.encode(family.encode_family(&[("version", env!("CARGO_PKG_VERSION"))])?)
+    }
+}

@@ -1,0 +1,83 @@
+//! The process, as every Prometheus client library tells it: CPU, memory, file descriptors, start.
+//!
+//! Read from Linux's `/proc` (proc(5)) at each scrape. What is not there, or not as expected, is left out: a figure that
+//! is not known must not be zero.
+
+#![expect(clippy::disallowed_methods, reason = "the system is asked through files")]
+
+use std::fmt;
+use std::fs;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+/// Shows this process.
+#[derive(Debug)]
+pub struct Process;
+
+/// What is known of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// User and system time, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// Seconds since the epoch.
+    pub start_seconds: Option<f64>,
+    /// Resident memory, in bytes.
+    pub resident_bytes: Option<u64>,
+    /// Open file descriptors.
+    pub open_files: Option<u64>,
+}
+
+/// The kernel's tick for times of processes, `USER_HZ`: 100 on every architecture that Rust's Linux targets have. Asking
+/// for it (sysconf) would take unsafe code.
+const TICKS_A_SECOND: f64 = 100.0;
+
+impl Figures {
+    /// Of this process, now.
+    pub fn now() -> Figures {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        // The directory that is being read is open too.
+        let open_files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1) as u64);
+        let texts = [text("/proc/self/stat"), text("/proc/self/status"), text("/proc/stat")];
+        Figures { open_files, ..Figures::read(&texts[0], &texts[1], &texts[2]) }
+    }
+
+    /// From the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`.
+    pub fn read(process: &str, status: &str, system: &str) -> Figures {
+        // The second field is the program's name in parentheses, which may hold blanks and parentheses.
+        let fields: Vec<&str> = process.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        // proc(5) counts from 1, and the first field here is its third.
+        let ticks = |number: usize| fields.get(number - 3)?.parse::<u64>().ok().map(|ticks| ticks as f64);
+        let booted = system.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok());
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
+        let cpu_seconds = ticks(14).zip(ticks(15)).map(|(user, system)| (user + system) / TICKS_A_SECOND);
+        let start_seconds = booted.zip(ticks(22)).map(|(booted, ticks)| booted as f64 + ticks / TICKS_A_SECOND);
+        let resident_bytes = resident.and_then(|kibibytes| kibibytes.trim().parse::<u64>().ok()?.checked_mul(1024));
+        Figures { cpu_seconds, start_seconds, resident_bytes, open_files: None }
+    }
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Figures { cpu_seconds, start_seconds, resident_bytes, open_files } = Figures::now();
+        if let Some(seconds) = cpu_seconds {
+            let help = "User and system CPU time";
+            let mut counter = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
+            counter.encode_counter::<NoLabelSet, _, u64>(&seconds, None)?;
+        }
+        if let Some(seconds) = start_seconds {
+            let (name, help) = ("process_start_time_seconds", "When the process started, since the epoch");
+            encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&seconds)?;
+        }
+        for (name, help, figure) in [
+            ("process_resident_memory_bytes", "Resident memory", resident_bytes),
+            ("process_open_fds", "Open file descriptors", open_files),
+        ] {
+            if let Some(figure) = figure {
+                encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&figure)?;
+            }
+        }
+        Ok(())
+    }
+}

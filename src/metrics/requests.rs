@@ -1,0 +1,79 @@
+//! `fieldcache_request_total` and `fieldcache_request_duration_seconds`: the [`Tally`] of the server, shown.
+//!
+//! The labels are kube-apiserver's for the same metrics, with `path` (how objects were found) and the two booleans that
+//! KEP-4358 plans. Both metrics come from the same counters, so they never disagree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use super::RESOURCE_LABELS;
+use crate::query::Access;
+use crate::server::tally::{BOUNDS, Counted, Tally};
+
+const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \
+    where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
+const DURATION_HELP: &str = "How long requests took until the head of the answer was ready; watches, until they ended";
+
+/// Shows what a server has counted.
+#[derive(Debug)]
+pub struct Requests {
+    tally: Arc<Tally>,
+}
+
+impl Requests {
+    /// Of the server that counts into `tally`.
+    pub fn new(tally: Arc<Tally>) -> Requests {
+        Requests { tally }
+    }
+}
+
+/// The labels of one kind of request.
+fn with_labels<Answer>(counted: &Counted, use_labels: impl FnOnce(&[(&str, &str); 8]) -> Answer) -> Answer {
+    let outcome = counted.outcome;
+    let code = outcome.code.to_string();
+    let truth = |truth: bool| if truth { "true" } else { "false" };
+    let [group, version, resource] = RESOURCE_LABELS;
+    use_labels(&[
+        ("verb", outcome.verb.as_str()),
+        (group, &counted.gvr.group),
+        (version, &counted.gvr.version),
+        (resource, &counted.gvr.resource),
+        ("code", &code),
+        ("path", outcome.access.map_or("", Access::as_str)),
+        ("has_field_selector", truth(outcome.has_field_selector)),
+        ("has_label_selector", truth(outcome.has_label_selector)),
+    ])
+}
+
+impl Collector for Requests {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counted = self.tally.counted();
+        let mut family = encoder.encode_descriptor("fieldcache_request", COUNT_HELP, None, MetricType::Counter)?;
+        for kind in &counted {
+            let requests: u64 = kind.buckets.iter().sum();
+            with_labels(kind, |labels| {
+                family.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(&requests, None)
+            })?;
+        }
+        let name = "fieldcache_request_duration_seconds";
+        let mut family = encoder.encode_descriptor(name, DURATION_HELP, None, MetricType::Histogram)?;
+        for kind in &counted {
+            let ends = BOUNDS.iter().map(|microseconds| seconds(*microseconds)).chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = ends.zip(kind.buckets).collect();
+            let (sum, count) = (kind.total.as_secs_f64(), kind.buckets.iter().sum());
+            with_labels(kind, |labels| {
+                family.encode_family(labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The division gives the float nearest to the decimal, so a bound is printed as it is written.
+fn seconds(microseconds: u64) -> f64 {
+    microseconds as f64 / 1e6
+}

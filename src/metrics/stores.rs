@@ -1,0 +1,133 @@
+//! Every loaded store, read when somebody asks: objects, bytes, indexes by field, history, watches.
+//!
+//! A resource that is not loaded has no series, and one that is gone loses them. Label indexes of a store are told
+//! together: the keys of labels are the users' own and without bound.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use super::RESOURCE_LABELS;
+use crate::registry::{LiveState, Registry, Resource};
+use crate::store::{Attribute, Usage};
+
+/// Shows the stores of a registry.
+#[derive(Debug)]
+pub struct Stores {
+    registry: Arc<Registry>,
+}
+
+/// One loaded store.
+struct Loaded {
+    resource: Arc<Resource>,
+    usage: Usage,
+}
+
+/// One figure of a store: name without prefix, help, where it stands.
+type Gauge = (&'static str, &'static str, fn(&Loaded) -> u64);
+
+const GAUGES: [Gauge; 8] = [
+    ("objects", "Objects held", |store| store.usage.objects),
+    ("json_bytes", "The objects as JSON", |store| store.usage.json_bytes),
+    ("held_bytes", "The objects as they are held in memory", |store| store.usage.held_bytes),
+    ("order_bytes", "The order of keys, in which lists are answered", |store| store.usage.order_bytes),
+    ("history_changes", "Recent changes that watches can resume from", |store| store.usage.history_changes),
+    ("history_bytes", "What only history keeps in memory", |store| store.usage.history_bytes),
+    ("open_watches", "Watches of clients in progress", |store| store.resource.live.open_watches()),
+    ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
+        store.resource.live.unreadable()
+    }),
+];
+
+impl Stores {
+    /// Of everything that is served.
+    pub fn new(registry: Arc<Registry>) -> Stores {
+        Stores { registry }
+    }
+
+    fn loaded(&self) -> Vec<Loaded> {
+        let catalog = self.registry.catalog();
+        let loaded = catalog.resources().filter_map(|resource| match resource.live.state() {
+            LiveState::Ready(snapshot) => {
+                let usage = snapshot.usage();
+                Some(Loaded { resource: resource.clone(), usage })
+            }
+            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+        });
+        loaded.collect()
+    }
+}
+
+impl Loaded {
+    fn labels(&self) -> [(&str, &str); 3] {
+        let gvr = &self.resource.gvr;
+        let [group, version, resource] = RESOURCE_LABELS;
+        [(group, &gvr.group), (version, &gvr.version), (resource, &gvr.resource)]
+    }
+
+    /// Its indexes as (index, field, values, bytes): one for each field, one for all labels, one for namespaces.
+    fn indexes(&self) -> Vec<(&str, &str, u64, u64)> {
+        let mut indexes = Vec::new();
+        let (mut label_values, mut label_bytes) = (0, 0);
+        let (mut namespaces, mut namespace_bytes) = (0, 0);
+        for index in &self.usage.attributes {
+            match &index.attribute {
+                Attribute::Field(field) => {
+                    if let Some(field) = self.resource.plan.fields().get(usize::from(field.0)) {
+                        indexes.push(("field", &*field.label, index.values, index.bytes));
+                    }
+                }
+                Attribute::Label(_) => {
+                    label_values += index.values;
+                    label_bytes += index.bytes;
+                }
+                Attribute::Namespace => {
+                    namespaces += index.values;
+                    namespace_bytes += index.bytes;
+                }
+            }
+        }
+        indexes.push(("label", "", label_values, label_bytes));
+        indexes.push(("namespace", "", namespaces, namespace_bytes));
+        indexes
+    }
+}
+
+impl Collector for Stores {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let stores = self.loaded();
+        for (name, help, figure) in GAUGES {
+            let name = format!("fieldcache_store_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for store in &stores {
+                family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
+            }
+        }
+        let help = "Full lists that replaced a complete copy";
+        let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;
+        for store in &stores {
+            let relists = store.resource.live.relists();
+            family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&relists, None)?;
+        }
+        for (name, help, of_bytes) in [
+            (
+                "fieldcache_store_index_values",
+                "Distinct values of an index: of a field, of all labels, of namespaces",
+                false,
+            ),
+            ("fieldcache_store_index_bytes", "Values and posting lists of an index", true),
+        ] {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for store in &stores {
+                for (index, field, values, bytes) in store.indexes() {
+                    let labels = (store.labels(), [("index", index), ("field", field)]);
+                    family.encode_family(&labels)?.encode_gauge(if of_bytes { &bytes } else { &values })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! What a scrape reads, as text: the golden files are the formats as a scraper meets them.
+//!
+//! `UPDATE_GOLDEN=1` writes them anew.
+
+#![expect(clippy::disallowed_methods, reason = "golden files")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, header};
+use http_body_util::BodyExt;
+use serde_json::json;
+
+use super::format::Format;
+use super::process::Figures;
+use super::{Metrics, format};
+use crate::crd::Crd;
+use crate::extract::Plan;
+use crate::model::{Gvr, Key, Scope, Version};
+use crate::query::Access;
+use crate::registry::{Catalog, Live, LiveState, Registry, Resource, ResourceOrigin, VersionInfo};
+use crate::server::guards::Guard;
+use crate::server::tally::{Outcome, Tally, Verb};
+use crate::store::{HistoryLimits, Store};
+
+fn resource(plural: &str) -> Resource {
+    let crd = Crd::read(&json!({
+        "metadata": {"name": format!("{plural}.stable.example.com")},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": "Shirt"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "color": {"type": "string"}, "size": {"type": "integer"}}}}}},
+                "selectableFields": [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}],
+            }],
+        },
+    }))
+    .unwrap();
+    Resource {
+        gvr: crd.gvr("v1"),
+        kind: "Shirt".to_owned(),
+        list_kind: "ShirtList".to_owned(),
+        singular: String::new(),
+        scope: Scope::Namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        subresources: Vec::new(),
+        storage_version_hash: String::new(),
+        origin: ResourceOrigin::Custom,
+        printer_columns: Vec::new(),
+        deprecation_warning: None,
+        definition: String::new(),
+        plan: Plan::custom_resource(&crd, "v1"),
+        live: Live::default(),
+    }
+}
+
+/// Three shirts of two colors and two sizes, one of them changed once.
+fn store(resource: &Resource) -> Store {
+    let shirt = |name: &str, version: u64, color: &str, size: u64| {
+        let text = format!(
+            "{{\"metadata\":{{\"labels\":{{\"app\":\"secret-{name}\",\"tier\":\"web\"}},\"name\":\"{name}\",\"namespace\":\
+             \"a\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"color\":\"{color}\",\"size\":{size}}}}}"
+        );
+        resource.plan.extract(Bytes::from(text)).unwrap()
+    };
+    let mut store = Store::new(HistoryLimits::default());
+    let records = vec![shirt("x", 1, "blue", 7), shirt("y", 2, "blue", 8), shirt("z", 3, "red", 8)];
+    store.replace(&records, Version::new(3));
+    store.apply(&shirt("x", 4, "green", 7));
+    store
+}
+
+/// Shirts are loaded, hats are not; some requests have been answered.
+fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>) {
+    let shirts = Arc::new(resource("shirts"));
+    shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
+    shirts.live.count_relist();
+    shirts.live.tell_unreadable(2);
+    let hats = Arc::new(resource("hats"));
+    hats.live.publish(LiveState::Loading("reading".to_owned()));
+    let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats], VersionInfo::default());
+    let tally = Arc::new(Tally::default());
+    let list = Outcome {
+        verb: Verb::List,
+        code: 200,
+        access: Some(Access::Index),
+        has_field_selector: true,
+        has_label_selector: false,
+    };
+    for took in [80, 90, 1_500] {
+        tally.count(Some(&shirts.gvr), list, Duration::from_micros(took));
+    }
+    let refused = Outcome { code: 400, access: None, ..list };
+    tally.count(Some(&shirts.gvr), refused, Duration::from_micros(40));
+    let watch = Outcome { verb: Verb::Watch, access: Some(Access::Scan), has_field_selector: false, ..list };
+    tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
+    let other = Outcome { verb: Verb::Get, code: 404, access: None, ..list };
+    tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, guard), shirts)
+}
+
+/// Without the lines of this very process, and with the estimated sizes left open.
+fn lasting(text: &str) -> String {
+    let is_estimate = |line: &str| {
+        ["held", "order", "history", "index"]
+            .iter()
+            .any(|part| line.starts_with(&format!("fieldcache_store_{part}_bytes{{")))
+    };
+    let lines = text.lines().filter(|line| !line.contains("process_")).map(|line| match line.rsplit_once(' ') {
+        Some((series, size)) if is_estimate(line) => {
+            assert!(size.parse::<u64>().is_ok_and(|size| size > 0), "{line}");
+            format!("{series} SIZE\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    lines.collect::<String>().replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn a_scrape_reads_as_written() {
+    let (metrics, shirts) = metrics(None);
+    let _open = shirts.live.open_watch();
+    for (format, name) in [(Format::Plain, "plain.txt"), (Format::OpenMetrics, "openmetrics.txt")] {
+        let text = lasting(&metrics.text(format));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics/testdata").join(name);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, expected, "{name}; if this is meant, run with UPDATE_GOLDEN=1");
+    }
+}
+
+#[test]
+fn no_label_carries_what_users_wrote() {
+    let (metrics, _) = metrics(None);
+    let text = metrics.text(Format::Plain);
+    for word in ["secret", "blue", "tier", "\"a\"", "\"x\""] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn what_is_not_loaded_or_gone_has_no_series() {
+    let (metrics, shirts) = metrics(None);
+    assert!(!metrics.text(Format::Plain).contains("hats"), "it is still loading");
+    shirts.live.publish(LiveState::Gone);
+    let text = metrics.text(Format::Plain);
+    assert!(!text.lines().any(|line| line.starts_with("fieldcache_store_") && line.contains("shirts")), "{text}");
+    assert!(text.contains("fieldcache_request_total{verb=\"LIST\""), "what was answered stays counted: {text}");
+}
+
+#[test]
+fn the_usage_of_a_store_is_what_is_in_it() {
+    let resource = resource("shirts");
+    let mut store = store(&resource);
+    let usage = store.snapshot().usage();
+    let snapshot = store.snapshot();
+    let json: u64 = ["a/x", "a/y", "a/z"].map(|key| snapshot.get(key).unwrap().length() as u64).iter().sum();
+    // What the green shirt was as a blue one is as long as the blue one that is still there.
+    let before = snapshot.get("a/y").unwrap().held_bytes() as u64;
+    assert_eq!((usage.objects, usage.json_bytes), (3, json));
+    assert_eq!((usage.history_changes, usage.history_bytes), (1, before), "{usage:?}");
+    assert!(usage.held_bytes > 0 && usage.order_bytes > 0, "{usage:?}");
+    let values: BTreeMap<String, u64> =
+        usage.attributes.iter().map(|index| (format!("{:?}", index.attribute), index.values)).collect();
+    let expected = [
+        ("Field(FieldIndex(0))", 3),
+        ("Field(FieldIndex(1))", 2),
+        ("Label(\"app\")", 3),
+        ("Label(\"tier\")", 1),
+        ("Namespace", 1),
+    ];
+    assert_eq!(values, expected.map(|(name, values)| (name.to_owned(), values)).into());
+    for index in &usage.attributes {
+        assert!(index.bytes > 0, "{index:?}");
+    }
+
+    for name in ["x", "y", "z"] {
+        store.delete(&Key::new("a", name), Version::new(9));
+    }
+    let empty = store.snapshot().usage();
+    assert_eq!((empty.objects, empty.json_bytes, empty.history_changes), (0, 0, 4));
+    assert_eq!(empty.attributes, [], "an index without values is gone");
+}
+
+#[test]
+fn the_plain_format_is_made_of_the_open_one() {
+    let open = "# HELP a_requests Some # text.\n# TYPE a_requests counter\n# UNIT a_requests none\na_requests_total 1\n\
+                # HELP b Help of b.\n# TYPE b gauge\nb{x=\"# TYPE c counter\"} 2\n# EOF\n";
+    let plain = "# HELP a_requests_total Some # text.\n# TYPE a_requests_total counter\na_requests_total 1\n\
+                 # HELP b Help of b.\n# TYPE b gauge\nb{x=\"# TYPE c counter\"} 2\n";
+    assert_eq!(format::plain(open), plain);
+}
+
+#[test]
+fn who_names_openmetrics_gets_it() {
+    // What Prometheus 3 sends.
+    let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;\
+        version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3,*/*;q=0.2";
+    for (accept, expected) in [
+        (None, Format::Plain),
+        (Some("*/*"), Format::Plain),
+        (Some("text/plain;version=0.0.4"), Format::Plain),
+        (Some(prometheus), Format::OpenMetrics),
+        (Some("text/html, Application/OpenMetrics-Text"), Format::OpenMetrics),
+        (Some("application/openmetrics-text;q=0, text/plain"), Format::Plain),
+        (Some("application/openmetrics-text; q=0.000"), Format::Plain),
+        (Some("application/openmetrics-textual"), Format::Plain),
+    ] {
+        let mut headers = HeaderMap::new();
+        if let Some(accept) = accept {
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        }
+        assert_eq!(Format::negotiate(&headers), expected, "{accept:?}");
+    }
+}
+
+#[test]
+fn figures_of_the_process_are_read_where_proc_has_them() {
+    let stat = "4242 (a ) b) S 1 2 3 0 -1 4194304 900 0 5 0 250 50 7 8 20 0 9 0 12345 99999 2222 18446744073709551615";
+    let status = "Name:\ta\nVmPeak:\t   9 kB\nVmRSS:\t    8888 kB\nThreads:\t9\n";
+    let system = "cpu  1 2 3\nbtime 1700000000\nprocesses 5\n";
+    let whole = Figures {
+        cpu_seconds: Some(3.0),
+        start_seconds: Some(1_700_000_123.45),
+        resident_bytes: Some(8888 * 1024),
+        open_files: None,
+    };
+    for (texts, expected, why) in [
+        ([stat, status, system], whole, "all there, with a name that looks like two fields"),
+        ([stat, status, ""], Figures { start_seconds: None, ..whole }, "no time of boot"),
+        ([stat, "", system], Figures { resident_bytes: None, ..whole }, "no status"),
+        (["", status, system], Figures { cpu_seconds: None, start_seconds: None, ..whole }, "no stat"),
+        (["1 (a) S 1 2", "VmRSS: much kB", "btime long ago"], Figures::default(), "nothing as expected"),
+        (["", "", ""], Figures::default(), "not Linux"),
+    ] {
+        assert_eq!(Figures::read(texts[0], texts[1], texts[2]), expected, "{why}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn this_process_has_figures() {
+    let held = std::fs::File::open("/proc/self/stat").unwrap();
+    let figures = Figures::now();
+    drop(held);
+    assert!(figures.cpu_seconds.is_some_and(|seconds| seconds >= 0.0), "{figures:?}");
+    assert!(figures.resident_bytes.is_some_and(|bytes| bytes > 1 << 20), "{figures:?}");
+    assert!(figures.open_files.is_some_and(|files| files >= 4), "three standard streams and one file: {figures:?}");
+    let now = jiff::Timestamp::now().as_second() as f64;
+    assert!(
+        figures.start_seconds.is_some_and(|start| start > now - 7200.0 && start < now + 2.0),
+        "{figures:?} at {now}"
+    );
+}
+
+#[tokio::test]
+async fn only_metrics_are_there_and_only_to_be_read() {
+    let (metrics, _) = metrics(Some(Guard::default()));
+    let open = [("accept", "application/openmetrics-text; version=1.0.0")];
+    let text = "text/plain; charset=utf-8";
+    let plain = "text/plain; version=0.0.4; charset=utf-8";
+    for (method, path, headers, code, media_type, begins) in [
+        ("GET", "/metrics", &[][..], 200, plain, "# HELP fieldcache_build_info "),
+        ("GET", "/metrics?x=y", &[], 200, plain, "# HELP "),
+        ("HEAD", "/metrics", &[], 200, plain, ""),
+        ("GET", "/metrics", &open, 200, "application/openmetrics-text; version=1.0.0; charset=utf-8", "# HELP "),
+        ("POST", "/metrics", &[], 405, text, "only GET and HEAD"),
+        ("GET", "/", &[], 404, text, "only /metrics is here"),
+        ("GET", "/metrics/", &[], 404, text, "only /metrics is here"),
+        ("GET", "/api/v1/pods", &[], 404, text, "only /metrics is here"),
+        ("GET", "/metrics", &[("origin", "http://evil.example")], 403, "application/json", "{\"kind\":\"Status\""),
+    ] {
+        let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+        for (name, value) in headers.iter().chain(&[("host", "127.0.0.1:9090")]) {
+            request = request.header(*name, *value);
+        }
+        let (parts, body) = metrics.answer(request.body(()).unwrap()).await.into_parts();
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        let what = format!("{method} {path} {headers:?}");
+        assert_eq!(
+            (parts.status.as_u16(), parts.headers[header::CONTENT_TYPE].to_str().unwrap()),
+            (code, media_type),
+            "{what}"
+        );
+        assert!(body.starts_with(begins), "{what}: {body}");
+        let length: usize = parts.headers[header::CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
+        if method == "HEAD" {
+            assert!(body.is_empty() && length > 1_000, "{what}: {length}");
+        } else {
+            assert_eq!(length, body.len(), "{what}");
+        }
+        assert_eq!(parts.headers.contains_key(header::ALLOW), code == 405, "{what}");
+    }
+}

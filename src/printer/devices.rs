@@ -1,0 +1,170 @@
+//! resource.k8s.io: devices, who claims them, what is wrong with them.
+
+use serde_json::{Value, json};
+
+use super::read::{integer, is_going, is_set, items, name, text};
+use super::time::{Moment, age, since};
+use super::{AGE, NAME, Printer, Row, integer as integer_column, string};
+
+fn name_and_age(object: &Value, now: Moment) -> Row {
+    Row::of(vec![name(object), age(object, now)])
+}
+
+fn resource_claims(object: &Value, now: Moment) -> Row {
+    let status = &object["status"];
+    let is_allocated = is_set(&status["allocation"]);
+    let states = [
+        ("deleted", is_going(object)),
+        ("pending", !is_allocated && !is_going(object)),
+        ("allocated", is_allocated),
+        ("reserved", is_allocated && !items(&status["reservedFor"]).is_empty()),
+    ];
+    let states: Vec<&str> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();
+    Row::of(vec![name(object), json!(states.join(",")), age(object, now)])
+}
+
+fn resource_slices(object: &Value, now: Moment) -> Row {
+    let spec = &object["spec"];
+    Row::of(vec![
+        name(object),
+        json!(text(&spec["nodeName"])),
+        json!(text(&spec["driver"])),
+        json!(text(&spec["pool"]["name"])),
+        age(object, now),
+    ])
+}
+
+fn device_taint_rules(object: &Value, now: Moment) -> Row {
+    let taint = &object["spec"]["taint"];
+    let added = &taint["timeAdded"];
+    let added = if is_set(added) { since(added, now) } else { String::new() };
+    let member = |member: &str| json!(text(&taint[member]));
+    Row::of(vec![name(object), member("key"), member("value"), member("effect"), json!(added), age(object, now)])
+}
+
+fn resource_pool_status_requests(object: &Value, now: Moment) -> Row {
+    let status = &object["status"];
+    let pools = items(&status["pools"]);
+    let pool_count = integer(&status["poolCount"]);
+    // The first of the two conditions that is true decides.
+    let decided = items(&status["conditions"]).iter().find(|condition| {
+        matches!(text(&condition["type"]), "Complete" | "Failed") && text(&condition["status"]) == "True"
+    });
+    let kind = decided.map_or("Pending", |condition| text(&condition["type"]));
+    let completed =
+        decided.filter(|_| kind == "Complete").map(|condition| since(&condition["lastTransitionTime"], now));
+    let listed = i64::try_from(pools.len()).unwrap_or(i64::MAX);
+    let state = if kind == "Complete" && pool_count > listed {
+        format!("Complete ({listed}/{pool_count} pools)")
+    } else {
+        kind.to_owned()
+    };
+    let are_told = is_set(status) && kind != "Failed";
+    let told = |number: i64| if are_told { json!(number.to_string()) } else { json!("-") };
+    let sum = |member: &str| told(pools.iter().map(|pool| integer(&pool[member])).sum());
+    let errors = pools.iter().filter(|pool| is_set(&pool["validationError"])).count();
+    Row::of(vec![
+        name(object),
+        json!(text(&object["spec"]["driver"])),
+        sum("totalDevices"),
+        sum("availableDevices"),
+        sum("allocatedDevices"),
+        sum("unavailableDevices"),
+        told(i64::try_from(errors).unwrap_or(i64::MAX)),
+        json!(pool_count),
+        json!(state),
+        json!(completed.unwrap_or_else(|| "<none>".to_owned())),
+    ])
+}
+
+pub(super) const PRINTERS: &[Printer] = &[
+    Printer { group: "resource.k8s.io", resource: "deviceclasses", columns: &[NAME, AGE], print: name_and_age },
+    Printer {
+        group: "resource.k8s.io",
+        resource: "devicetaintrules",
+        columns: &[
+            NAME,
+            string("Key", "The taint key to be applied to a device. Must be a label name."),
+            string("Value", "The taint value corresponding to the taint key. Must be a label value."),
+            string(
+                "Effect",
+                "The effect of the taint on claims that do not tolerate the taint and through such claims on the \
+                 pods using them.\n\nValid effects are None, NoSchedule and NoExecute. PreferNoSchedule as used for \
+                 nodes is not valid here. More effects may get added in the future. Consumers must treat unknown \
+                 effects like None.",
+            ),
+            string(
+                "TimeAdded",
+                "TimeAdded represents the time at which the taint was added or (only in a DeviceTaintRule) the \
+                 effect was modified. Added automatically during create or update if not set.\n\nIn addition, in a \
+                 DeviceTaintRule a value provided during an update gets replaced with the current time if the \
+                 provided value is the same as the old one and the new effect is different. Changing the key and/or \
+                 value while keeping the effect unchanged is possible and does not update the time stamp because \
+                 the eviction which uses it is either already started (NoExecute) or not started yet (NoEffect, \
+                 NoSchedule).",
+            ),
+            AGE,
+        ],
+        print: device_taint_rules,
+    },
+    Printer {
+        group: "resource.k8s.io",
+        resource: "resourceclaims",
+        columns: &[NAME, string("State", "A summary of the current state (allocated, pending, reserved, etc.)."), AGE],
+        print: resource_claims,
+    },
+    Printer {
+        group: "resource.k8s.io",
+        resource: "resourceclaimtemplates",
+        columns: &[NAME, AGE],
+        print: name_and_age,
+    },
+    Printer {
+        group: "resource.k8s.io",
+        resource: "resourcepoolstatusrequests",
+        columns: &[
+            NAME,
+            string("Driver", "The driver to query pools for."),
+            string("Total", "Total number of devices across all pools."),
+            string("Available", "Number of available devices across all pools."),
+            string("Allocated", "Number of allocated devices across all pools."),
+            string("Unavailable", "Number of unavailable devices across all pools."),
+            string("Errors", "Number of pools with validation errors."),
+            integer_column("Pools", "Total number of matching pools."),
+            string("Status", "Processing status."),
+            string("Completed", "Time since the observation completed."),
+        ],
+        print: resource_pool_status_requests,
+    },
+    Printer {
+        group: "resource.k8s.io",
+        resource: "resourceslices",
+        columns: &[
+            NAME,
+            string(
+                "Node",
+                "NodeName identifies the node which provides the resources in this pool. A field selector can be \
+                 used to list only ResourceSlice objects belonging to a certain node.\n\nThis field can be used to \
+                 limit access from nodes to ResourceSlices with the same node name. It also indicates to \
+                 autoscalers that adding new nodes of the same type as some old node might also make new resources \
+                 available.\n\nExactly one of NodeName, NodeSelector, AllNodes, and PerDeviceNodeSelection must be \
+                 set. This field is immutable.",
+            ),
+            string(
+                "Driver",
+                "Driver identifies the DRA driver providing the capacity information. A field selector can be used \
+                 to list only ResourceSlice objects with a certain driver name.\n\nMust be a DNS subdomain and \
+                 should end with a DNS domain owned by the vendor of the driver. It should use only lower case \
+                 characters. This field is immutable.",
+            ),
+            string(
+                "Pool",
+                "Name is used to identify the pool. For node-local devices, this is often the node name, but this \
+                 is not required.\n\nIt must not be longer than 253 characters and must consist of one or more DNS \
+                 sub-domains separated by slashes. This field is immutable.",
+            ),
+            AGE,
+        ],
+        print: resource_slices,
+    },
+];

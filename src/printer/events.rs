@@ -1,0 +1,111 @@
+//! Events, in the form of core/v1 and in that of events.k8s.io/v1, which calls the same members otherwise.
+
+use serde_json::{Value, json};
+
+use super::read::{integer, is_set, name, text, text_or};
+use super::text::lower;
+use super::time::{Moment, since};
+use super::{Column, NAME, Printer, Row, string};
+
+/// What a group calls the members.
+struct Names {
+    first: &'static str,
+    last: &'static str,
+    count: &'static str,
+    object: &'static str,
+    source: &'static str,
+    reporter: &'static str,
+    message: &'static str,
+}
+
+fn core_events(event: &Value, now: Moment) -> Row {
+    let names = Names {
+        first: "firstTimestamp",
+        last: "lastTimestamp",
+        count: "count",
+        object: "involvedObject",
+        source: "source",
+        reporter: "reportingComponent",
+        message: "message",
+    };
+    events(event, &names, now)
+}
+
+fn new_events(event: &Value, now: Moment) -> Row {
+    let names = Names {
+        first: "deprecatedFirstTimestamp",
+        last: "deprecatedLastTimestamp",
+        count: "deprecatedCount",
+        object: "regarding",
+        source: "deprecatedSource",
+        reporter: "reportingController",
+        message: "note",
+    };
+    events(event, &names, now)
+}
+
+fn events(event: &Value, names: &Names, now: Moment) -> Row {
+    let (object, source, series) = (&event[names.object], &event[names.source], &event["series"]);
+    let first = if is_set(&event[names.first]) { &event[names.first] } else { &event["eventTime"] };
+    let last = if is_set(&event[names.last]) { &event[names.last] } else { first };
+    let (last, count) = if is_set(series) {
+        (&series["lastObservedTime"], integer(&series["count"]))
+    } else {
+        // An event that happened once has no count in the new form.
+        (last, Some(integer(&event[names.count])).filter(|count| *count != 0).unwrap_or(1))
+    };
+    let mut target = lower(text(&object["kind"]));
+    if !text(&object["name"]).is_empty() {
+        target = format!("{target}/{}", text(&object["name"]));
+    }
+    let mut reporter = text_or(&source["component"], text(&event[names.reporter])).to_owned();
+    let instance = text_or(&source["host"], text(&event["reportingInstance"]));
+    if !instance.is_empty() {
+        reporter = format!("{reporter}, {instance}");
+    }
+    Row::of(vec![
+        json!(since(last, now)),
+        json!(text(&event["type"])),
+        json!(text(&event["reason"])),
+        json!(target),
+        json!(text(&object["fieldPath"])),
+        json!(reporter),
+        json!(text(&event[names.message]).trim()),
+        json!(since(first, now)),
+        json!(count),
+        name(event),
+    ])
+}
+
+/// The same for both groups.
+const COLUMNS: &[Column] = &[
+    string("Last Seen", "The time at which the most recent occurrence of this event was recorded."),
+    string("Type", "Type of this event (Normal, Warning), new types could be added in the future"),
+    string(
+        "Reason",
+        "This should be a short, machine understandable string that gives the reason for the transition \
+         into the object's current status.",
+    ),
+    string("Object", "The object that this event is about."),
+    string(
+        "Subobject",
+        "If referring to a piece of an object instead of an entire object, this string should contain a \
+         valid JSON/Go field access statement, such as desiredState.manifest.containers[2]. For example, if \
+         the object reference is to a container within a pod, this would take on a value like: \
+         \"spec.containers{name}\" (where \"name\" refers to the name of the container that triggered the \
+         event) or if no container name is specified \"spec.containers[2]\" (container with index 2 in this \
+         pod). This syntax is chosen only to have some well-defined way of referencing a part of an object.",
+    )
+    .wide(),
+    string("Source", "The component reporting this event. Should be a short machine understandable string.").wide(),
+    string("Message", "A human-readable description of the status of this operation."),
+    string("First Seen", "The time at which the event was first recorded. (Time of server receipt is in TypeMeta.)")
+        .wide(),
+    string("Count", "The number of times this event has occurred.").wide(),
+    NAME.wide(),
+];
+
+pub(super) const PRINTERS: &[Printer] = &[
+    Printer { group: "", resource: "events", columns: COLUMNS, print: core_events },
+    Printer { group: "events.k8s.io", resource: "events", columns: COLUMNS, print: new_events },
+];

@@ -1,0 +1,354 @@
+//! How pods are reached: services and their endpoints, networking.k8s.io.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::read::{integer, is_set, items, name, pointer_or, text, texts};
+use super::text::{at_most_three, labels, lower, or_none, selector};
+use super::time::{Moment, age};
+use super::{AGE, NAME, Printer, Row, string};
+
+fn services(object: &Value, now: Moment) -> Row {
+    let spec = &object["spec"];
+    let internal = items(&spec["clusterIPs"]).first().unwrap_or(&spec["clusterIP"]);
+    let internal = Some(text(internal)).filter(|address| !address.is_empty()).unwrap_or("<none>");
+    let ports = items(&spec["ports"]).iter().map(|port| {
+        let (number, protocol) = (integer(&port["port"]), text(&port["protocol"]));
+        match integer(&port["nodePort"]) {
+            1.. => format!("{number}:{}/{protocol}", integer(&port["nodePort"])),
+            _ => format!("{number}/{protocol}"),
+        }
+    });
+    Row::of(vec![
+        name(object),
+        json!(text(&spec["type"])),
+        json!(internal),
+        json!(external_addresses(object)),
+        json!(or_none(ports.collect::<Vec<_>>().join(","))),
+        age(object, now),
+        json!(labels(&spec["selector"])),
+    ])
+}
+
+fn external_addresses(object: &Value) -> String {
+    let spec = &object["spec"];
+    let listed = texts(&spec["externalIPs"]);
+    match text(&spec["type"]) {
+        "ClusterIP" | "NodePort" => or_none(listed.join(",")),
+        "LoadBalancer" => {
+            let mut addresses: Vec<&str> = balancers(object).into_iter().collect();
+            addresses.extend(listed);
+            if addresses.is_empty() { "<pending>".to_owned() } else { addresses.join(",") }
+        }
+        "ExternalName" => text(&spec["externalName"]).to_owned(),
+        _ => "<unknown>".to_owned(),
+    }
+}
+
+/// The addresses of the load balancers: each IP, else host name, once.
+fn balancers(object: &Value) -> BTreeSet<&str> {
+    let ingress = items(&object["status"]["loadBalancer"]["ingress"]).iter();
+    ingress
+        .filter_map(|point| [text(&point["ip"]), text(&point["hostname"])].into_iter().find(|one| !one.is_empty()))
+        .collect()
+}
+
+fn endpoints(object: &Value, now: Moment) -> Row {
+    const SHOWN: usize = 3;
+    let subsets = items(&object["subsets"]);
+    let mut listed: Vec<String> = Vec::new();
+    for subset in subsets {
+        let addresses = || items(&subset["addresses"]).iter().map(|address| text(&address["ip"]));
+        let ports = items(&subset["ports"]);
+        if ports.is_empty() {
+            listed.extend(addresses().map(str::to_owned));
+        }
+        for port in ports {
+            let port = integer(&port["port"]);
+            listed.extend(addresses().map(|address| {
+                if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+            }));
+        }
+    }
+    let cell = match listed.split_at_checked(SHOWN) {
+        _ if subsets.is_empty() => "<none>".to_owned(),
+        Some((shown, more)) if !more.is_empty() => format!("{} + {} more...", shown.join(","), more.len()),
+        _ => listed.join(","),
+    };
+    Row::of(vec![name(object), json!(cell), age(object, now)])
+}
+
+fn endpoint_slices(object: &Value, now: Moment) -> Row {
+    let ports: Vec<String> = items(&object["ports"])
+        .iter()
+        .map(|port| match port["port"].as_i64() {
+            Some(number) => number.to_string(),
+            None => pointer_or(&port["name"], "*").to_owned(),
+        })
+        .collect();
+    let addresses: Vec<String> = items(&object["endpoints"])
+        .iter()
+        .flat_map(|endpoint| texts(&endpoint["addresses"]))
+        .map(str::to_owned)
+        .collect();
+    Row::of(vec![
+        name(object),
+        json!(text(&object["addressType"])),
+        json!(at_most_three(&ports)),
+        json!(at_most_three(&addresses)),
+        age(object, now),
+    ])
+}
+
+fn ingresses(object: &Value, now: Moment) -> Row {
+    let spec = &object["spec"];
+    let ports = if items(&spec["tls"]).is_empty() { "80" } else { "80, 443" };
+    let addresses: Vec<&str> = balancers(object).into_iter().collect();
+    Row::of(vec![
+        name(object),
+        json!(pointer_or(&spec["ingressClassName"], "<none>")),
+        json!(hosts(items(&spec["rules"]))),
+        json!(addresses.join(",")),
+        json!(ports),
+        age(object, now),
+    ])
+}
+
+/// Three hosts. What is said to be more counts every rule after three, whether it has a host or not, and is said as soon as a
+/// rule follows the third host: upstream does.
+fn hosts(rules: &[Value]) -> String {
+    const SHOWN: usize = 3;
+    let mut listed: Vec<&str> = Vec::new();
+    let mut has_more = false;
+    for rule in rules {
+        has_more |= listed.len() == SHOWN;
+        if !has_more && !text(&rule["host"]).is_empty() {
+            listed.push(text(&rule["host"]));
+        }
+    }
+    match (listed.is_empty(), has_more) {
+        (true, _) => "*".to_owned(),
+        (false, true) => format!("{} + {} more...", listed.join(","), rules.len() - SHOWN),
+        (false, false) => listed.join(","),
+    }
+}
+
+fn ingress_classes(object: &Value, now: Moment) -> Row {
+    let spec = &object["spec"];
+    let is_default = text(&object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"]) == "true";
+    let shown = format!("{}{}", text(&object["metadata"]["name"]), if is_default { " (default)" } else { "" });
+    let parameters = &spec["parameters"];
+    let shown_parameters = if is_set(parameters) {
+        let group = parameters["apiGroup"].as_str().map(|group| format!(".{group}")).unwrap_or_default();
+        format!("{}{group}/{}", text(&parameters["kind"]), text(&parameters["name"]))
+    } else {
+        "<none>".to_owned()
+    };
+    Row::of(vec![json!(shown), json!(text(&spec["controller"])), json!(shown_parameters), age(object, now)])
+}
+
+fn network_policies(object: &Value, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(selector(&object["spec"]["podSelector"])), age(object, now)])
+}
+
+fn service_cidrs(object: &Value, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(texts(&object["spec"]["cidrs"]).join(",")), age(object, now)])
+}
+
+fn ip_addresses(object: &Value, now: Moment) -> Row {
+    let parent = &object["spec"]["parentRef"];
+    let shown = if is_set(parent) {
+        let (group, resource) = (text(&parent["group"]), text(&parent["resource"]));
+        let mut shown = lower(resource);
+        if !group.is_empty() {
+            shown = format!("{shown}.{}", lower(group));
+        }
+        for part in [text(&parent["namespace"])].into_iter().filter(|namespace| !namespace.is_empty()) {
+            shown = format!("{shown}/{part}");
+        }
+        format!("{shown}/{}", text(&parent["name"]))
+    } else {
+        "<none>".to_owned()
+    };
+    // One cell more than there are columns, as upstream has it.
+    Row::of(vec![name(object), json!(shown), age(object, now)])
+}
+
+pub(super) const PRINTERS: &[Printer] = &[
+    Printer {
+        group: "",
+        resource: "endpoints",
+        columns: &[
+            NAME,
+            string(
+                "Endpoints",
+                "The set of all endpoints is the union of all subsets. Addresses are placed into subsets according \
+                 to the IPs they share. A single address with multiple ports, some of which are ready and some of \
+                 which are not (because they come from different containers) will result in the address being \
+                 displayed in different subsets for the different ports. No address will appear in both Addresses \
+                 and NotReadyAddresses in the same subset. Sets of addresses and ports that comprise a service.",
+            ),
+            AGE,
+        ],
+        print: endpoints,
+    },
+    Printer {
+        group: "",
+        resource: "services",
+        columns: &[
+            NAME,
+            string(
+                "Type",
+                "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are \
+                 ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a cluster-internal IP \
+                 address for load-balancing to endpoints. Endpoints are determined by the selector or if that is \
+                 not specified, by manual construction of an Endpoints object or EndpointSlice objects. If \
+                 clusterIP is \"None\", no virtual IP is allocated and the endpoints are published as a set of \
+                 endpoints rather than a virtual IP. \"NodePort\" builds on ClusterIP and allocates a port on every \
+                 node which routes to the same endpoints as the clusterIP. \"LoadBalancer\" builds on NodePort and \
+                 creates an external load-balancer (if supported in the current cloud) which routes to the same \
+                 endpoints as the clusterIP. \"ExternalName\" aliases this service to the specified externalName. \
+                 Several other fields do not apply to ExternalName services. More info: \
+                 https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
+            ),
+            string(
+                "Cluster-IP",
+                "clusterIP is the IP address of the service and is usually assigned randomly. If an address is \
+                 specified manually, is in-range (as per system configuration), and is not in use, it will be \
+                 allocated to the service; otherwise creation of the service will fail. This field may not be \
+                 changed through updates unless the type field is also being changed to ExternalName (which \
+                 requires this field to be blank) or the type field is being changed from ExternalName (in which \
+                 case this field may optionally be specified, as describe above).  Valid values are \"None\", empty \
+                 string (\"\"), or a valid IP address. Setting this to \"None\" makes a \"headless service\" (no \
+                 virtual IP), which is useful when direct endpoint connections are preferred and proxying is not \
+                 required.  Only applies to types ClusterIP, NodePort, and LoadBalancer. If this field is specified \
+                 when creating a Service of type ExternalName, creation will fail. This field will be wiped when \
+                 updating a Service to type ExternalName. More info: \
+                 https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
+            ),
+            string(
+                "External-IP",
+                "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for \
+                 this service.  These IPs are not managed by Kubernetes.  The user is responsible for ensuring that \
+                 traffic arrives at a node with this IP.  A common example is external load-balancers that are not \
+                 part of the Kubernetes system.",
+            ),
+            string(
+                "Port(s)",
+                "The list of ports that are exposed by this service. More info: \
+                 https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
+            ),
+            AGE,
+            string(
+                "Selector",
+                "Route service traffic to pods with label keys and values matching this selector. If empty or not \
+                 present, the service is assumed to have an external process managing its endpoints, which \
+                 Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored \
+                 if type is ExternalName. More info: \
+                 https://kubernetes.io/docs/concepts/services-networking/service/",
+            )
+            .wide(),
+        ],
+        print: services,
+    },
+    Printer {
+        group: "discovery.k8s.io",
+        resource: "endpointslices",
+        columns: &[
+            NAME,
+            string(
+                "AddressType",
+                "addressType specifies the type of address carried by this EndpointSlice. All addresses in this \
+                 slice must be the same type. This field is immutable after creation. The following address types \
+                 are currently supported: * IPv4: Represents an IPv4 Address. * IPv6: Represents an IPv6 Address. * \
+                 FQDN: Represents a Fully Qualified Domain Name. (Deprecated) The EndpointSlice controller only \
+                 generates, and kube-proxy only processes, slices of addressType \"IPv4\" and \"IPv6\". No \
+                 semantics are defined for the \"FQDN\" type.",
+            ),
+            string(
+                "Ports",
+                "ports specifies the list of network ports exposed by each endpoint in this slice. Each port must \
+                 have a unique name. Each slice may include a maximum of 100 ports. Services always have at least 1 \
+                 port, so EndpointSlices generated by the EndpointSlice controller will likewise always have at \
+                 least 1 port. EndpointSlices used for other purposes may have an empty ports list.",
+            ),
+            string(
+                "Endpoints",
+                "endpoints is a list of unique endpoints in this slice. Each slice may include a maximum of 1000 \
+                 endpoints.",
+            ),
+            AGE,
+        ],
+        print: endpoint_slices,
+    },
+    Printer {
+        group: "networking.k8s.io",
+        resource: "ingressclasses",
+        columns: &[
+            NAME,
+            string("Controller", "Controller that is responsible for handling this class"),
+            string("Parameters", "A reference to a resource with additional parameters"),
+            AGE,
+        ],
+        print: ingress_classes,
+    },
+    Printer {
+        group: "networking.k8s.io",
+        resource: "ingresses",
+        columns: &[
+            NAME,
+            string("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+            string("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+            string("Address", "Address is a list containing ingress points for the load-balancer"),
+            string("Ports", "Ports of TLS configurations that open"),
+            AGE,
+        ],
+        print: ingresses,
+    },
+    Printer {
+        group: "networking.k8s.io",
+        resource: "ipaddresses",
+        columns: &[
+            NAME,
+            string(
+                "ParentRef",
+                "ParentRef references the resource that an IPAddress is attached to. An IPAddress must reference a \
+                 parent object.",
+            ),
+        ],
+        print: ip_addresses,
+    },
+    Printer {
+        group: "networking.k8s.io",
+        resource: "networkpolicies",
+        columns: &[
+            NAME,
+            string(
+                "Pod-Selector",
+                "podSelector selects the pods to which this NetworkPolicy object applies. The array of rules is \
+                 applied to any pods selected by this field. An empty selector matches all pods in the policy's \
+                 namespace. Multiple network policies can select the same set of pods. In this case, the ingress \
+                 rules for each are combined additively. This field is optional. If it is not specified, it \
+                 defaults to an empty selector.",
+            ),
+            AGE,
+        ],
+        print: network_policies,
+    },
+    Printer {
+        group: "networking.k8s.io",
+        resource: "servicecidrs",
+        columns: &[
+            NAME,
+            string(
+                "CIDRs",
+                "CIDRs defines the IP blocks in CIDR notation (e.g. \"192.168.0.0/24\" or \"2001:db8::/64\") from \
+                 which to assign service cluster IPs. Max of two CIDRs is allowed, one of each IP family. This \
+                 field is immutable.",
+            ),
+            AGE,
+        ],
+        print: service_cidrs,
+    },
+];

@@ -1,0 +1,414 @@
+//! What makes pods: apps/v1, batch/v1, ReplicationController; and PodDisruptionBudget, which guards them.
+
+use serde_json::{Value, json};
+
+use super::read::{
+    count, flag, has_condition, integer, integer_or_string, is_going, is_set, items, name, pointer_or, text,
+};
+use super::text::{bare_selector, containers, labels, lower, selector};
+use super::time::{Moment, age, human_duration, since};
+use super::{AGE, CONTAINERS, IMAGES, NAME, Printer, Row, boolean, integer as integer_column, string};
+
+/// A count of spec or status.
+fn number(value: &Value) -> Value {
+    json!(integer(value))
+}
+
+/// The spec of the pods that an object makes.
+fn template(object: &Value) -> &Value {
+    &object["spec"]["template"]["spec"]
+}
+
+fn replication_controllers(object: &Value, now: Moment) -> Row {
+    replicas(object, labels(&object["spec"]["selector"]), now)
+}
+
+fn replica_sets(object: &Value, now: Moment) -> Row {
+    replicas(object, selector(&object["spec"]["selector"]), now)
+}
+
+fn replicas(object: &Value, selector: String, now: Moment) -> Row {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let [names, images] = containers(template(object));
+    Row::of(vec![
+        name(object),
+        number(&spec["replicas"]),
+        number(&status["replicas"]),
+        number(&status["readyReplicas"]),
+        age(object, now),
+        names,
+        images,
+        json!(selector),
+    ])
+}
+
+fn ready_of_desired(object: &Value) -> Value {
+    let (ready, desired) = (integer(&object["status"]["readyReplicas"]), integer(&object["spec"]["replicas"]));
+    json!(format!("{ready}/{desired}"))
+}
+
+fn deployments(object: &Value, now: Moment) -> Row {
+    let status = &object["status"];
+    let [names, images] = containers(template(object));
+    // Alone among its like it shows an empty selector as an empty text, and an impossible one in another word.
+    let selector = bare_selector(&object["spec"]["selector"]).unwrap_or_else(|| "<invalid>".to_owned());
+    Row::of(vec![
+        name(object),
+        ready_of_desired(object),
+        number(&status["updatedReplicas"]),
+        number(&status["availableReplicas"]),
+        age(object, now),
+        names,
+        images,
+        json!(selector),
+    ])
+}
+
+fn stateful_sets(object: &Value, now: Moment) -> Row {
+    let [names, images] = containers(template(object));
+    Row::of(vec![name(object), ready_of_desired(object), age(object, now), names, images])
+}
+
+fn daemon_sets(object: &Value, now: Moment) -> Row {
+    let status = &object["status"];
+    let [names, images] = containers(template(object));
+    Row::of(vec![
+        name(object),
+        number(&status["desiredNumberScheduled"]),
+        number(&status["currentNumberScheduled"]),
+        number(&status["numberReady"]),
+        number(&status["updatedNumberScheduled"]),
+        number(&status["numberAvailable"]),
+        json!(labels(&template(object)["nodeSelector"])),
+        age(object, now),
+        names,
+        images,
+        json!(selector(&object["spec"]["selector"])),
+    ])
+}
+
+fn controller_revisions(object: &Value, now: Moment) -> Row {
+    let owner = items(&object["metadata"]["ownerReferences"]).iter().find(|owner| flag(&owner["controller"]));
+    let controller = owner.map(|owner| {
+        let group = text(&owner["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+        let kind = match (text(&owner["kind"]), group) {
+            (kind, "") => kind.to_owned(),
+            (kind, group) => format!("{kind}.{group}"),
+        };
+        let name = text(&owner["name"]);
+        if kind.is_empty() { name.to_owned() } else { format!("{}/{name}", lower(&kind)) }
+    });
+    let controller = controller.unwrap_or_else(|| "<none>".to_owned());
+    Row::of(vec![name(object), json!(controller), number(&object["revision"]), age(object, now)])
+}
+
+fn jobs(object: &Value, now: Moment) -> Row {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let succeeded = integer(&status["succeeded"]);
+    let completions = match (spec["completions"].as_i64(), integer(&spec["parallelism"])) {
+        (Some(wanted), _) => format!("{succeeded}/{wanted}"),
+        (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    };
+    let moment = |member: &str| status[member].as_str().and_then(Moment::parse);
+    let duration =
+        moment("startTime").map(|start| human_duration(moment("completionTime").unwrap_or(now).seconds_since(start)));
+    let state = if has_condition(object, "Complete") {
+        "Complete"
+    } else if has_condition(object, "Failed") {
+        "Failed"
+    } else if is_going(object) {
+        "Terminating"
+    } else if has_condition(object, "Suspended") {
+        "Suspended"
+    } else if has_condition(object, "FailureTarget") {
+        "FailureTarget"
+    } else if has_condition(object, "SuccessCriteriaMet") {
+        "SuccessCriteriaMet"
+    } else {
+        "Running"
+    };
+    let [names, images] = containers(template(object));
+    Row::of(vec![
+        name(object),
+        json!(state),
+        json!(completions),
+        json!(duration.unwrap_or_default()),
+        age(object, now),
+        names,
+        images,
+        json!(selector(&spec["selector"])),
+    ])
+}
+
+fn cron_jobs(object: &Value, now: Moment) -> Row {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let job = &spec["jobTemplate"]["spec"];
+    let suspended = match spec["suspend"].as_bool() {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "<unset>",
+    };
+    let last = &status["lastScheduleTime"];
+    let last = if is_set(last) { since(last, now) } else { "<none>".to_owned() };
+    let [names, images] = containers(&job["template"]["spec"]);
+    Row::of(vec![
+        name(object),
+        json!(text(&spec["schedule"])),
+        json!(pointer_or(&spec["timeZone"], "<none>")),
+        json!(suspended),
+        json!(count(&status["active"])),
+        json!(last),
+        age(object, now),
+        names,
+        images,
+        json!(selector(&job["selector"])),
+    ])
+}
+
+fn pod_disruption_budgets(object: &Value, now: Moment) -> Row {
+    let spec = &object["spec"];
+    Row::of(vec![
+        name(object),
+        json!(integer_or_string(&spec["minAvailable"], "N/A")),
+        json!(integer_or_string(&spec["maxUnavailable"], "N/A")),
+        number(&object["status"]["disruptionsAllowed"]),
+        age(object, now),
+    ])
+}
+
+pub(super) const PRINTERS: &[Printer] = &[
+    Printer {
+        group: "",
+        resource: "replicationcontrollers",
+        columns: &[
+            NAME,
+            integer_column(
+                "Desired",
+                "Replicas is the number of desired replicas. This is a pointer to distinguish between explicit \
+                 zero and unspecified. Defaults to 1. More info: \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
+            ),
+            integer_column(
+                "Current",
+                "Replicas is the most recently observed number of replicas. More info: \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
+            ),
+            integer_column("Ready", "The number of ready replicas for this replication controller."),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "Selector is a label query over pods that should match the Replicas count. If Selector is empty, \
+                 it is defaulted to the labels present on the Pod template. Label keys and values that must match \
+                 in order to be controlled by this replication controller, if empty defaulted to labels on Pod \
+                 template. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+            )
+            .wide(),
+        ],
+        print: replication_controllers,
+    },
+    Printer {
+        group: "apps",
+        resource: "controllerrevisions",
+        columns: &[
+            NAME,
+            string("Controller", "Controller of the object"),
+            string("Revision", "Revision indicates the revision of the state represented by Data."),
+            AGE,
+        ],
+        print: controller_revisions,
+    },
+    Printer {
+        group: "apps",
+        resource: "daemonsets",
+        columns: &[
+            NAME,
+            integer_column(
+                "Desired",
+                "The total number of nodes that should be running the daemon pod (including nodes correctly \
+                 running the daemon pod). More info: \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
+            ),
+            integer_column(
+                "Current",
+                "The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon \
+                 pod. More info: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
+            ),
+            integer_column(
+                "Ready",
+                "numberReady is the number of nodes that should be running the daemon pod and have one or more of \
+                 the daemon pod running with a Ready Condition.",
+            ),
+            integer_column("Up-to-date", "The total number of nodes that are running updated daemon pod"),
+            integer_column(
+                "Available",
+                "The number of nodes that should be running the daemon pod and have one or more of the daemon pod \
+                 running and available (ready for at least spec.minReadySeconds)",
+            ),
+            string(
+                "Node Selector",
+                "NodeSelector is a selector which must be true for the pod to fit on a node. Selector which must \
+                 match a node's labels for the pod to be scheduled on that node. More info: \
+                 https://kubernetes.io/docs/concepts/configuration/assign-pod-node/",
+            ),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "A label query over pods that are managed by the daemon set. Must match in order to be controlled. \
+                 It must match the pod template's labels. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+            )
+            .wide(),
+        ],
+        print: daemon_sets,
+    },
+    Printer {
+        group: "apps",
+        resource: "deployments",
+        columns: &[
+            NAME,
+            string("Ready", "Number of the pod with ready state"),
+            string(
+                "Up-to-date",
+                "Total number of non-terminating pods targeted by this deployment that have the desired template \
+                 spec.",
+            ),
+            string(
+                "Available",
+                "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by \
+                 this deployment.",
+            ),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones \
+                 affected by this deployment. It must match the pod template's labels.",
+            )
+            .wide(),
+        ],
+        print: deployments,
+    },
+    Printer {
+        group: "apps",
+        resource: "replicasets",
+        columns: &[
+            NAME,
+            integer_column(
+                "Desired",
+                "Replicas is the number of desired pods. This is a pointer to distinguish between explicit zero \
+                 and unspecified. Defaults to 1. More info: \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
+            ),
+            integer_column(
+                "Current",
+                "Replicas is the most recently observed number of non-terminating pods. More info: \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
+            ),
+            integer_column(
+                "Ready",
+                "The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition.",
+            ),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "Selector is a label query over pods that should match the replica count. Label keys and values \
+                 that must match in order to be controlled by this replica set. It must match the pod template's \
+                 labels. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+            )
+            .wide(),
+        ],
+        print: replica_sets,
+    },
+    Printer {
+        group: "apps",
+        resource: "statefulsets",
+        columns: &[NAME, string("Ready", "Number of the pod with ready state"), AGE, CONTAINERS, IMAGES],
+        print: stateful_sets,
+    },
+    Printer {
+        group: "batch",
+        resource: "cronjobs",
+        columns: &[
+            NAME,
+            string("Schedule", "The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron."),
+            string(
+                "Timezone",
+                "The time zone name for the given schedule, see \
+                 https://en.wikipedia.org/wiki/List_of_tz_database_time_zones. If not specified, this will default \
+                 to the time zone of the kube-controller-manager process. The set of valid time zone names and the \
+                 time zone offset is loaded from the system-wide time zone database by the API server during \
+                 CronJob validation and the controller manager during execution. If no system-wide time zone \
+                 database can be found a bundled version of the database is used instead. If the time zone name \
+                 becomes invalid during the lifetime of a CronJob or due to a change in host configuration, the \
+                 controller will stop creating new new Jobs and will create a system event with the reason \
+                 UnknownTimeZone. More information can be found in \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#time-zones",
+            ),
+            boolean(
+                "Suspend",
+                "This flag tells the controller to suspend subsequent executions, it does not apply to already \
+                 started executions.  Defaults to false.",
+            ),
+            integer_column("Active", "A list of pointers to currently running jobs."),
+            string("Last Schedule", "Information when was the last time the job was successfully scheduled."),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "A label query over pods that should match the pod count. Normally, the system sets this field for \
+                 you. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+            )
+            .wide(),
+        ],
+        print: cron_jobs,
+    },
+    Printer {
+        group: "batch",
+        resource: "jobs",
+        columns: &[
+            NAME,
+            string("Status", "Status of the job."),
+            string(
+                "Completions",
+                "The number of pods which reached phase Succeeded. The value increases monotonically for a given \
+                 spec. However, it may decrease in reaction to scale down of elastic indexed jobs.",
+            ),
+            string("Duration", "Time required to complete the job."),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            string(
+                "Selector",
+                "A label query over pods that should match the pod count. Normally, the system sets this field for \
+                 you. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
+            )
+            .wide(),
+        ],
+        print: jobs,
+    },
+    Printer {
+        group: "policy",
+        resource: "poddisruptionbudgets",
+        columns: &[
+            NAME,
+            string("Min Available", "The minimum number of pods that must be available."),
+            string("Max Unavailable", "The maximum number of pods that may be unavailable."),
+            integer_column("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
+            AGE,
+        ],
+        print: pod_disruption_budgets,
+    },
+];

@@ -1,0 +1,107 @@
+//! How a selection is answered, for a person who asks: the plan in words, and what it costs.
+//!
+//! Nothing here is done for an ordinary request. An explanation plans the selection once more, over the same state, so
+//! that the answer itself carries no words. How long the answer took is not here: the core knows no clock.
+
+use super::{FieldTerm, Hits, Plan, Selection, State};
+use crate::extract::{Field, FieldRef};
+use crate::selector::{FieldOperator, LabelRequirement};
+
+/// Hits up to this number are added up byte by byte; the sum over more would cost as much as the answer.
+const SUMMED_HITS: u64 = 10_000;
+
+/// How objects are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// By posting lists, by the range of keys of a namespace, or by name: the cost follows the answer.
+    Index,
+    /// Every object of the resource is walked, because every one is selected.
+    Scan,
+}
+
+/// How a selection is answered in one state, without regard to pages: an explanation tells of all hits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The plan as one line, such as `spec.color=blue (3) & app=shop (100)`.
+    pub plan: String,
+    /// How the objects are found.
+    pub access: Access,
+    /// How many objects the plan begins with, before anything is intersected or taken away.
+    pub candidates: u64,
+    /// How many objects are selected.
+    pub hits: u64,
+    /// The JSON of all hits, in bytes; `None` where it is not known without walking them all, or at a past version.
+    pub bytes: Option<u64>,
+}
+
+impl Access {
+    /// `index` or `scan`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Access::Index => "index",
+            Access::Scan => "scan",
+        }
+    }
+}
+
+impl Explanation {
+    /// How `selection` is answered in `state`; `fields` are those of the resource.
+    pub fn of(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
+        let snapshot = state.snapshot();
+        let plan = Plan::new(selection, snapshot);
+        let is_current = state.undone().is_empty();
+        let (hits, bytes) = match plan.hits() {
+            Hits::Everything => (state.rest(None, ""), Some(snapshot.json_bytes())),
+            Hits::Namespace(namespace) => (state.rest(Some(&namespace), ""), None),
+            Hits::Slots(slots) => {
+                let undone = state.undone().iter().map(|(key, before)| {
+                    let was = before.as_ref().is_some_and(|object| selection.matches(object));
+                    let is = snapshot.slot(key.as_str()).is_some_and(|slot| slots.contains(slot));
+                    i64::from(was) - i64::from(is)
+                });
+                let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);
+                let bytes = (slots.len() <= SUMMED_HITS).then(|| slots.iter().map(size).sum());
+                (slots.len().saturating_add_signed(undone.sum()), bytes)
+            }
+        };
+        Explanation {
+            plan: plan.explain(fields),
+            access: selection.access(),
+            candidates: plan.candidates(),
+            hits,
+            bytes: bytes.filter(|_| is_current),
+        }
+    }
+}
+
+/// What one set of a plan stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand<'a> {
+    Field(&'a FieldTerm),
+    Label(&'a LabelRequirement),
+    Namespace(&'a str),
+}
+
+impl Operand<'_> {
+    /// As it would stand in a selector.
+    pub(super) fn in_words(self, fields: &[Field]) -> String {
+        match self {
+            Operand::Namespace(namespace) => format!("metadata.namespace={namespace}"),
+            Operand::Label(requirement) => requirement.to_string(),
+            Operand::Field(term) => {
+                let label = match term.field {
+                    FieldRef::Name => "metadata.name",
+                    FieldRef::Namespace => "metadata.namespace",
+                    FieldRef::Field(index) => fields.get(usize::from(index.0)).map_or("?", |field| &field.label),
+                    // It has no set, so it is in no plan.
+                    FieldRef::Empty => "?",
+                };
+                let operator = match term.operator {
+                    FieldOperator::Equals => "=",
+                    FieldOperator::NotEquals => "!=",
+                };
+                format!("{label}{operator}{}", term.value)
+            }
+        }
+    }
+}

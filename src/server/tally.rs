@@ -1,0 +1,253 @@
+//! Requests counted: how many of each kind were answered, and how long that took.
+//!
+//! A request costs one look-up under a shared lock and two additions to atomics; nothing is allocated after the first of
+//! its kind. Kinds are bounded: a resource is named only when it is served (all other paths go under the empty one),
+//! and of a request only its verb, its code and two booleans are kept; no name, no selector, no user. What is kept of a
+//! resource stays when the resource goes, since a counter must not start over.
+//!
+//! As in kube-apiserver (`endpoints/metrics`, MonitorRequest) a watch is counted when it ends, with its whole length,
+//! and one that is refused at once. Other than there, a list is timed until its head is ready to be sent: its
+//! body is made while a reader takes it, and how fast the reader is says nothing about the server. A request whose client
+//! goes before that is not counted.
+//! Who shows the figures is not known here: see `metrics`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Response};
+use tokio::time::Instant;
+
+use super::body::Body;
+use super::params::Query;
+use super::route::Address;
+use crate::model::Gvr;
+use crate::query::Access;
+use crate::registry::Resource;
+
+/// Upper ends of the duration histogram, in microseconds. Answers from an index take some ten of them; the upper ones are
+/// kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
+pub const BOUNDS: [u64; 18] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000, 30_000_000, 60_000_000,
+];
+
+/// kube-apiserver's verbs in its request metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are the verbs")]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Post,
+    Put,
+    Patch,
+    Apply,
+    Delete,
+    Connect,
+    /// A method that Kubernetes has no verb for.
+    Other,
+}
+
+/// What is kept of an answered request besides its resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Outcome {
+    /// What was asked.
+    pub verb: Verb,
+    /// HTTP status of the head.
+    pub code: u16,
+    /// How objects were looked for; `None` where none were: a refusal, a watch without initial events, no resource.
+    pub access: Option<Access>,
+    /// Whether a list or watch came with a field selector.
+    pub has_field_selector: bool,
+    /// Whether a list or watch came with a label selector.
+    pub has_label_selector: bool,
+}
+
+/// What has been counted of one kind of request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The resource; all parts empty for none that is served.
+    pub gvr: Gvr,
+    /// The rest of the kind.
+    pub outcome: Outcome,
+    /// How many requests took up to each of [`BOUNDS`], and longer; not cumulative.
+    pub buckets: [u64; BOUNDS.len() + 1],
+    /// How long all of them took together.
+    pub total: Duration,
+}
+
+/// All requests of a server.
+#[derive(Debug)]
+pub struct Tally {
+    kinds: RwLock<HashMap<Gvr, HashMap<Outcome, Series>>>,
+    /// Stands for "no resource".
+    none: Gvr,
+}
+
+#[derive(Debug, Default)]
+struct Series {
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    nanoseconds: AtomicU64,
+}
+
+impl Verb {
+    /// As kube-apiserver writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::List => "LIST",
+            Verb::Watch => "WATCH",
+            Verb::Post => "POST",
+            Verb::Put => "PUT",
+            Verb::Patch => "PATCH",
+            Verb::Apply => "APPLY",
+            Verb::Delete => "DELETE",
+            Verb::Connect => "CONNECT",
+            Verb::Other => "other",
+        }
+    }
+
+    fn of_method(method: &Method) -> Verb {
+        match *method {
+            Method::GET | Method::HEAD => Verb::Get,
+            Method::POST => Verb::Post,
+            Method::PUT => Verb::Put,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE => Verb::Delete,
+            Method::CONNECT => Verb::Connect,
+            _ => Verb::Other,
+        }
+    }
+
+    /// The verb of a request for a resource (upstream CanonicalVerb and cleanVerb).
+    fn of(method: &Method, headers: &HeaderMap, address: &Address, query: &Query) -> Verb {
+        let is_apply = || headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/apply-patch+yaml");
+        match (Verb::of_method(method), address.subresource.as_deref()) {
+            (_, Some("log" | "exec" | "portforward" | "attach" | "proxy")) => Verb::Connect,
+            (Verb::Get, _) if address.legacy_watch || (address.name.is_none() && query.flag("watch")) => Verb::Watch,
+            (Verb::Get, _) if address.name.is_none() => Verb::List,
+            (Verb::Patch, _) if is_apply() => Verb::Apply,
+            (verb, _) => verb,
+        }
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { kinds: RwLock::default(), none: Gvr::new("", "", "") }
+    }
+}
+
+impl Tally {
+    /// Counts one request.
+    pub fn count(&self, gvr: Option<&Gvr>, outcome: Outcome, took: Duration) {
+        let gvr = gvr.unwrap_or(&self.none);
+        {
+            // A map of counters is right at every moment, so a panic elsewhere spoils nothing.
+            let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(series) = kinds.get(gvr).and_then(|outcomes| outcomes.get(&outcome)) {
+                return series.add(took);
+            }
+        }
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        kinds.entry(gvr.clone()).or_default().entry(outcome).or_default().add(took);
+    }
+
+    /// Everything that has been counted so far, by resource and kind.
+    pub fn counted(&self) -> Vec<Counted> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let mut counted: Vec<Counted> = kinds
+            .iter()
+            .flat_map(|(gvr, outcomes)| outcomes.iter().map(move |(outcome, series)| series.counted(gvr, *outcome)))
+            .collect();
+        counted.sort_by(|left, right| (&left.gvr, left.outcome).cmp(&(&right.gvr, right.outcome)));
+        counted
+    }
+}
+
+impl Series {
+    fn add(&self, took: Duration) {
+        let microseconds = u64::try_from(took.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        let bucket = BOUNDS.partition_point(|bound| *bound < microseconds);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn counted(&self, gvr: &Gvr, outcome: Outcome) -> Counted {
+        Counted {
+            gvr: gvr.clone(),
+            outcome,
+            buckets: std::array::from_fn(|bucket| self.buckets[bucket].load(Ordering::Relaxed)),
+            total: Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// What becomes known of one request while it is answered. Shared with its handlers; what is noted first counts.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    served: OnceLock<Served>,
+    access: OnceLock<Access>,
+}
+
+#[derive(Clone, Debug)]
+struct Served {
+    resource: Arc<Resource>,
+    verb: Verb,
+    has_field_selector: bool,
+    has_label_selector: bool,
+}
+
+impl Noted {
+    /// The request is for this resource, which is served.
+    pub(super) fn served(&self, asked: &super::Asked<'_>, address: &Address, resource: &Arc<Resource>) {
+        let verb = Verb::of(asked.method, asked.headers, address, &asked.query);
+        let selects = matches!(verb, Verb::List | Verb::Watch);
+        let has = |key: &str| selects && asked.query.get(key).is_some_and(|text| !text.is_empty());
+        let _ = self.served.set(Served {
+            resource: resource.clone(),
+            verb,
+            has_field_selector: has("fieldSelector"),
+            has_label_selector: has("labelSelector"),
+        });
+    }
+
+    /// Its objects have been looked for.
+    pub(super) fn accessed(&self, access: Access) {
+        let _ = self.access.set(access);
+    }
+
+    /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
+    pub(super) fn answered(self, tally: &Arc<Tally>, method: &Method, begun: Instant, response: &mut Response<Body>) {
+        let served = self.served.into_inner();
+        let outcome = Outcome {
+            verb: served.as_ref().map_or_else(|| Verb::of_method(method), |served| served.verb),
+            code: response.status().as_u16(),
+            access: self.access.into_inner(),
+            has_field_selector: served.as_ref().is_some_and(|served| served.has_field_selector),
+            has_label_selector: served.as_ref().is_some_and(|served| served.has_label_selector),
+        };
+        let ending = Ending { tally: tally.clone(), served, outcome, begun };
+        if response.body().is_stream() {
+            response.body_mut().hold(ending);
+        }
+    }
+}
+
+/// Counts a request when it is dropped.
+struct Ending {
+    tally: Arc<Tally>,
+    served: Option<Served>,
+    outcome: Outcome,
+    begun: Instant,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let gvr = self.served.as_ref().map(|served| &served.resource.gvr);
+        self.tally.count(gvr, self.outcome, self.begun.elapsed());
+    }
+}

@@ -1,0 +1,146 @@
+//! `?explain=true`: the header beside an unchanged body, on every kind of answer.
+
+use http::{Method, Response};
+use serde_json::{Value, json};
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::query::{Access, Explanation};
+use crate::server::body::Body;
+use crate::server::{Settings, explain};
+
+/// One object's JSON in the fixture of nine shirts: names of one letter more or less, numbers of three digits.
+fn bytes_of(fixture: &Fixture, keys: &[&str]) -> u64 {
+    let snapshot = fixture.shirts.store.snapshot();
+    keys.iter().map(|key| snapshot.get(key).unwrap().length() as u64).sum()
+}
+
+#[tokio::test]
+async fn the_header_tells_how_and_the_body_stays_the_same() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let everything = fixture.shirts.store.snapshot().json_bytes();
+    let green = bytes_of(&fixture, &["a/x-y", "a-b/x-y", "ab/x-y"]);
+    let one = bytes_of(&fixture, &["a/x"]);
+    for (path, query, expected, why) in [
+        (
+            ALL_SHIRTS,
+            "fieldSelector=spec.color%3Dgreen",
+            json!({"plan": "spec.color=green (3)", "path": "index", "candidates": 3, "hits": 3, "bytes": green}),
+            "a field",
+        ),
+        (
+            ALL_SHIRTS,
+            "fieldSelector=spec.color%3Dpink",
+            json!({"plan": "spec.color=pink (0)", "path": "index", "candidates": 0, "hits": 0, "bytes": 0}),
+            "nothing found",
+        ),
+        (
+            ALL_SHIRTS,
+            "labelSelector=tone%21%3Dblue%2Ctone",
+            json!({"plan": "tone (9) & tone!=blue (less 6)", "path": "index", "candidates": 9, "hits": 3, "bytes": green}),
+            "labels",
+        ),
+        (
+            ALL_SHIRTS,
+            "",
+            json!({"plan": "everything", "path": "scan", "candidates": 9, "hits": 9, "bytes": everything}),
+            "everything",
+        ),
+        (
+            "/apis/stable.example.com/v1/namespaces/a/shirts",
+            "",
+            json!({"plan": "metadata.namespace=a (3)", "path": "index", "candidates": 3, "hits": 3}),
+            "a namespace, whose bytes nobody has added up",
+        ),
+        (
+            ALL_SHIRTS,
+            "fieldSelector=spec.color%3Dgreen&limit=1",
+            json!({"plan": "spec.color=green (3)", "path": "index", "candidates": 3, "hits": 3, "bytes": green}),
+            "all hits, whatever the page",
+        ),
+        (
+            ALL_SHIRTS,
+            "fieldSelector=spec.color%3Dgr%C3%BCn",
+            json!({"plan": "spec.color=grün (0)", "path": "index", "candidates": 0, "hits": 0, "bytes": 0}),
+            "text beyond ASCII",
+        ),
+        (
+            "/apis/stable.example.com/v1/namespaces/a/shirts/x",
+            "",
+            json!({"plan": "name a/x (1)", "path": "index", "candidates": 1, "hits": 1, "bytes": one}),
+            "one object",
+        ),
+    ] {
+        let plain = fixture.get(&format!("{path}?{query}")).await;
+        assert!(!plain.headers.contains_key("fieldcache-explain"), "{why}: not asked for");
+        for (value, is_asked) in [("true", true), ("1", true), ("", true), ("false", false), ("0", false)] {
+            let answer = fixture.get(&format!("{path}?explain={value}&{query}")).await;
+            assert_eq!(answer.code, 200, "{why}");
+            assert_eq!(answer.body, plain.body, "{why}: the body is what it is without");
+            let name = |answer: &super::Answer| -> Vec<String> {
+                let names = answer.headers.keys().map(|name| name.as_str().to_owned());
+                names.filter(|name| name != "fieldcache-explain").collect()
+            };
+            assert_eq!(name(&answer), name(&plain), "{why}: so are the other headers");
+            if is_asked {
+                assert_eq!(answer.explanation(), expected, "{why}");
+            } else {
+                assert!(!answer.headers.contains_key("fieldcache-explain"), "{why}: explain={value}");
+            }
+        }
+    }
+    let refused = fixture.get(&format!("{ALL_SHIRTS}?fieldSelector=spec.none%3Dx&explain=true")).await;
+    assert_eq!((refused.code.as_u16(), refused.header("fieldcache-explain")), (400, ""), "nothing was planned");
+}
+
+#[tokio::test]
+async fn a_watch_explains_its_initial_events() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let green = bytes_of(&fixture, &["a/x-y", "a-b/x-y", "ab/x-y"]);
+    let expected = json!({"plan": "spec.color=green (3)", "path": "index", "candidates": 3, "hits": 3, "bytes": green});
+    for (query, told, why) in [
+        ("", true, "from the state as it is"),
+        ("&resourceVersion=0", true, "from any state"),
+        (
+            "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=105",
+            true,
+            "a state that is there",
+        ),
+        ("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999", false, "a state to wait for"),
+        ("&resourceVersion=105", false, "no initial events"),
+    ] {
+        let path = format!("{ALL_SHIRTS}?watch=1&explain=true&fieldSelector=spec.color%3Dgreen{query}");
+        let response = fixture.ask(Method::GET, &path, &[]).await;
+        assert_eq!(response.status(), 200, "{why}");
+        let header = response.headers().get("fieldcache-explain").map(|value| value.to_str().unwrap().to_owned());
+        let explanation = header.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+        assert_eq!(explanation, told.then(|| expected.clone()), "{why}: no time, since nothing has been collected yet");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_the_past_explains_the_past() {
+    let mut fixture = Fixture::new();
+    let version = fixture.put("default", "x", "blue");
+    fixture.put("default", "y", "blue");
+    let path = format!("{SHIRTS}?resourceVersion={version}&resourceVersionMatch=Exact&fieldSelector=spec.color%3Dblue");
+    let answer = fixture.get(&format!("{path}&explain=true")).await;
+    assert_eq!(answer.names(), ["default/x"]);
+    let explanation = answer.explanation();
+    assert_eq!((&explanation["hits"], explanation.get("bytes")), (&json!(1), None), "{explanation}");
+}
+
+#[test]
+fn long_plans_are_cut_between_letters() {
+    let explanation = |plan: String| {
+        let explanation = Explanation { plan, access: Access::Index, candidates: 0, hits: 0, bytes: None };
+        let mut response = Response::new(Body::empty());
+        explain::tell(&mut response, &explanation, None);
+        let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap().to_owned();
+        serde_json::from_str::<Value>(&header).unwrap()["plan"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(explanation("p".repeat(2048)), "p".repeat(2048), "the longest that is whole");
+    assert_eq!(explanation("p".repeat(2049)), format!("{}...", "p".repeat(2048)), "one longer");
+    assert_eq!(explanation(format!("p{}", "ü".repeat(2048))), format!("p{}...", "ü".repeat(1023)), "no half letter");
+    let awkward = "\"quoted\" \\ new\nline \u{7f} 💡";
+    assert_eq!(explanation(awkward.to_owned()), awkward, "whatever a value holds");
+}

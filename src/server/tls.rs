@@ -1,0 +1,260 @@
+//! TLS of the listener: a certificate and its key from files, taken anew when the files are replaced.
+//!
+//! TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN, with the provider that the client of the source uses as well. Whether
+//! clients show certificates is the caller's to say, by a verifier: `serve` has none, the operator has its own. Sockets
+//! are in `listen`; who a client is and what it may do is decided behind it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, InconsistentKeys, ServerConfig};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// How long a handshake may take; Go's clients give up after as long.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often the files are looked at: certificates are replaced hours before they end.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// What Go's server says to a client that speaks plain HTTP to it.
+const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/// Where a certificate and its key are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// PEM: the server's certificate, then those that lead from it to its authority, if any.
+    pub certificate: PathBuf,
+    /// PEM: the private key of the first certificate; PKCS #8, SEC 1 or PKCS #1, not encrypted.
+    pub key: PathBuf,
+}
+
+/// Which of the two files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The certificate.
+    Certificate,
+    /// The key.
+    Key,
+}
+
+/// By its command line option, which is where a person puts it right.
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Part::Certificate => "--tls-cert-file",
+            Part::Key => "--tls-private-key-file",
+        })
+    }
+}
+
+/// Why two files are no certificate with its key; Display names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// It is not there, or may not be read.
+    #[error("{part} {} cannot be read ({source}): name a file that is there and that this user may read", file.display())]
+    Unreadable {
+        /// Which.
+        part: Part,
+        /// Its name.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing in it looks like a certificate.
+    #[error("--tls-cert-file {} holds no certificate: it must be PEM with BEGIN CERTIFICATE", .0.display())]
+    NoCertificate(PathBuf),
+    /// A certificate in it is broken.
+    #[error("--tls-cert-file {} holds a certificate that cannot be read ({problem}): issue it anew", file.display())]
+    BadCertificate {
+        /// The file.
+        file: PathBuf,
+        /// What the library said.
+        problem: String,
+    },
+    /// Nothing in it looks like a key.
+    #[error(
+        "--tls-private-key-file {} holds no private key: it must be PEM with BEGIN PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY, not encrypted",
+        .0.display()
+    )]
+    NoKey(PathBuf),
+    /// A key that cannot sign.
+    #[error(
+        "--tls-private-key-file {} holds a key that cannot be used ({problem}): take an ECDSA key on P-256 or P-384, RSA of 2048 bits or more, or Ed25519",
+        file.display()
+    )]
+    BadKey {
+        /// The file.
+        file: PathBuf,
+        /// What the library said.
+        problem: String,
+    },
+    /// Two halves of different pairs.
+    #[error(
+        "the key in --tls-private-key-file {} is not that of the first certificate in --tls-cert-file {}: name the two files of one pair, the server's own certificate before its issuers'",
+        .0.key.display(),
+        .0.certificate.display()
+    )]
+    Mismatch(CertificateFiles),
+    /// The library refuses its own defaults.
+    #[error("TLS cannot be set up: {0}")]
+    Unsupported(#[source] rustls::Error),
+}
+
+/// The server's side of TLS.
+#[derive(Debug)]
+pub struct Tls {
+    files: CertificateFiles,
+    /// The files as they were just before they were first read.
+    opened: Stamps,
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+}
+
+/// The certificate in use.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+/// What tells a replaced file: when it was modified, and its size. `None`: it is not there.
+type Stamp = Option<(SystemTime, u64)>;
+type Stamps = (Stamp, Stamp);
+
+impl Tls {
+    /// Reads the files; whether clients need certificates, and which, is up to `clients`.
+    ///
+    /// # Errors
+    /// [`TlsError`], which names the file.
+    pub async fn open(files: CertificateFiles, clients: Arc<dyn ClientCertVerifier>) -> Result<Tls, TlsError> {
+        let provider = Arc::new(provider());
+        let opened = stamps(&files).await;
+        let current = Arc::new(Current(RwLock::new(read(&files, &provider).await?)));
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Unsupported)?
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // Some clients name the dearer AES-256 first, which protects nothing here better; Go's server prefers AES-128 too.
+        config.ignore_client_order = true;
+        Ok(Tls { files, opened, current, config: Arc::new(config) })
+    }
+
+    /// Shakes hands within ten seconds; a failure ends this connection only, and is told at level debug.
+    pub(super) async fn accept(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+        let handshake = async {
+            let mut first = [0];
+            stream.peek(&mut first).await?;
+            // TLS begins with the byte 22. What begins with a letter is HTTP in the clear.
+            if first[0].is_ascii_uppercase() {
+                stream.write_all(PLAIN_HTTP).await?;
+                return Err(io::Error::other("the client speaks plain HTTP"));
+            }
+            TlsAcceptor::from(self.config.clone()).accept(stream).await
+        };
+        match timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or_else(|elapsed| Err(elapsed.into())) {
+            Ok(stream) => Some(stream),
+            Err(error) => {
+                tracing::debug!(%error, "TLS handshake failed");
+                None
+            }
+        }
+    }
+
+    /// Takes the files anew whenever they change. What cannot be used is told, and the certificate before it stays.
+    pub(super) async fn follow(&self) -> ! {
+        let mut seen = self.opened;
+        let provider = provider();
+        loop {
+            sleep(LOOK_EVERY).await;
+            let now = stamps(&self.files).await;
+            if now == seen {
+                continue;
+            }
+            seen = now;
+            match read(&self.files, &provider).await {
+                Ok(key) => {
+                    *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = key;
+                    tracing::info!(file = %self.files.certificate.display(), "serving with the new certificate");
+                }
+                // Also between the two replacements of a pair; the next look finds the other file changed.
+                Err(error) => {
+                    tracing::warn!(%error, "the certificate that was replaced cannot be used, keeping the old one")
+                }
+            }
+        }
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+/// For a server that asks no client for a certificate.
+pub fn no_client_certificates() -> Arc<dyn ClientCertVerifier> {
+    WebPkiClientVerifier::no_client_auth()
+}
+
+/// Named, because the process-wide default is whatever a dependency has made it. AES-128 comes first in each version.
+fn provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| {
+        let is_cheap = matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        );
+        (suite.tls13().is_none(), !is_cheap)
+    });
+    provider
+}
+
+async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain = read_file(Part::Certificate, &files.certificate).await?;
+    let bad_certificate = |problem: String| TlsError::BadCertificate { file: files.certificate.clone(), problem };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&chain)
+        .collect::<Result<_, _>>()
+        .map_err(|error| bad_certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate(files.certificate.clone()));
+    }
+    let key = read_file(Part::Key, &files.key).await?;
+    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| TlsError::NoKey(files.key.clone()))?;
+    let key = provider
+        .key_provider
+        .load_private_key(key)
+        .map_err(|error| TlsError::BadKey { file: files.key.clone(), problem: error.to_string() })?;
+    let pair = CertifiedKey::new(chain, key);
+    match pair.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(pair)),
+        Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::Mismatch(files.clone())),
+        Err(error) => Err(bad_certificate(error.to_string())),
+    }
+}
+
+async fn read_file(part: Part, file: &Path) -> Result<Vec<u8>, TlsError> {
+    tokio::fs::read(file).await.map_err(|source| TlsError::Unreadable { part, file: file.to_owned(), source })
+}
+
+async fn stamps(files: &CertificateFiles) -> Stamps {
+    (stamp(&files.certificate).await, stamp(&files.key).await)
+}
+
+async fn stamp(file: &Path) -> Stamp {
+    let metadata = tokio::fs::metadata(file).await.ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}

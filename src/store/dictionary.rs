@@ -1,0 +1,119 @@
+//! Objects in little space: each compressed by itself, with a dictionary trained on its neighbours.
+//!
+//! Objects of one resource repeat each other (keys, managedFields, words), hardly themselves; a zstd dictionary holds what
+//! they share, so that one object can be read without any other. Not chosen: groups of objects, which save a few per cent
+//! more and make every read of one object cost a group. Small stores stay plain. This file compresses bytes; which
+//! object is kept in which form is `object`'s.
+
+use std::cell::RefCell;
+
+use zstd_safe::{CCtx, CDict, CompressionLevel, DCtx, DDict, DParameter, FrameFormat};
+
+use super::hot::Hot;
+
+/// zstd level: of those that reach the ratio of level 3 within some per cent, the one that costs least.
+const LEVEL: CompressionLevel = 2;
+
+/// Size of a dictionary, in bytes: beyond it the ratio moves by less than a hundredth.
+const DICTIONARY_BYTES: usize = 64 << 10;
+
+/// Most that a dictionary is trained on, in bytes: training costs some 50 ms for each MiB, once.
+const SAMPLE_BYTES: usize = 2 << 20;
+
+/// The frames begin with this, which says nothing.
+const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+
+/// Where a dictionary's number stands in it. It is set to zero, "none", and so is not repeated in each object.
+const NUMBER: std::ops::Range<usize> = 4..8;
+
+thread_local! {
+    // A context is some hundred KiB of scratch memory; nothing of one object is kept in it for the next.
+    static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(decompression());
+}
+
+fn decompression() -> DCtx<'static> {
+    let mut context = DCtx::create();
+    context.set_parameter(DParameter::Format(FrameFormat::Magicless)).expect("zstd must know its own frame formats");
+    context
+}
+
+/// What is needed to read objects; shared by all objects that were written with it.
+pub(super) struct Dictionary {
+    decoder: DDict<'static>,
+    hot: Hot,
+}
+
+/// What is needed to write objects; the store's.
+pub(super) struct Compressor {
+    encoder: CDict<'static>,
+    buffer: Vec<u8>,
+}
+
+impl Dictionary {
+    /// Appends the original bytes, of which there were `plain_length`.
+    pub(super) fn decompress(&self, compressed: &[u8], plain_length: usize, out: &mut Vec<u8>) {
+        self.hot.write(compressed, out, |out| {
+            let start = out.len();
+            out.resize(start + plain_length, 0);
+            let written = DECOMPRESSION.with_borrow_mut(|context| {
+                context.decompress_using_ddict(&mut out[start..], compressed, &self.decoder)
+            });
+            assert_eq!(written, Ok(plain_length), "what a store compressed must decompress to what it was");
+        });
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.decoder.sizeof() + self.hot.held_bytes()
+    }
+}
+
+/// Trains a dictionary on some objects of a resource; `None` where they have too little in common or are too few.
+pub(super) fn train<'o>(objects: impl Iterator<Item = &'o [u8]>) -> Option<(Dictionary, Compressor)> {
+    let mut samples = Vec::new();
+    let mut sizes = Vec::new();
+    for object in objects {
+        if samples.len() + object.len() > SAMPLE_BYTES {
+            break;
+        }
+        samples.extend_from_slice(object);
+        sizes.push(object.len());
+    }
+    let mut text = vec![0; DICTIONARY_BYTES];
+    let length = zstd_safe::train_from_buffer(&mut text[..], &samples, &sizes).ok()?;
+    text.truncate(length);
+    text.get_mut(NUMBER)?.fill(0);
+    let dictionary = Dictionary { decoder: DDict::create(&text), hot: Hot::new(samples.len() / sizes.len().max(1)) };
+    Some((dictionary, Compressor { encoder: CDict::create(&text, LEVEL), buffer: Vec::new() }))
+}
+
+impl Compressor {
+    /// The bytes in little space; valid until the next call. `None` where that would not be less.
+    pub(super) fn compress(&mut self, plain: &[u8]) -> Option<&[u8]> {
+        self.buffer.resize(zstd_safe::compress_bound(plain.len()), 0);
+        let Compressor { encoder, buffer } = self;
+        let length = COMPRESSION
+            .with_borrow_mut(|context| context.compress_using_cdict(&mut buffer[..], plain, encoder))
+            .ok()?;
+        let compressed = buffer[..length].strip_prefix(&MAGIC)?;
+        (compressed.len() < plain.len()).then_some(compressed)
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.encoder.sizeof() + self.buffer.capacity()
+    }
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Dictionary").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Compressor").finish_non_exhaustive()
+    }
+}

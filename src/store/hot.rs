@@ -1,0 +1,72 @@
+//! Objects that are asked for again and again, kept plain within a budget.
+//!
+//! Reading one object costs some microseconds, which is nothing once and half of the answer when the same selection is
+//! listed all day. A place is found by the object's address and proved by its compressed bytes, so nothing here can be
+//! stale and nothing refers back to an object. An object is taken in when its place misses it twice running: a walk over
+//! everything passes by without driving out what is hot.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Plain bytes that are kept for one dictionary, about.
+const BUDGET: usize = 4 << 20;
+
+/// An object longer than so many mean ones is not kept.
+const LONGEST: usize = 4;
+
+/// What is kept.
+pub(super) struct Hot {
+    places: Box<[Mutex<Place>]>,
+    longest: usize,
+}
+
+#[derive(Default)]
+struct Place {
+    /// Address of the object that was missed last.
+    missed: usize,
+    stored: Box<[u8]>,
+    plain: Box<[u8]>,
+}
+
+impl Hot {
+    /// Room for objects that are about so long.
+    pub(super) fn new(mean_length: usize) -> Hot {
+        let mean_length = mean_length.max(1);
+        let places = (BUDGET / mean_length).next_power_of_two();
+        Hot { places: (0..places).map(|_| Mutex::default()).collect(), longest: mean_length * LONGEST }
+    }
+
+    /// Appends the plain bytes: those that are kept, or what `decompress` appends.
+    pub(super) fn write(&self, stored: &[u8], out: &mut Vec<u8>, decompress: impl FnOnce(&mut Vec<u8>)) {
+        let address = stored.as_ptr().addr();
+        // Addresses differ in their middle bits; multiplying brings them to the top.
+        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let place = &self.places[hash as usize & (self.places.len() - 1)];
+        {
+            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            if *place.stored == *stored {
+                out.extend_from_slice(&place.plain);
+                return;
+            }
+            if place.missed != address {
+                place.missed = address;
+                drop(place);
+                return decompress(out);
+            }
+        }
+        let start = out.len();
+        decompress(out);
+        if out.len() - start <= self.longest {
+            let kept = Place { missed: 0, stored: stored.into(), plain: out[start..].into() };
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let inside = |place: &Mutex<Place>| {
+            let place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            size_of::<Mutex<Place>>() + place.stored.len() + place.plain.len()
+        };
+        self.places.iter().map(inside).sum()
+    }
+}

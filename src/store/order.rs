@@ -1,0 +1,135 @@
+//! The order of a list: all slots, sorted by the keys of their objects.
+//!
+//! Slots instead of keys: four bytes an object, in leaves that are shared with snapshots. The keys are read from the
+//! objects themselves, so every question needs a way from a slot to its key. Updates of an object never come here.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+/// Most slots of a leaf; a full one is split.
+const MOST: usize = 512;
+
+/// Below this a leaf is joined with the one before it, where both fit.
+const FEWEST: usize = MOST / 4;
+
+/// Most slots of a leaf that two were joined to: some room is left for what comes.
+const JOINED: usize = MOST * 15 / 16;
+
+/// Slots by key. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    /// By a text that is not above any key of the leaf and above every key of the leaf before.
+    leaves: OrdMap<Arc<str>, Arc<Vec<u32>>>,
+    len: usize,
+}
+
+impl Order {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slot of a key.
+    pub(super) fn find<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
+        let (_, leaf) = self.leaves.get_prev(key)?;
+        // Lists come in order: a key behind all others is the usual one that is not there.
+        if leaf.last().is_some_and(|last| key_of(*last) < key) {
+            return None;
+        }
+        let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
+        Some(leaf[index])
+    }
+
+    /// Puts a slot in at its key, which must not be there yet.
+    pub(super) fn insert<'k>(&mut self, key: &str, slot: u32, key_of: impl Fn(u32) -> &'k str) {
+        if self.leaves.is_empty() {
+            // The first leaf has the lowest bound, so that every key finds one.
+            self.leaves.insert(Arc::from(""), Arc::default());
+        }
+        let Some((_, leaf)) = self.leaves.get_prev_mut(key) else { return };
+        let leaf = Arc::make_mut(leaf);
+        // Lists come in order, so that the end is the usual place.
+        let is_last = leaf.last().is_none_or(|last| key_of(*last) < key);
+        let index = if is_last { leaf.len() } else { leaf.partition_point(|held| key_of(*held) < key) };
+        if leaf.len() == leaf.capacity() {
+            leaf.reserve_exact(MOST / 8);
+        }
+        leaf.insert(index, slot);
+        self.len += 1;
+        if leaf.len() > MOST {
+            let upper = leaf.split_off(if is_last { JOINED } else { MOST / 2 });
+            leaf.shrink_to_fit();
+            self.leaves.insert(Arc::from(key_of(upper[0])), Arc::new(upper));
+        }
+    }
+
+    /// Takes the slot of a key out.
+    pub(super) fn remove<'k>(&mut self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
+        let (_, leaf) = self.leaves.get_prev_mut(key)?;
+        let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
+        let leaf = Arc::make_mut(leaf);
+        let slot = leaf.remove(index);
+        self.len -= 1;
+        if leaf.len() < FEWEST {
+            self.join(key);
+        }
+        Some(slot)
+    }
+
+    /// Joins the leaf that `key` belongs to with the one before it, where both fit; an empty leaf goes.
+    fn join(&mut self, key: &str) {
+        let Some((bound, leaf)) = self.leaves.get_prev(key).map(|(bound, leaf)| (bound.clone(), leaf.clone())) else {
+            return;
+        };
+        if bound.is_empty() {
+            if self.len == 0 {
+                self.leaves.clear();
+            }
+            return;
+        }
+        let before = self.leaves.range::<_, str>((Bound::Unbounded, Bound::Excluded(&*bound))).next_back();
+        let fits = |before: &[u32]| leaf.is_empty() || before.len() + leaf.len() <= JOINED;
+        let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
+            return;
+        };
+        self.leaves.remove(&bound);
+        if let Some(held) = self.leaves.get_mut(&before) {
+            Arc::make_mut(held).extend_from_slice(&leaf);
+        }
+    }
+
+    /// All slots in order, from a bound on.
+    pub(super) fn range<'k>(&self, from: Bound<&str>, key_of: impl Fn(u32) -> &'k str) -> impl Iterator<Item = u32> {
+        let (bound, skip) = match from {
+            Bound::Unbounded => (Bound::Unbounded, 0),
+            Bound::Included(key) => self.place(key, |held| key_of(held) < key),
+            Bound::Excluded(key) => self.place(key, |held| key_of(held) <= key),
+        };
+        self.leaves.range::<_, str>((bound, Bound::Unbounded)).flat_map(|(_, leaf)| leaf.iter().copied()).skip(skip)
+    }
+
+    /// How many keys lie before `key`.
+    pub(super) fn rank<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> usize {
+        let Some((bound, leaf)) = self.leaves.get_prev(key) else { return 0 };
+        let whole: usize = self
+            .leaves
+            .range::<_, str>((Bound::Unbounded, Bound::Excluded(&**bound)))
+            .map(|(_, leaf)| leaf.len())
+            .sum();
+        whole + leaf.partition_point(|held| key_of(*held) < key)
+    }
+
+    /// The leaf in which a walk begins, and how much of it lies before.
+    fn place(&self, key: &str, is_before: impl Fn(u32) -> bool) -> (Bound<&str>, usize) {
+        match self.leaves.get_prev(key) {
+            Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|held| is_before(*held))),
+            None => (Bound::Unbounded, 0),
+        }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.leaves.iter().map(|(bound, leaf)| bound.len() + 96 + leaf.capacity() * size_of::<u32>()).sum()
+    }
+}

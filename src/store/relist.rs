@@ -1,0 +1,215 @@
+//! A full list under way, and how it joins what is there.
+//!
+//! A list costs its changes: of an object that is held already nothing is kept but a mark, so that a relist of everything
+//! needs no second copy. The very first list goes straight into the store, which nobody can see yet. Nothing of a list is
+//! visible before it is committed, and one that is cut off leaves no trace.
+
+use std::collections::HashMap;
+
+use roaring::RoaringBitmap;
+
+use super::{Change, Object, Snapshot, Store};
+use crate::model::{Key, Record, Version};
+
+/// What a list has said so far.
+#[derive(Debug)]
+pub(super) enum Relist {
+    /// The first one: objects are in the store already.
+    First,
+    /// One that replaces what is held.
+    Over(Over),
+}
+
+/// What differs from the objects that are held.
+#[derive(Debug, Default)]
+pub(super) struct Over {
+    /// Slots of objects that the list has at the version that is held.
+    kept: RoaringBitmap,
+    /// Of these, the objects whose bytes differ nevertheless.
+    rewritten: HashMap<u32, Object>,
+    /// Objects that are not held at this version.
+    changed: HashMap<Key, Object>,
+}
+
+/// How a relist joined what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// History goes on: removals, then changes in version order.
+    Continued,
+    /// The versions went backwards (a restored or another cluster), or the source was not trusted: nothing before is
+    /// comparable, history starts anew and running watches must end.
+    Reset,
+}
+
+/// Whether objects of the same version are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// They are; their bytes are kept as they were.
+    SameVersionIsSame,
+    /// The source may have rewritten objects without a new version: the list begins another history.
+    Nothing,
+}
+
+impl Relist {
+    /// The objects that only the list holds.
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Object> {
+        let over = match self {
+            Relist::First => None,
+            Relist::Over(over) => Some(over),
+        };
+        over.into_iter().flat_map(|over| over.changed.values().chain(over.rewritten.values()))
+    }
+}
+
+impl Store {
+    /// A full list begins; one that was under way is forgotten.
+    pub fn begin_list(&mut self) {
+        let first = match self.relist {
+            Some(Relist::First) => true,
+            Some(Relist::Over(_)) => false,
+            None => self.current.version == Version::ZERO,
+        };
+        if first {
+            self.current =
+                Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
+            self.free_slots.clear();
+        }
+        self.relist = Some(if first { Relist::First } else { Relist::Over(Over::default()) });
+    }
+
+    /// How many objects the list under way has so far.
+    pub fn listed(&self) -> usize {
+        match &self.relist {
+            None => 0,
+            Some(Relist::First) => self.current.len(),
+            Some(Relist::Over(over)) => over.kept.len() as usize + over.changed.len(),
+        }
+    }
+
+    /// Whether a list is under way.
+    pub fn is_listing(&self) -> bool {
+        self.relist.is_some()
+    }
+
+    /// The list has this object; of several states of one object the newest counts.
+    pub fn list(&mut self, record: &Record) {
+        let held = self.current.slot(record.key.as_str());
+        let version_held = held.and_then(|slot| self.current.object(slot)).map(|object| object.version());
+        let Some(Relist::Over(over)) = &mut self.relist else {
+            if version_held.is_none_or(|held| held < record.version) {
+                let object = self.pack(record);
+                self.put(held, object);
+            }
+            return;
+        };
+        let listed = match over.changed.get(&record.key) {
+            Some(changed) => Some(changed.version()),
+            None => version_held.filter(|_| held.is_some_and(|slot| over.kept.contains(slot))),
+        };
+        if listed.is_some_and(|listed| listed >= record.version) {
+            return;
+        }
+        match held.filter(|_| version_held == Some(record.version)) {
+            Some(slot) => {
+                over.kept.insert(slot);
+                over.changed.remove(&record.key);
+                let is_same = self.current.object(slot).is_some_and(|object| *object.json() == *record.bytes);
+                if !is_same {
+                    let object = self.pack(record);
+                    if let Some(Relist::Over(over)) = &mut self.relist {
+                        over.rewritten.insert(slot, object);
+                    }
+                }
+            }
+            None => {
+                if let Some(slot) = held {
+                    over.kept.remove(slot);
+                    over.rewritten.remove(&slot);
+                }
+                let object = self.pack(record);
+                if let Some(Relist::Over(over)) = &mut self.relist {
+                    over.changed.insert(record.key.clone(), object);
+                }
+            }
+        }
+    }
+
+    /// The list does not have this object any more.
+    pub fn unlist(&mut self, key: &Key) {
+        let held = self.current.slot(key.as_str());
+        match &mut self.relist {
+            None => {}
+            Some(Relist::First) => {
+                self.take(key.as_str());
+            }
+            Some(Relist::Over(over)) => {
+                over.changed.remove(key);
+                if let Some(slot) = held {
+                    over.kept.remove(slot);
+                    over.rewritten.remove(&slot);
+                }
+            }
+        }
+    }
+
+    /// The list is complete and shows `version`: it replaces what was held. Without a list it is an empty one.
+    ///
+    /// Invariant: removals come first and carry the version before the gap, since nobody knows theirs and a later one
+    /// would let a client that is cut in the middle skip the changes; changed objects follow in version order.
+    pub fn commit_list(&mut self, version: Version, trust: Trust) -> Replaced {
+        if self.relist.is_none() {
+            self.begin_list();
+        }
+        let Some(Relist::Over(over)) = self.relist.take() else {
+            self.current.version = version;
+            self.current.history.restart(version);
+            return Replaced::Continued;
+        };
+        let before_gap = self.current.version;
+        let goes_back = version < before_gap || over.changed.values().any(|object| object.version() <= before_gap);
+        let begins_anew = goes_back || trust == Trust::Nothing;
+        let mut gone = self.current.occupied.to_bitmap() - &over.kept;
+        for key in over.changed.keys() {
+            if let Some(slot) = self.current.slot(key.as_str()) {
+                gone.remove(slot);
+            }
+        }
+        if begins_anew {
+            self.current.epoch += 1;
+            self.current.history.restart(version);
+            self.current.version = version;
+        }
+        // In the order of the list, as everything that is told.
+        let mut gone: Vec<Key> = gone.into_iter().map(|slot| Key::new("", self.current.key(slot))).collect();
+        gone.sort_unstable();
+        for key in gone {
+            let before = self.take(key.as_str());
+            if !begins_anew {
+                self.remember(Change { version: before_gap, before, after: None, fills_gap: true });
+            }
+        }
+        let mut changed: Vec<Object> = over.changed.into_values().collect();
+        if begins_anew {
+            for object in changed.into_iter().chain(over.rewritten.into_values()) {
+                self.put(self.current.slot(object.key()), object);
+            }
+        } else {
+            changed.sort_unstable_by(|left, right| (left.version(), left.key()).cmp(&(right.version(), right.key())));
+            for object in changed {
+                self.enter(self.current.slot(object.key()), object);
+            }
+            self.current.history.bridge(before_gap, version);
+            self.prove(version);
+        }
+        if begins_anew { Replaced::Reset } else { Replaced::Continued }
+    }
+
+    /// Replaces everything by a finished list of `version`; see [`Store::commit_list`].
+    pub fn replace(&mut self, records: &[Record], version: Version) -> Replaced {
+        self.begin_list();
+        for record in records {
+            self.list(record);
+        }
+        self.commit_list(version, Trust::SameVersionIsSame)
+    }
+}

@@ -1,0 +1,217 @@
+//! Sets of slots that are shared with snapshots: one change copies one small part, never the whole set.
+//!
+//! A slot is the number of an object within its store. Small sets are one sorted array; large ones are roaring bitmaps
+//! of 65,536 slots each behind a pointer of its own, because a bitmap over all objects would be copied whole by the first
+//! change after every published snapshot. What sets are about is `postings`; how they are combined is `query::plan`.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+/// Up to this many slots a set is one array: 1 KiB, less than any bitmap with its pointers.
+const FEW: usize = 256;
+
+/// A set of slots.
+#[derive(Clone, Debug, Default)]
+pub struct SlotSet {
+    form: Form,
+    len: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Sorted.
+    Few(Vec<u32>),
+    /// The slots whose upper half is the position; they are held with their upper half, so that parts combine as they are.
+    Many(Vec<Option<Arc<RoaringBitmap>>>),
+}
+
+impl Default for Form {
+    fn default() -> Form {
+        Form::Few(Vec::new())
+    }
+}
+
+fn part_of(slot: u32) -> usize {
+    (slot >> 16) as usize
+}
+
+impl SlotSet {
+    /// Of two slots.
+    pub(super) fn pair(one: u32, other: u32) -> SlotSet {
+        let mut set = SlotSet { form: Form::Few(Vec::with_capacity(2)), len: 0 };
+        set.insert(one);
+        set.insert(other);
+        set
+    }
+
+    /// How many slots.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether a slot is in it.
+    pub fn contains(&self, slot: u32) -> bool {
+        match &self.form {
+            Form::Few(slots) => slots.binary_search(&slot).is_ok(),
+            Form::Many(parts) => {
+                parts.get(part_of(slot)).and_then(Option::as_ref).is_some_and(|part| part.contains(slot))
+            }
+        }
+    }
+
+    /// The lowest slot.
+    pub fn min(&self) -> Option<u32> {
+        match &self.form {
+            Form::Few(slots) => slots.first().copied(),
+            Form::Many(parts) => parts.iter().flatten().find_map(|part| part.min()),
+        }
+    }
+
+    /// Adds all of them to a set.
+    pub fn add_to(&self, set: &mut RoaringBitmap) {
+        match &self.form {
+            Form::Few(slots) => set.extend(slots.iter().copied()),
+            Form::Many(parts) => {
+                for part in parts.iter().flatten() {
+                    *set |= &**part;
+                }
+            }
+        }
+    }
+
+    /// As a set of its own.
+    pub fn to_bitmap(&self) -> RoaringBitmap {
+        let mut set = RoaringBitmap::new();
+        self.add_to(&mut set);
+        set
+    }
+
+    /// Keeps in `set` only what is in this one too.
+    pub fn intersect(&self, set: &mut RoaringBitmap) {
+        match &self.form {
+            Form::Few(slots) => *set = slots.iter().copied().filter(|slot| set.contains(*slot)).collect(),
+            Form::Many(parts) => {
+                let mut kept = RoaringBitmap::new();
+                for part in parts.iter().flatten() {
+                    kept |= &*set & &**part;
+                }
+                *set = kept;
+            }
+        }
+    }
+
+    /// Takes all of them out of `set`.
+    pub fn subtract_from(&self, set: &mut RoaringBitmap) {
+        match &self.form {
+            Form::Few(slots) => {
+                for slot in slots {
+                    set.remove(*slot);
+                }
+            }
+            Form::Many(parts) => {
+                for part in parts.iter().flatten() {
+                    *set -= &**part;
+                }
+            }
+        }
+    }
+
+    /// Adds a slot; false when it was there.
+    pub(super) fn insert(&mut self, slot: u32) -> bool {
+        let is_new = match &mut self.form {
+            Form::Few(slots) => match slots.binary_search(&slot) {
+                Ok(_) => false,
+                Err(position) => {
+                    slots.insert(position, slot);
+                    true
+                }
+            },
+            Form::Many(parts) => {
+                let position = part_of(slot);
+                if parts.len() <= position {
+                    parts.resize(position + 1, None);
+                }
+                Arc::make_mut(parts[position].get_or_insert_default()).insert(slot)
+            }
+        };
+        self.len += u64::from(is_new);
+        if let Form::Few(slots) = &self.form
+            && slots.len() > FEW
+        {
+            let slots = std::mem::take(self);
+            self.form = Form::Many(Vec::new());
+            if let Form::Few(slots) = slots.form {
+                for slot in slots {
+                    self.insert(slot);
+                }
+            }
+        }
+        is_new
+    }
+
+    /// Takes a slot out; false when it was not there.
+    pub(super) fn remove(&mut self, slot: u32) -> bool {
+        let was_there = match &mut self.form {
+            Form::Few(slots) => match slots.binary_search(&slot) {
+                Ok(position) => {
+                    slots.remove(position);
+                    true
+                }
+                Err(_) => false,
+            },
+            Form::Many(parts) => match parts.get_mut(part_of(slot)) {
+                Some(Some(part)) if part.contains(slot) => {
+                    let part = Arc::make_mut(part);
+                    part.remove(slot);
+                    if part.is_empty() {
+                        parts[part_of(slot)] = None;
+                    }
+                    true
+                }
+                _ => false,
+            },
+        };
+        self.len -= u64::from(was_there);
+        // Half of the threshold, so that a set at its edge does not change its form at every step.
+        if let Form::Many(_) = &self.form
+            && self.len <= FEW as u64 / 2
+        {
+            self.form = Form::Few(self.to_bitmap().into_iter().collect());
+        }
+        was_there
+    }
+
+    /// What it takes in memory, in bytes, its own pointer not counted.
+    pub(super) fn held_bytes(&self) -> usize {
+        let inside = match &self.form {
+            Form::Few(slots) => slots.capacity() * size_of::<u32>(),
+            Form::Many(parts) => {
+                let bitmaps: usize = parts.iter().flatten().map(|part| part.serialized_size() + 80).sum();
+                parts.capacity() * size_of::<usize>() + bitmaps
+            }
+        };
+        size_of::<SlotSet>() + inside
+    }
+}
+
+impl PartialEq for SlotSet {
+    fn eq(&self, other: &SlotSet) -> bool {
+        self.len == other.len && self.to_bitmap() == other.to_bitmap()
+    }
+}
+
+impl FromIterator<u32> for SlotSet {
+    fn from_iter<Iter: IntoIterator<Item = u32>>(slots: Iter) -> SlotSet {
+        let mut set = SlotSet::default();
+        for slot in slots {
+            set.insert(slot);
+        }
+        set
+    }
+}

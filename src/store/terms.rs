@@ -1,0 +1,343 @@
+//! The values of one attribute in order, each with its slots: Lucene's term dictionary.
+//!
+//! Terms stand in blocks of up to [`MOST`], their texts joined, so that a value which only one object has costs its text
+//! and a few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence now,
+//! ranges and prefixes later, without another structure.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::slots::SlotSet;
+
+/// The slots of one value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Posting<'t> {
+    /// Exactly one slot.
+    One(u32),
+    /// Two or more.
+    Set(&'t SlotSet),
+}
+
+/// Most terms of a block; a full one is split.
+const MOST: usize = 128;
+
+/// Below this many terms a block is joined with its neighbour where both fit.
+const FEWEST: usize = MOST / 4;
+
+/// Most terms of a block that two were joined to: some room is left for what comes.
+const JOINED: usize = MOST * 15 / 16;
+
+/// For so many terms a block grows at a time.
+const ROOM: usize = 8;
+
+/// The term dictionary of one attribute. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Terms {
+    /// By a text that is not above any term of the block and above every term of the block before.
+    blocks: OrdMap<Arc<str>, Arc<Block>>,
+    len: usize,
+}
+
+/// Some neighbouring terms.
+#[derive(Clone, Debug, Default)]
+struct Block {
+    /// All texts, joined.
+    texts: String,
+    /// Where each text ends.
+    ends: Vec<u32>,
+    /// The slot of each term that has one; of others [`IN_SETS`] and a position in `sets`.
+    slots: Vec<u32>,
+    sets: Vec<Arc<SlotSet>>,
+}
+
+/// Marks a position in `sets`. Stores hold far fewer objects than this is.
+const IN_SETS: u32 = 1 << 31;
+
+impl Posting<'_> {
+    /// How many slots.
+    pub fn len(&self) -> u64 {
+        match self {
+            Posting::One(_) => 1,
+            Posting::Set(slots) => slots.len(),
+        }
+    }
+
+    /// Never true: an empty list is removed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a slot is in it.
+    pub fn contains(&self, slot: u32) -> bool {
+        match self {
+            Posting::One(held) => *held == slot,
+            Posting::Set(slots) => slots.contains(slot),
+        }
+    }
+
+    /// Adds its slots to a set.
+    pub fn add_to(&self, set: &mut roaring::RoaringBitmap) {
+        match self {
+            Posting::One(slot) => {
+                set.insert(*slot);
+            }
+            Posting::Set(slots) => slots.add_to(set),
+        }
+    }
+
+    /// As a set of its own.
+    pub fn to_bitmap(&self) -> roaring::RoaringBitmap {
+        let mut set = roaring::RoaringBitmap::new();
+        self.add_to(&mut set);
+        set
+    }
+}
+
+impl Block {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+    }
+
+    fn text(&self, index: usize) -> &str {
+        &self.texts[self.start(index)..self.ends[index] as usize]
+    }
+
+    fn find(&self, text: &str) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.text(middle).cmp(text) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    fn posting(&self, index: usize) -> Posting<'_> {
+        match self.slots[index] {
+            position if position >= IN_SETS => Posting::Set(&self.sets[(position - IN_SETS) as usize]),
+            slot => Posting::One(slot),
+        }
+    }
+
+    /// Adds a slot to a term.
+    fn add(&mut self, index: usize, slot: u32) {
+        match self.slots[index] {
+            position if position >= IN_SETS => {
+                Arc::make_mut(&mut self.sets[(position - IN_SETS) as usize]).insert(slot);
+            }
+            held if held == slot => {}
+            held => {
+                self.slots[index] = IN_SETS + short(self.sets.len());
+                self.sets.reserve_exact(1);
+                self.sets.push(Arc::new(SlotSet::pair(held, slot)));
+            }
+        }
+    }
+
+    /// Takes a slot from a term; false when none is left.
+    fn take(&mut self, index: usize, slot: u32) -> bool {
+        let position = match self.slots[index] {
+            position if position >= IN_SETS => (position - IN_SETS) as usize,
+            held => return held != slot,
+        };
+        let set = Arc::make_mut(&mut self.sets[position]);
+        set.remove(slot);
+        if let (1, Some(last)) = (set.len(), set.min()) {
+            self.slots[index] = last;
+            self.drop_set(position);
+        }
+        true
+    }
+
+    /// Drops a set that no term refers to any more; the last one takes its place.
+    fn drop_set(&mut self, position: usize) {
+        let moved = IN_SETS + short(self.sets.len() - 1);
+        self.sets.swap_remove(position);
+        if let Some(reference) = self.slots.iter_mut().find(|held| **held == moved) {
+            *reference = IN_SETS + short(position);
+        }
+    }
+
+    /// Puts a term in that has this slot, or the set that was pushed last.
+    fn insert(&mut self, index: usize, text: &str, slot: u32) {
+        let start = self.start(index);
+        // Room for a few more, not for as many again: most blocks are at rest most of the time.
+        if self.ends.len() == self.ends.capacity() {
+            self.ends.reserve_exact(ROOM);
+            self.slots.reserve_exact(ROOM);
+        }
+        if self.texts.len() + text.len() > self.texts.capacity() {
+            self.texts.reserve_exact(ROOM * text.len());
+        }
+        self.texts.insert_str(start, text);
+        let length = short(text.len());
+        self.ends.insert(index, short(start));
+        for end in &mut self.ends[index..] {
+            *end += length;
+        }
+        self.slots.insert(index, slot);
+    }
+
+    fn remove(&mut self, index: usize) {
+        let range = self.start(index)..self.ends[index] as usize;
+        let length = short(range.len());
+        self.texts.replace_range(range, "");
+        self.ends.remove(index);
+        for end in &mut self.ends[index..] {
+            *end -= length;
+        }
+        self.slots.remove(index);
+    }
+
+    /// Cuts off the terms from `index` on.
+    fn split_off(&mut self, index: usize) -> Block {
+        let start = self.start(index);
+        let texts = self.texts.split_off(start);
+        let ends = self.ends.split_off(index).into_iter().map(|end| end - short(start)).collect();
+        let mut upper = Block { texts, ends, slots: self.slots.split_off(index), sets: Vec::new() };
+        let sets = std::mem::take(&mut self.sets);
+        for (slots, own) in [(&mut self.slots, &mut self.sets), (&mut upper.slots, &mut upper.sets)] {
+            for slot in slots.iter_mut().filter(|slot| **slot >= IN_SETS) {
+                own.push(sets[(*slot - IN_SETS) as usize].clone());
+                *slot = IN_SETS + short(own.len() - 1);
+            }
+        }
+        upper
+    }
+
+    /// Gives back what growing left unused.
+    fn give_back(&mut self) {
+        self.texts.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.slots.shrink_to_fit();
+        self.sets.shrink_to_fit();
+    }
+
+    fn append(&mut self, other: &Block) {
+        let shift = short(self.texts.len());
+        self.texts.push_str(&other.texts);
+        self.ends.extend(other.ends.iter().map(|end| end + shift));
+        let sets = short(self.sets.len());
+        self.slots.extend(other.slots.iter().map(|slot| if *slot >= IN_SETS { slot + sets } else { *slot }));
+        self.sets.extend(other.sets.iter().cloned());
+    }
+
+    fn held_bytes(&self) -> usize {
+        let sets: usize = self.sets.iter().map(|set| 16 + set.held_bytes()).sum();
+        // The block, its pointer's counts, and its key in the map.
+        size_of::<Block>()
+            + 16
+            + 48
+            + self.texts.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.slots.capacity() * size_of::<u32>()
+            + self.sets.capacity() * size_of::<usize>()
+            + sets
+    }
+}
+
+/// Invariant: the texts of one block stay far below 4 GiB; a term is a part of an object, and etcd takes objects of a few
+/// MiB at most.
+fn short(length: usize) -> u32 {
+    u32::try_from(length).expect("the texts of one block must be shorter than 4 GiB")
+}
+
+impl Terms {
+    /// How many different values.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The slots of a value.
+    pub(super) fn get(&self, text: &str) -> Option<Posting<'_>> {
+        let (_, block) = self.blocks.get_prev(text)?;
+        block.find(text).ok().map(|index| block.posting(index))
+    }
+
+    /// All values in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Posting<'_>)> {
+        self.blocks
+            .iter()
+            .flat_map(|(_, block)| (0..block.len()).map(|index| (block.text(index), block.posting(index))))
+    }
+
+    /// Adds a slot to a value.
+    pub(super) fn insert(&mut self, text: &str, slot: u32) {
+        if self.blocks.is_empty() {
+            // The first block has the lowest bound, so that every text finds one.
+            self.blocks.insert(Arc::from(""), Arc::default());
+        }
+        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
+        let block = Arc::make_mut(block);
+        let index = match block.find(text) {
+            Ok(index) => return block.add(index, slot),
+            Err(index) => index,
+        };
+        block.insert(index, text, slot);
+        self.len += 1;
+        if block.len() > MOST {
+            // Values that grow, as counters and times do, fill their blocks; others split in the middle.
+            let at = if index + 1 == block.len() { JOINED } else { MOST / 2 };
+            let upper = block.split_off(at);
+            block.give_back();
+            self.blocks.insert(Arc::from(upper.text(0)), Arc::new(upper));
+        }
+    }
+
+    /// Takes a slot from a value.
+    pub(super) fn remove(&mut self, text: &str, slot: u32) {
+        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
+        let Ok(index) = block.find(text) else { return };
+        let block = Arc::make_mut(block);
+        if block.take(index, slot) {
+            return;
+        }
+        block.remove(index);
+        self.len -= 1;
+        if block.len() < FEWEST {
+            self.join(text);
+        }
+    }
+
+    /// Joins the block that `text` belongs to with the one before it, where both fit; an empty block goes.
+    fn join(&mut self, text: &str) {
+        let Some((bound, block)) = self.blocks.get_prev(text).map(|(bound, block)| (bound.clone(), block.clone()))
+        else {
+            return;
+        };
+        if bound.is_empty() {
+            // The first one has nobody before it; its successor comes to it when that one shrinks.
+            if self.len == 0 {
+                self.blocks.clear();
+            }
+            return;
+        }
+        let before = self.blocks.range::<_, str>((Bound::Unbounded, Bound::Excluded(&*bound))).next_back();
+        let fits = |before: &Block| block.len() == 0 || before.len() + block.len() <= JOINED;
+        let Some(before) = before.filter(|(_, before)| fits(before)).map(|(before, _)| before.clone()) else {
+            return;
+        };
+        self.blocks.remove(&bound);
+        if let Some(held) = self.blocks.get_mut(&before) {
+            Arc::make_mut(held).append(&block);
+        }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.blocks.iter().map(|(bound, block)| bound.len() + block.held_bytes()).sum()
+    }
+}
