@@ -1,7 +1,7 @@
 //! fieldcache: one indexed copy of a cluster's resources, served on the ordinary Kubernetes wire.
 //!
 //! This page is the map. A CustomResourceDefinition says which of its fields are selectable; [`extract`] turns that
-//! into a checked extractor; [`store`] keeps every object's bytes once, with a posting list for every field value and
+//! into a checked extractor; [`store`] keeps every object once, compressed, with a posting list for every field value and
 //! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. Around that pure core
 //! stands the edge: where objects come from (`source`), who serves them (`server`) and how a person starts it (`cli`).
 //!

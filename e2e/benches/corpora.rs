@@ -71,7 +71,7 @@ impl Fed {
         accounting::settled(process, QUIET, PATIENCE).await?;
         let lists = |state: &Value| state["lists"].as_u64().unwrap_or_default();
         let listed = lists(&self.generator.state().await?);
-        let steady = accounting::resident_bytes(process)?;
+        let steady = accounting::resting_bytes(process).await?;
         accounting::forget_peak(process)?;
         let version = self.generator.relist(change_all).await?;
         self.own.shows(&self.corpus.everywhere(), version).await?;
@@ -97,24 +97,28 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         }
         let fed = Fed::start(corpus, offered).await?;
         if options.wants(&["memory"]) {
-            memory(&fed, name, allowed, is_varied, report).await?;
+            let measured = memory(&fed, name, allowed, is_varied, report).await;
+            report.unless_failed("memory", measured);
         }
         if options.wants(&["ingest"]) {
-            ingest(&fed, name, report).await?;
+            let measured = ingest(&fed, name, report).await;
+            report.unless_failed("ingest", measured);
         }
         // A quick run has only two sizes.
         if is_varied && !options.quick && options.wants(&["growth"]) {
-            growth::look(options, &fed, report).await?;
+            let measured = growth::look(options, &fed, report).await;
+            report.unless_failed("growth", measured);
         }
         if let (true, true, Corpus::Shirts(shirts)) = (is_varied, options.wants(&["list-updates"]), &fed.corpus) {
-            updates::run(options, &fed, shirts, report).await?;
+            let measured = updates::run(options, &fed, shirts, report).await;
+            report.unless_failed("list-updates", measured);
         }
     }
     Ok(())
 }
 
 async fn memory(fed: &Fed, name: &str, allowed: f64, is_varied: bool, report: &mut Report) -> Result<()> {
-    let resident = accounting::resident_bytes(fed.own.process())?;
+    let resident = accounting::resting_bytes(fed.own.process()).await?;
     let metrics = fed.own.byte_metrics().await?;
     // Before the whole list is asked for: what that leaves in the allocator is not memory at rest.
     let relist = fed.relist(false).await?;

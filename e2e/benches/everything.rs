@@ -48,7 +48,8 @@ pub(crate) async fn run(
     ensure!(expected == answered, "{path}: the two sides answer different items");
     drop((expected, answered));
     let rounds = options.rounds.clamp(2, 3);
-    let [upstream, cost] = alternate([&sides.upstream, &sides.own], &ask, rounds, Duration::from_millis(1), 1).await?;
+    let [upstream, cost] =
+        alternate([&sides.upstream, &sides.own], &ask, rounds, Duration::from_millis(500), 1).await?;
     let factor = ratio(upstream.cpu.as_secs_f64(), cost.cpu.as_secs_f64());
     report.add(
         compared("list-all", format!("{} objects", number(corpus.count as f64)), upstream, cost)
@@ -59,7 +60,7 @@ pub(crate) async fn run(
 
 async fn slow_readers(own: &Own, path: &str, report: &mut Report) -> Result<()> {
     let address = own.fieldcache.address().trim_start_matches("http://");
-    let before = accounting::resident_bytes(own.process())?;
+    let before = accounting::resting_bytes(own.process()).await?;
     let ended = AtomicBool::new(false);
     let readers = async {
         let read = try_join_all((0..READERS).map(|_| sip(address, path))).await;

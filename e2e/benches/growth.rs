@@ -52,7 +52,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         report.note(format!(
             "{} shirts from the generator: {} in memory for {} of JSON, first list in {} of CPU",
             number(count as f64),
-            megabytes(accounting::resident_bytes(fed.own.process())?),
+            megabytes(accounting::resting_bytes(fed.own.process()).await?),
             megabytes(fed.object_bytes),
             duration(fed.sync_cpu)
         ));

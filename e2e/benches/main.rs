@@ -118,15 +118,17 @@ fn configuration(options: &Options, offered: Offered) -> Result<Vec<String>> {
     let commit = Command::new("git").args(["describe", "--always", "--dirty"]).output();
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
     let profile = if cfg!(debug_assertions) { "debug build: figures mean nothing" } else { "release build" };
-    let metrics = if offered.metrics { " --metrics-address" } else { "" };
+    let metrics = if offered.metrics { " --metrics-address 127.0.0.1:PORT" } else { "" };
     Ok(vec![
         report::machine(),
         format!("load average at the start {}", report::load_average()),
-        format!("{version} ({commit}), {profile}, one configuration: `fieldcache serve`{metrics} with its defaults"),
         format!(
-            "{} objects in a corpus; shirts of {:?} text beside kube-apiserver; {} rounds, sides in turn",
+            "{version} ({commit}), {profile}, one configuration: `fieldcache serve{metrics}`, all else its defaults"
+        ),
+        format!(
+            "{} objects in a corpus; shirts of {} text beside kube-apiserver; {} rounds, sides in turn",
             report::number(options.objects as f64),
-            options.text,
+            format!("{:?}", options.text).to_lowercase(),
             options.rounds
         ),
     ])

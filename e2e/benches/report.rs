@@ -74,7 +74,7 @@ impl Line {
     /// A measurement that failed.
     pub(crate) fn failed(row: &'static str, error: &anyhow::Error) -> Line {
         let text = format!("{error:#}").replace(['\n', '|'], " ");
-        Line { verdict: Verdict::Failed, ..Line::new(row, "all", text.chars().take(300).collect::<String>()) }
+        Line { verdict: Verdict::Failed, ..Line::new(row, "all", text.chars().take(600).collect::<String>()) }
     }
 
     /// With a target, and whether it is reached.
@@ -125,6 +125,13 @@ impl Report {
     pub(crate) fn add(&mut self, line: Line) {
         eprintln!("  {}", line.shown());
         self.lines.push(line);
+    }
+
+    /// A line for a row that could not be measured; the rows after it are measured all the same.
+    pub(crate) fn unless_failed(&mut self, row: &'static str, measured: Result<()>) {
+        if let Err(error) = measured {
+            self.add(Line::failed(row, &error));
+        }
     }
 
     /// Something to name below the table's title.

@@ -1,7 +1,7 @@
 //! LIST of 100 hits while updates run, and how soon updates are delivered while full lists run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -85,11 +85,13 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     let everywhere = corpus.everywhere();
     let version = fed.own.version(&everywhere).await?;
     let path = format!("{everywhere}?watch=1&allowWatchBookmarks=true&resourceVersion={version}");
-    let stop = Arc::new(AtomicBool::new(false));
+    // The version after which the watcher may stop; none yet. Updates that are still on their way when the lists have ended
+    // are waited for: leaving out the slowest would flatter.
+    let last = Arc::new(AtomicU64::new(0));
     // A thread and a runtime of its own, so that its clock is not held up by the readers of the lists in this process.
     let watching = std::thread::spawn({
-        let (endpoint, stop) = (fed.own.fieldcache.endpoint().clone(), stop.clone());
-        move || watch(&endpoint, &path, &stop)
+        let (endpoint, last) = (fed.own.fieldcache.endpoint().clone(), last.clone());
+        move || watch(&endpoint, &path, &last)
     });
     let sent_before = sent(fed).await?;
     let began = Instant::now();
@@ -114,7 +116,8 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     read?;
     let elapsed = began.elapsed().as_secs_f64();
     let achieved = (sent(fed).await? - sent_before) as f64 / elapsed;
-    stop.store(true, Ordering::Relaxed);
+    let version = fed.generator.state().await?["version"].as_u64().context("the generator says its version")?;
+    last.store(version, Ordering::Relaxed);
     let delays = watching.join().map_err(|_| anyhow::anyhow!("the watching thread met a defect"))??;
     ensure!(!delays.is_empty(), "no update was delivered");
     let (median, p99) = (percentile(&delays, 0.5), percentile(&delays, 0.99));
@@ -145,27 +148,37 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     Ok(())
 }
 
-/// Reads a watch until told to stop; answers how old each update was when it had been read.
-fn watch(endpoint: &Endpoint, path: &str, stop: &AtomicBool) -> Result<Vec<Duration>> {
-    /// How soon the order to stop is seen when nothing comes.
-    const PAUSE: Duration = Duration::from_millis(100);
+/// Reads a watch up to the version in `last`, once there is one; answers how old each update was when it had been read.
+fn watch(endpoint: &Endpoint, path: &str, last: &AtomicU64) -> Result<Vec<Duration>> {
+    /// Updates come all the time; one that has not come after so long is lost.
+    const PATIENCE: Duration = Duration::from_secs(120);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut lines = endpoint.client().watch(path).await?;
+        // What was sent before would be as old as the opening took.
+        let opened = now();
         let mut delays = Vec::new();
-        while !stop.load(Ordering::Relaxed) {
-            match lines.next(PAUSE).await? {
-                Next::Line(line) => {
-                    let read = now();
-                    if let Some(sent) = Change::SHIRT.sent_at(&line) {
-                        let nanos = u64::try_from(read.saturating_sub(sent)).unwrap_or(u64::MAX);
-                        delays.push(Duration::from_nanos(nanos));
-                    }
-                }
-                Next::End => anyhow::bail!("the watch ended before it was told to"),
-                Next::Nothing => {}
+        loop {
+            let Next::Line(line) = lines.next(PATIENCE).await? else {
+                anyhow::bail!("the watch ended, or told nothing, before the updates had been delivered")
+            };
+            let read = now();
+            let last = last.load(Ordering::Relaxed);
+            if last > 0 && version(&line) > last {
+                return Ok(delays);
+            }
+            if let Some(sent) = Change::SHIRT.sent_at(&line).filter(|sent| *sent >= opened) {
+                let nanos = u64::try_from(read.saturating_sub(sent)).unwrap_or(u64::MAX);
+                delays.push(Duration::from_nanos(nanos));
             }
         }
-        Ok(delays)
     })
+}
+
+/// The version of the object in a line; zero of one that has none.
+fn version(line: &[u8]) -> u64 {
+    const KEY: &str = "\"resourceVersion\":\"";
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let start = text.find(KEY).map_or(text.len(), |found| found + KEY.len());
+    text[start..].split('"').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }

@@ -81,6 +81,31 @@ pub async fn settled(process: u32, quiet: Duration, patience: Duration) -> Resul
     }
 }
 
+/// Memory of a process once it has stopped giving back what it no longer uses, as allocators do some seconds later.
+///
+/// # Errors
+/// When there is no such process.
+pub async fn resting_bytes(process: u32) -> Result<u64> {
+    /// Allocators give back over about ten seconds, more and more slowly.
+    const LOOKS: usize = 15;
+    /// A change below this share of the whole is none.
+    const LITTLE: f64 = 0.005;
+    let mut looks = interval(Duration::from_secs(1));
+    looks.tick().await;
+    let mut before = resident_bytes(process)?;
+    let mut quiet = 0;
+    for _ in 0..LOOKS {
+        looks.tick().await;
+        let now = resident_bytes(process)?;
+        quiet = if now.abs_diff(before) as f64 <= before as f64 * LITTLE { quiet + 1 } else { 0 };
+        before = now;
+        if quiet == 2 {
+            break;
+        }
+    }
+    Ok(before)
+}
+
 fn status(process: u32, name: &str) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| path.clone())?;

@@ -287,6 +287,7 @@ impl Client {
             let (mut bytes, mut lines) = (0, 0);
             // The end of what came before, so that a mark across two frames is found.
             let mut tail = Vec::new();
+            let mut last = Bytes::new();
             while let Some(frame) = body.frame().await {
                 let Ok(data) = frame.context("reading the body")?.into_data() else { continue };
                 bytes += data.len() as u64;
@@ -298,10 +299,12 @@ impl Client {
                 if is_in(&tail) || is_in(end) {
                     return Ok((bytes, lines));
                 }
+                last = data.slice(data.len().saturating_sub(MARKED_LINE)..);
                 tail.clear();
                 tail.extend_from_slice(&data[data.len().saturating_sub(mark.len())..]);
             }
-            bail!("the answer ended without the mark")
+            let end = String::from_utf8_lossy(&last);
+            bail!("the answer ended without the mark after {lines} lines and {bytes} bytes: {end}")
         };
         let read: Result<(u64, u64)> = timeout(deadline, reading).await.with_context(|| what.clone())?;
         read.context(what)

@@ -1,6 +1,7 @@
 //! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
 //!
-//! it is asked); [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
+//! Map: [`requests`] shows what the server has counted; [`stores`] asks every loaded store for its sizes; [`process`] reads
+//! `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
 //! their fields, verbs and codes, never an object, a selector or a user.
 //!

@@ -70,28 +70,21 @@ impl Loaded {
 
     /// Its indexes as (index, field, values, bytes): one for each field, one for all labels, one for namespaces.
     fn indexes(&self) -> Vec<(&str, &str, u64, u64)> {
+        let sum = |belongs: &dyn Fn(&Attribute) -> bool| {
+            let matching = self.usage.attributes.iter().filter(|index| belongs(&index.attribute));
+            matching.fold((0, 0), |(values, bytes), index| (values + index.values, bytes + index.bytes))
+        };
         let mut indexes = Vec::new();
-        let (mut label_values, mut label_bytes) = (0, 0);
-        let (mut namespaces, mut namespace_bytes) = (0, 0);
-        for index in &self.usage.attributes {
-            match &index.attribute {
-                Attribute::Field(field) => {
-                    if let Some(field) = self.resource.plan.fields().get(usize::from(field.0)) {
-                        indexes.push(("field", &*field.label, index.values, index.bytes));
-                    }
-                }
-                Attribute::Label(_) => {
-                    label_values += index.values;
-                    label_bytes += index.bytes;
-                }
-                Attribute::Namespace => {
-                    namespaces += index.values;
-                    namespace_bytes += index.bytes;
-                }
-            }
+        // A field that no object has keeps its series.
+        for (number, field) in self.resource.plan.fields().iter().enumerate() {
+            let (values, bytes) =
+                sum(&|attribute| matches!(attribute, Attribute::Field(index) if usize::from(index.0) == number));
+            indexes.push(("field", &*field.label, values, bytes));
         }
-        indexes.push(("label", "", label_values, label_bytes));
-        indexes.push(("namespace", "", namespaces, namespace_bytes));
+        let (values, bytes) = sum(&|attribute| matches!(attribute, Attribute::Label(_)));
+        indexes.push(("label", "", values, bytes));
+        let (values, bytes) = sum(&|attribute| *attribute == Attribute::Namespace);
+        indexes.push(("namespace", "", values, bytes));
         indexes
     }
 }

@@ -157,6 +157,20 @@ fn what_is_not_loaded_or_gone_has_no_series() {
 }
 
 #[test]
+fn a_field_that_no_object_has_keeps_its_series() {
+    let (metrics, shirts) = metrics(None);
+    shirts.live.publish(LiveState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    let text = metrics.text(Format::Plain);
+    let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
+    for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", "")] {
+        for figure in ["values", "bytes"] {
+            let series = format!("fieldcache_store_index_{figure}{{{labels},index=\"{index}\",field=\"{field}\"}}");
+            assert!(text.contains(&format!("{series} 0\n")), "{series}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_usage_of_a_store_is_what_is_in_it() {
     let resource = resource("shirts");
     let mut store = store(&resource);

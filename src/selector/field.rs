@@ -116,6 +116,9 @@ pub fn escape_value(value: &str) -> String {
 /// # Errors
 /// kube-apiserver's message for a bare `,` or `=` and for an unknown escape; the offset counts within `text`.
 pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
+    if !text.contains(is_escaped) {
+        return Ok(text.to_owned());
+    }
     let mut value = String::with_capacity(text.len());
     let mut characters = text.char_indices();
     while let Some((offset, character)) = characters.next() {

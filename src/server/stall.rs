@@ -3,7 +3,8 @@
 //!
 //! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
 //! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
-//! not seen here; it holds one chunk.
+//! not seen here; it holds one chunk and the snapshot that its list walks. A peer that begins HTTP/2's preface and stops in
+//! the middle of it is not seen either.
 
 use std::future::Future;
 use std::io;

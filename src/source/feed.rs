@@ -120,14 +120,14 @@ impl Feed {
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
                 Ok(record) => self.put(&record),
                 Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
-                Err(None) => {}
+                Err(None) => self.lost_track(),
             },
             SourceEvent::Remove(bytes) => match self.read(bytes) {
                 Ok(record) => self.remove(&record.key, Some(record.version), Removal::Told),
                 Err(Some(named)) => {
                     self.remove(&named.key, named.version, Removal::Told);
                 }
-                Err(None) => {}
+                Err(None) => self.lost_track(),
             },
             SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
             SourceEvent::Commit(version) => {
@@ -156,6 +156,14 @@ impl Feed {
         if self.ready {
             self.resource.live.tell_unreadable(self.unreadable.len());
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
+        }
+    }
+
+    /// Something was said of an object that cannot be told from any other: what is held of it is old, and only a list
+    /// can say of which. In a list it is merely missing.
+    fn lost_track(&mut self) {
+        if !self.store.is_listing() {
+            self.needs_list = true;
         }
     }
 

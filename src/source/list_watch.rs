@@ -249,6 +249,10 @@ async fn watch(
                 },
                 Told::Error => return error_event(&event.object),
             }
+            // It could not even be told which object the event was about.
+            if !initial && feed.needs_list() {
+                return End::TooOld;
+            }
             taken = true;
         }
         if initial && !feed.is_ready() && feed.listed() >= told + 1000 {

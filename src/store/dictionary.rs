@@ -18,7 +18,10 @@ const LEVEL: CompressionLevel = 2;
 const DICTIONARY_BYTES: usize = 64 << 10;
 
 /// Most that a dictionary is trained on, in bytes: training costs some 50 ms for each MiB, once.
-const SAMPLE_BYTES: usize = 2 << 20;
+pub(super) const SAMPLE_BYTES: usize = 2 << 20;
+
+/// Less than this is no sample, in bytes: a few objects that change again and again are no large store.
+const LEAST_SAMPLE: usize = 512 << 10;
 
 /// The frames begin with this, which says nothing.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
@@ -70,15 +73,21 @@ impl Dictionary {
 }
 
 /// Trains a dictionary on some objects of a resource; `None` where they have too little in common or are too few.
-pub(super) fn train<'o>(objects: impl Iterator<Item = &'o [u8]>) -> Option<(Dictionary, Compressor)> {
+pub(super) fn train(objects: impl Iterator<Item = Vec<u8>>) -> Option<(Dictionary, Compressor)> {
     let mut samples = Vec::new();
     let mut sizes = Vec::new();
     for object in objects {
-        if samples.len() + object.len() > SAMPLE_BYTES {
+        // A large one is passed over: one object is no sample.
+        if samples.len() + object.len() <= SAMPLE_BYTES {
+            samples.extend_from_slice(&object);
+            sizes.push(object.len());
+        }
+        if samples.len() > SAMPLE_BYTES * 15 / 16 {
             break;
         }
-        samples.extend_from_slice(object);
-        sizes.push(object.len());
+    }
+    if samples.len() < LEAST_SAMPLE {
+        return None;
     }
     let mut text = vec![0; DICTIONARY_BYTES];
     let length = zstd_safe::train_from_buffer(&mut text[..], &samples, &sizes).ok()?;

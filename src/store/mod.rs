@@ -43,6 +43,8 @@ pub struct Store {
     /// Slots that held an object that is gone.
     free_slots: Vec<u32>,
     packing: Packing,
+    /// Whether a list has ever been completed: the first one has nothing to stand beside.
+    is_filled: bool,
     /// A full list under way; nothing of it is in a snapshot that readers use.
     relist: Option<Relist>,
     limits: HistoryLimits,
@@ -72,6 +74,7 @@ impl Store {
             current: Snapshot { epoch, ..Snapshot::default() },
             free_slots: Vec::new(),
             packing: Packing::default(),
+            is_filled: false,
             relist: None,
             limits,
         }
@@ -156,9 +159,13 @@ impl Store {
         let (object, should_train) = self.packing.pack(record);
         if should_train {
             let held = self.current.objects.iter().flatten();
-            let listed = self.relist.iter().flat_map(Relist::objects);
-            let stride = (self.current.len() + self.listed()).div_ceil(SAMPLES).max(1);
-            if self.packing.train(held.chain(listed).step_by(stride)) {
+            let listed = || self.relist.iter().flat_map(Relist::objects);
+            let (count, bytes) = held
+                .clone()
+                .chain(listed())
+                .fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.length()));
+            let stride = (count / SAMPLES).max(bytes / dictionary::SAMPLE_BYTES).max(1);
+            if self.packing.train(held.chain(listed()).step_by(stride)) {
                 self.repack();
             }
         }
@@ -210,6 +217,9 @@ impl Store {
         current.json_bytes -= object.length() as u64;
         current.held_bytes -= object.held_bytes() as u64;
         Arc::make_mut(&mut current.occupied).remove(slot);
+        if let Some(relist) = &mut self.relist {
+            relist.forget(slot);
+        }
         self.free_slots.push(slot);
         Some(object)
     }

@@ -16,9 +16,6 @@ use crate::model::Record;
 /// A store with less than this as JSON, in bytes, stays plain: a dictionary and its tables would take as much.
 const TRAIN_ABOVE: u64 = 1 << 20;
 
-/// Less than this is no sample, in bytes: a few objects that change again and again are no large store.
-const LEAST_SAMPLE: usize = 512 << 10;
-
 /// Objects over which a ratio is measured.
 const WINDOW: u32 = 4_096;
 
@@ -33,8 +30,8 @@ pub(super) struct Packing {
     ratio: Ratio,
     /// Plain bytes packed since a training was last thought of.
     plain: u64,
-    /// Trainings that came to nothing; after each one twice as much must come before the next.
-    fruitless: u32,
+    /// After each training twice as much must come before the next.
+    patience: u32,
     /// The layout of the object before: neighbours have the same labels.
     last: Arc<Layout>,
     /// By a hash of the label keys. Of two sets with the same hash only one is found; the other is merely not shared.
@@ -75,7 +72,7 @@ impl Packing {
         let layout = self.layout(record);
         let object = Object::pack(record, layout, self.compressor.as_mut());
         self.plain += object.length() as u64;
-        let is_due = self.plain >= TRAIN_ABOVE << self.fruitless.min(16);
+        let is_due = self.plain >= TRAIN_ABOVE << self.patience.min(16);
         let should_train = if self.dictionary.is_some() { self.ratio.count(&object) && is_due } else { is_due };
         (object, should_train)
     }
@@ -92,13 +89,9 @@ impl Packing {
     /// first.
     pub(super) fn train<'o>(&mut self, objects: impl Iterator<Item = &'o Object>) -> bool {
         self.plain = 0;
-        let samples: Vec<Vec<u8>> = objects.map(Object::json).collect();
-        let size: usize = samples.iter().map(Vec::len).sum();
-        let trained = if size < LEAST_SAMPLE { None } else { dictionary::train(samples.iter().map(Vec::as_slice)) };
-        let Some((dictionary, compressor)) = trained else {
-            self.fruitless += 1;
-            return false;
-        };
+        // Also after one that succeeded: data that swings between two kinds must not leave a dictionary at each turn.
+        self.patience += 1;
+        let Some((dictionary, compressor)) = dictionary::train(objects.map(Object::json)) else { return false };
         let is_first = self.dictionary.is_none();
         self.dictionary = Some(Arc::new(dictionary));
         self.compressor = Some(compressor);

@@ -51,6 +51,14 @@ pub enum Trust {
 }
 
 impl Relist {
+    /// The object in this slot is gone: what is said of it is not said of the next one there.
+    pub(super) fn forget(&mut self, slot: u32) {
+        if let Relist::Over(over) = self {
+            over.kept.remove(slot);
+            over.rewritten.remove(&slot);
+        }
+    }
+
     /// The objects that only the list holds.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Object> {
         let over = match self {
@@ -64,11 +72,7 @@ impl Relist {
 impl Store {
     /// A full list begins; one that was under way is forgotten.
     pub fn begin_list(&mut self) {
-        let first = match self.relist {
-            Some(Relist::First) => true,
-            Some(Relist::Over(_)) => false,
-            None => self.current.version == Version::ZERO,
-        };
+        let first = !self.is_filled && !matches!(self.relist, Some(Relist::Over(_)));
         if first {
             self.current =
                 Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
@@ -160,6 +164,7 @@ impl Store {
         if self.relist.is_none() {
             self.begin_list();
         }
+        self.is_filled = true;
         let Some(Relist::Over(over)) = self.relist.take() else {
             self.current.version = version;
             self.current.history.restart(version);

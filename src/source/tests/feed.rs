@@ -89,6 +89,24 @@ fn an_object_that_cannot_be_read_is_reported_and_its_old_version_goes() {
 }
 
 #[test]
+fn an_event_of_no_object_known_asks_for_a_list() {
+    let resource = resource();
+    let cut = Bytes::from_static(b"{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"9\"}");
+    for (event, why) in [
+        (SourceEvent::Upsert(cut.clone()), "what changed is not known, so anything held may be old"),
+        (SourceEvent::Remove(cut.clone()), "nor what went"),
+    ] {
+        let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+        feed.take(SourceEvent::Begin);
+        feed.take(SourceEvent::Item(cut.clone()));
+        feed.take(SourceEvent::Commit(Version::new(5)));
+        assert!(!feed.needs_list(), "in a list it is merely missing");
+        feed.take(event);
+        assert!(feed.needs_list(), "{why}");
+    }
+}
+
+#[test]
 fn a_deletion_carries_its_own_version_and_a_bookmark_moves_it() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());

@@ -147,6 +147,29 @@ fn history_is_bounded_and_says_where_it_begins() {
 }
 
 #[test]
+fn a_place_that_changes_hands_during_a_list_keeps_no_mark() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[record("a/x", 3, &[], &[])], Version::new(5));
+    store.begin_list();
+    store.list(&record("a/x", 3, &[], &[]));
+    store.delete(&Key::new("a", "x"), Version::new(6));
+    store.apply(&record("b/y", 7, &[], &[]));
+    store.commit_list(Version::new(8), super::Trust::SameVersionIsSame);
+    assert!(keys(&store).is_empty(), "the list has neither: {:?}", keys(&store));
+}
+
+#[test]
+fn a_list_of_version_zero_is_a_list() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[record("a/x", 3, &[], &[])], Version::ZERO);
+    store.begin_list();
+    store.list(&record("a/y", 4, &[], &[]));
+    assert_eq!(keys(&store), ["a/x"], "another one is invisible until it is complete");
+    store.commit_list(Version::new(4), super::Trust::SameVersionIsSame);
+    assert_eq!(keys(&store), ["a/y"]);
+}
+
+#[test]
 fn an_unreadable_change_takes_the_old_object_away() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/x", 3, &[], &[])], Version::new(5));

@@ -94,6 +94,24 @@ fn other_data_gets_another_dictionary() {
 }
 
 #[test]
+fn one_huge_object_is_no_sample() {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let mut huge = described("shop", 2);
+    let mut json = huge.bytes.to_vec();
+    json.pop();
+    json.extend_from_slice(format!(",\"more\":\"{}\"}}", "x".repeat(3 << 20)).as_bytes());
+    huge.bytes = json.into();
+    store.apply(&huge);
+    for number in 3..6_000 {
+        store.apply(&described("shop", number));
+    }
+    store.delete(&huge.key, Version::new(6_000));
+    assert!(ratio(&store) < 0.6, "the others are compressed: {}", ratio(&store));
+    assert_contents(&store, "beside a huge one");
+}
+
+#[test]
 fn what_has_nothing_in_common_stays_as_it_is() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
