@@ -36,6 +36,8 @@ pub(crate) struct Contender {
     pub(crate) selection: Selection,
     /// Whether its watches are short, so that it resumes many times.
     pub(crate) resumes: bool,
+    /// Whether it asks for bookmarks and resumes from them.
+    pub(crate) bookmarks: bool,
 }
 
 const WATCH_LIST: &[(&str, &str)] = &[("KUBE_FEATURE_WatchListClient", "true")];
@@ -46,8 +48,16 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let [left, right] = NAMESPACES;
     let all = Selection::everything;
     let go = |arguments, environment| Program::Process { toolkit: Toolkit::Go, arguments, environment };
-    let of = |name, program, resource, selection| Contender { name, program, resource, selection, resumes: false };
+    let of = |name, program, resource, selection| Contender {
+        name,
+        program,
+        resource,
+        selection,
+        resumes: false,
+        bookmarks: true,
+    };
     let resuming = |contender| Contender { resumes: true, ..contender };
+    let without_bookmarks = |contender| Contender { bookmarks: false, ..contender };
     vec![
         of("raw-gadgets", Program::Raw, Resource::Gadgets, all()),
         of("raw-pods", Program::Raw, Resource::Pods, all()),
@@ -111,11 +121,11 @@ pub(crate) fn contenders() -> Vec<Contender> {
             Resource::Pods,
             all().label("color", "blue").field_is_not("status.phase", "Pending"),
         )),
-        resuming(of(
+        without_bookmarks(resuming(of(
             "javascript",
             Program::Process { toolkit: Toolkit::JavaScript, arguments: &["-timeout-seconds=4"], environment: &[] },
             Resource::Gadgets,
             all().within(left).label("tier", "a").field_is_not("spec.color", "green"),
-        )),
+        ))),
     ]
 }

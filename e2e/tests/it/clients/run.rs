@@ -49,6 +49,8 @@ pub(crate) struct Outcome {
     pub(crate) gaps: BTreeMap<&'static str, Option<Gap>>,
     /// The newest versions that fieldcache had before it was restarted, by plural name.
     pub(crate) restarted: BTreeMap<&'static str, u64>,
+    /// Versions at which fieldcache followed the restarted kube-apiserver, by plural name.
+    pub(crate) followed: BTreeMap<&'static str, u64>,
     /// What each client said, and what kube-apiserver lists for the same selection.
     pub(crate) clients: BTreeMap<&'static str, Result<Finished, String>>,
 }
@@ -195,7 +197,7 @@ async fn run() -> Result<Outcome> {
         histories.insert(plural, history);
         gaps.insert(plural, gap);
     }
-    Ok(Outcome { histories, gaps, restarted, clients })
+    Ok(Outcome { histories, gaps, restarted, followed: after, clients })
 }
 
 /// How many changes lie in a gap.
