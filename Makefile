@@ -39,7 +39,7 @@ unit: ## unit and property tests, the core alone first
 build: ## the program
 	$(CARGO) build --locked
 
-components: ## kube-apiserver, etcd, kubectl from their Go modules, into e2e/.cache (minutes once, then nothing)
+components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, into e2e/.cache (minutes once, then nothing)
 	$(CARGO) run --quiet --locked -p e2e --bin components
 
 e2e: build components ## end to end: parity, conformance, clients
@@ -66,7 +66,7 @@ test-versions: ## not there yet
 	@echo "make test-versions is not there yet: only Kubernetes 1.36 is tested" >&2; exit 2
 
 tools: ## say which tool is missing
-	@for tool in $(CARGO) go cc; do command -v $$tool >/dev/null || { echo "make test needs $$tool: install Rust 1.95, Go 1.26 or newer and a C compiler" >&2; exit 1; }; done
+	@for tool in $(CARGO) go cc python3 node npm; do command -v $$tool >/dev/null || { echo "make test needs $$tool: install Rust 1.95, Go 1.26 or newer, a C compiler, Python 3.11 or newer with its venv module, Node.js 20 or newer with npm" >&2; exit 1; }; done
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS) --target-dir target/tools-build

@@ -134,7 +134,7 @@ fn binaries() -> PathBuf {
 }
 
 /// The version of the Go on the path, such as `go1.26.8`.
-fn find_go() -> Result<String> {
+pub(crate) fn find_go() -> Result<String> {
     let (major, minor) = NEEDED_GO;
     let remedy = format!("install Go {major}.{minor} or newer and put it on PATH (https://go.dev/dl)");
     let output = match go_command().args(["env", "GOVERSION"]).output() {
@@ -211,7 +211,7 @@ fn stamp(go: &str) -> Result<String> {
     Ok(text)
 }
 
-fn collect_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+pub(crate) fn collect_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| format!("reading {}", directory.display()))? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {

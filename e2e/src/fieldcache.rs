@@ -12,17 +12,23 @@ use anyhow::{Context, Result, ensure};
 use crate::http::{Client, Endpoint};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
+use crate::unique;
 
 /// How long it may take to print its address: a sync of a small cluster or folder.
 const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long it may take to end: its own grace period for answers in progress, and some more.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A running `fieldcache serve`.
 #[derive(Debug)]
 pub struct Fieldcache {
     endpoint: Endpoint,
+    /// What follows `serve`, without the address.
+    arguments: Vec<String>,
     process: Process,
     // After the process, which is to be gone first.
-    _directory: RunDirectory,
+    directory: RunDirectory,
 }
 
 impl Fieldcache {
@@ -72,13 +78,34 @@ impl Fieldcache {
         endpoint: impl Fn(&str) -> Result<Endpoint>,
     ) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
-        let invocation = Invocation::new(program()?)
-            .arguments(["serve", "--address", "127.0.0.1:0"])
-            .arguments(arguments)
-            .environment("HOME", directory.path().display().to_string());
-        let process = Process::start("fieldcache", &invocation, directory.path())?;
+        let arguments: Vec<String> = arguments.into_iter().collect();
+        let process = start("fieldcache", "127.0.0.1:0", &arguments, &directory)?;
         let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: endpoint(&address)?, process, _directory: directory })
+        Ok(Fieldcache { endpoint: endpoint(&address)?, arguments, process, directory })
+    }
+
+    /// Ends it as a service manager does (SIGTERM) and waits until it is gone; its address refuses connections until
+    /// [`Fieldcache::start_again`].
+    ///
+    /// # Errors
+    /// When it does not end in time or not with exit code 0.
+    pub async fn stop(&self) -> Result<()> {
+        self.process.signal("TERM")?;
+        let code = self.process.ended(STOP_DEADLINE).await?;
+        ensure!(code == 0, "fieldcache ended with exit code {code}\n{}", self.process.tail());
+        Ok(())
+    }
+
+    /// Starts it again, as it was, at the address it had; its output goes to files of its own.
+    ///
+    /// # Errors
+    /// When it ends, as it does when its port was taken meanwhile, or does not serve in time; with its words.
+    pub async fn start_again(&mut self) -> Result<()> {
+        let (_, host) = self.address().split_once("://").context("an address has a scheme")?;
+        let process = start(&unique::name("fieldcache"), host, &self.arguments, &self.directory)?;
+        process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
+        self.process = process;
+        Ok(())
     }
 
     /// Where it serves.
@@ -104,6 +131,14 @@ impl Fieldcache {
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+fn start(name: &str, address: &str, arguments: &[String], directory: &RunDirectory) -> Result<Process> {
+    let invocation = Invocation::new(program()?)
+        .arguments(["serve", "--address", address])
+        .arguments(arguments)
+        .environment("HOME", directory.path().display().to_string());
+    Process::start(name, &invocation, directory.path())
 }
 
 /// The program's file, in the profile directory of the running test or program.

@@ -7,6 +7,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our two Go programs; says where they are |
+//! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
 //! | [`certificates`] | the throw-away certificate authority |
@@ -34,6 +35,7 @@
 
 pub mod accounting;
 pub mod certificates;
+pub mod clients;
 pub mod compare;
 pub mod components;
 pub mod control_plane;

@@ -81,6 +81,7 @@ pub(super) async fn answer(
         epoch: snapshot.epoch(),
         place: Place::Before { start, snapshot: Box::new(snapshot) },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
+        ends_within_jump: false,
         marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
         deadline,
     };
@@ -168,6 +169,8 @@ struct Watch {
     epoch: u64,
     place: Place,
     bookmarks: Option<Bookmarks>,
+    /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
+    ends_within_jump: bool,
     marks_initial_end: bool,
     deadline: Instant,
 }
@@ -275,6 +278,7 @@ impl Watch {
             }
             cursor = cursor.advanced(1);
             if change.is_after(after) {
+                let length = batch.len();
                 match transition(&self.selection, change) {
                     Some(Transition::Added(object)) => {
                         self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
@@ -288,6 +292,9 @@ impl Watch {
                     }
                     None => {}
                 }
+                if batch.len() > length {
+                    self.ends_within_jump = snapshot.jumped_over(change.version);
+                }
             }
         }
         if is_up_to_date {
@@ -297,16 +304,18 @@ impl Watch {
         is_up_to_date
     }
 
+    /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
     fn bookmark_if_due(&mut self, batch: &mut Vec<u8>) {
         let Place::Following { after, seen, .. } = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
         let now = Instant::now();
-        if now >= bookmarks.due() {
+        let is_due = now >= bookmarks.due();
+        if is_due {
             bookmarks.sent(now);
-            // A bookmark before the start of the watch would send the client back.
-            if seen >= after {
-                self.shape.write_bookmark(&self.resource, seen, false, batch);
-            }
+        }
+        // A bookmark before the start of the watch would send the client back.
+        if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
+            self.shape.write_bookmark(&self.resource, seen, false, batch);
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod check_agreement;
+mod clients;
 mod conformance;
 mod corpus;
 mod coverage;

@@ -277,6 +277,40 @@ async fn a_watch_ahead_of_the_copy_is_told_when_a_relist_jumps_over_its_version(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bookmark_leads_out_of_what_a_relist_jumped_over() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "a", "blue");
+    fixture.put("default", "b", "blue");
+    let mut asked = fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true")).await;
+    let mut unasked = fixture.watch(&watch("resourceVersion=102")).await;
+    let mut other =
+        fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true&labelSelector=tone%3Dred")).await;
+    let started = Instant::now();
+    let snapshot = fixture.shirts.store.snapshot();
+    let record = |name: &str, from: &str, to: &str| {
+        let text = String::from_utf8(snapshot.get(name).unwrap().json().to_vec()).unwrap();
+        let text = text.replace(&format!("\"{from}\""), &format!("\"{to}\""));
+        fixture.shirts.resource.plan.extract(text.into()).unwrap()
+    };
+    let records = [record("default/a", "101", "105"), record("default/b", "102", "102")];
+    fixture.shirts.store.replace(&records, Version::new(110));
+    fixture.shirts.publish();
+    assert_eq!(asked.line().await, "MODIFIED default/a@105");
+    assert_eq!(asked.line().await, "BOOKMARK @110");
+    assert_eq!(unasked.line().await, "MODIFIED default/a@105");
+    assert_eq!(started.elapsed(), Duration::ZERO, "it comes with the changes");
+    let mut resumed = fixture.watch(&watch("resourceVersion=105")).await;
+    assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410, "which is what it spares the client");
+    fixture.version = 110;
+    let version = fixture.put("default", "c", "blue");
+    for watched in [&mut asked, &mut unasked] {
+        assert_eq!(watched.line().await, format!("ADDED default/c@{version}"), "once is enough");
+        watched.expect_silence_for(Duration::from_secs(1)).await;
+    }
+    other.expect_silence_for(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_from_the_future_has_bookmarks_once_its_version_is_reached() {
     let mut fixture = Fixture::new();
     let mut watched = fixture.watch(&watch("resourceVersion=105&allowWatchBookmarks=true&timeoutSeconds=600")).await;

@@ -1,0 +1,189 @@
+//! The programs that run real Kubernetes clients: `e2e/clients`, one folder a language.
+//!
+//! Each runs one unmodified client until it is told to end (SIGTERM) and says, a JSON document a line, what it asked, what came and
+//! what it holds; the tests judge. Like the components they are built by `cargo run -p e2e --bin components`, into
+//! `e2e/.cache/clients`: the Go program by `go build`, a virtual environment by pip, `node_modules` by npm, each from pinned
+//! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::components::{Built, collect_files, find_go};
+use crate::process::Invocation;
+use crate::run_directory::cache_directory;
+
+/// A family of clients, by what it is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Toolkit {
+    /// client-go and controller-runtime.
+    Go,
+    /// The package `kubernetes`.
+    Python,
+    /// The package `@kubernetes/client-node`.
+    JavaScript,
+}
+
+/// The command, the arguments that make it print its version, and what to install when it is missing.
+type Tool = (&'static str, &'static [&'static str], &'static str);
+
+const PYTHON: Tool = ("python3", &["--version"], "install Python 3.11 or newer with its venv module");
+const NODE: Tool = ("node", &["--version"], "install Node.js 20 or newer");
+const NPM: Tool = ("npm", &["--version"], "install npm, which comes with Node.js 20 or newer");
+
+impl Toolkit {
+    /// All of them.
+    pub const ALL: [Toolkit; 3] = [Toolkit::Go, Toolkit::Python, Toolkit::JavaScript];
+
+    /// The name of its folder below `e2e/clients`.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            Toolkit::Go => "go",
+            Toolkit::Python => "python",
+            Toolkit::JavaScript => "javascript",
+        }
+    }
+
+    fn sources(self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(self.folder())
+    }
+
+    fn built(self) -> PathBuf {
+        cache_directory().join("clients").join(self.folder())
+    }
+
+    /// The versions of its tools, as text.
+    fn versions(self) -> Result<String> {
+        match self {
+            Toolkit::Go => find_go(),
+            Toolkit::Python => version(PYTHON),
+            Toolkit::JavaScript => Ok(format!("{} {}", version(NODE)?, version(NPM)?)),
+        }
+    }
+
+    fn build(self) -> Result<()> {
+        let (sources, built) = (self.sources(), self.built());
+        match self {
+            Toolkit::Go => {
+                let environment =
+                    [("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off"), ("CGO_ENABLED", "0")];
+                let mut command = Command::new("go");
+                command.current_dir(&sources).envs(environment);
+                command.args(["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"]);
+                run(command.arg(built.join("clients")).arg("."))
+            }
+            Toolkit::Python => {
+                run(Command::new(PYTHON.0).args(["-m", "venv", "--clear"]).arg(built.join("venv")))?;
+                let mut command = Command::new(built.join("venv/bin/python"));
+                command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]);
+                run(command.arg("-r").arg(sources.join("requirements.txt")))
+            }
+            Toolkit::JavaScript => {
+                // Modules are looked for from the script's own place on.
+                for file in ["package.json", "package-lock.json", "client.mjs"] {
+                    fs::copy(sources.join(file), built.join(file)).with_context(|| format!("copying {file}"))?;
+                }
+                let mut command = Command::new(NPM.0);
+                command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+                run(command.current_dir(&built))
+            }
+        }
+    }
+
+    /// What it is built from, as text: the versions of the tools and a hash of each file.
+    fn stamp(self) -> Result<String> {
+        let sources = self.sources();
+        let mut files = Vec::new();
+        collect_files(&sources, &mut files)?;
+        files.sort();
+        let mut text = format!("{}\n", self.versions()?);
+        for file in files {
+            let mut hasher = DefaultHasher::new();
+            fs::read(&file).with_context(|| format!("reading {}", file.display()))?.hash(&mut hasher);
+            let name = file.strip_prefix(&sources).unwrap_or(&file);
+            text.push_str(&format!("{:016x} {}\n", hasher.finish(), name.display()));
+        }
+        Ok(text)
+    }
+}
+
+/// How the program of a family is started; its own arguments follow.
+///
+/// # Errors
+/// When it has not been built or its interpreter is gone; the error says what to run or install.
+pub fn locate(toolkit: Toolkit) -> Result<Invocation> {
+    let built = toolkit.built();
+    ensure!(
+        built.join("stamp").exists(),
+        "the {} clients have not been built: run `cargo run -p e2e --bin components`",
+        toolkit.folder()
+    );
+    Ok(match toolkit {
+        Toolkit::Go => Invocation::new(built.join("clients")),
+        Toolkit::Python => {
+            let script = toolkit.sources().join("client.py").display().to_string();
+            Invocation::new(built.join("venv/bin/python")).arguments([script])
+        }
+        Toolkit::JavaScript => Invocation::new(find(NODE)?).arguments([built.join("client.mjs").display().to_string()]),
+    })
+}
+
+/// Builds what changed since the last time. The tools' own messages go to standard error.
+///
+/// # Errors
+/// When a tool is missing or fails.
+pub fn build() -> Result<Built> {
+    let start = Instant::now();
+    let mut built = Built::UpToDate;
+    for toolkit in Toolkit::ALL {
+        let directory = toolkit.built();
+        fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
+        let lock = fs::File::create(directory.join("lock")).context("creating the lock of the build")?;
+        lock.lock().context("waiting for another build")?;
+        let stamp_path = directory.join("stamp");
+        let stamp = toolkit.stamp()?;
+        if fs::read_to_string(&stamp_path).is_ok_and(|last| last == stamp) {
+            continue;
+        }
+        // A build that fails half-way must not leave the stamp of the one before.
+        if stamp_path.exists() {
+            fs::remove_file(&stamp_path).context("removing the stamp of the last build")?;
+        }
+        toolkit.build().with_context(|| format!("building the {} clients", toolkit.folder()))?;
+        fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
+        built = Built::Anew(start.elapsed());
+    }
+    Ok(built)
+}
+
+/// Where a command is that is on the path.
+fn find(tool: Tool) -> Result<PathBuf> {
+    let (name, _, remedy) = tool;
+    let output = Command::new("/bin/sh").args(["-c", &format!("command -v {name}")]).output().context("running sh")?;
+    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    ensure!(
+        path.starts_with('/'),
+        "{name} is missing: clients of the e2e tests run with it; {remedy} and put it on PATH"
+    );
+    Ok(PathBuf::from(path))
+}
+
+fn version(tool: Tool) -> Result<String> {
+    let (name, arguments, remedy) = tool;
+    let output = Command::new(find(tool)?).args(arguments).output().with_context(|| format!("running {name}"))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} does not work; {remedy}\n{error}");
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let what = format!("{command:?}");
+    let status = command.stdout(std::io::stderr()).status().with_context(|| what.clone())?;
+    ensure!(status.success(), "{what}: {status}");
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Which clients take part, each with a selection of its own.
+
+use e2e::clients::Toolkit;
+
+use super::selection::Selection;
+use super::workload::{NAMESPACES, Resource};
+
+/// How kube-rs gets its initial state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    ListWatch,
+    StreamingList,
+}
+
+/// What runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The test's own loop, without selection.
+    Raw,
+    /// kube-rs, within the test.
+    KubeRs(Strategy),
+    /// A program of `e2e/clients`.
+    Process {
+        toolkit: Toolkit,
+        arguments: &'static [&'static str],
+        environment: &'static [(&'static str, &'static str)],
+    },
+}
+
+/// One client.
+#[derive(Debug, Clone)]
+pub(crate) struct Contender {
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    pub(crate) resource: Resource,
+    pub(crate) selection: Selection,
+    /// Whether its watches are short, so that it resumes many times.
+    pub(crate) resumes: bool,
+    /// Whether it asks for bookmarks and resumes from them.
+    pub(crate) bookmarks: bool,
+}
+
+const WATCH_LIST: &[(&str, &str)] = &[("KUBE_FEATURE_WatchListClient", "true")];
+const NO_WATCH_LIST: &[(&str, &str)] = &[("KUBE_FEATURE_WatchListClient", "false")];
+
+/// All of them.
+pub(crate) fn contenders() -> Vec<Contender> {
+    let [left, right] = NAMESPACES;
+    let all = Selection::everything;
+    let go = |arguments, environment| Program::Process { toolkit: Toolkit::Go, arguments, environment };
+    let of = |name, program, resource, selection| Contender {
+        name,
+        program,
+        resource,
+        selection,
+        resumes: false,
+        bookmarks: true,
+    };
+    let resuming = |contender| Contender { resumes: true, ..contender };
+    let without_bookmarks = |contender| Contender { bookmarks: false, ..contender };
+    vec![
+        of("raw-gadgets", Program::Raw, Resource::Gadgets, all()),
+        of("raw-pods", Program::Raw, Resource::Pods, all()),
+        of(
+            "client-go-dynamic-watch-list",
+            go(&["-client=dynamic"], WATCH_LIST),
+            Resource::Gadgets,
+            all().field("spec.color", "blue"),
+        ),
+        resuming(of(
+            "client-go-dynamic-list",
+            go(&["-client=dynamic", "-timeout-seconds=4"], NO_WATCH_LIST),
+            Resource::Gadgets,
+            all().within(left).field("spec.size", "L").label_is_not("tier", "b"),
+        )),
+        resuming(of(
+            "client-go-typed-watch-list",
+            go(&["-client=typed", "-timeout-seconds=4"], WATCH_LIST),
+            Resource::Pods,
+            all().within(right).field("status.phase", "Running"),
+        )),
+        of(
+            "client-go-typed-list",
+            go(&["-client=typed"], NO_WATCH_LIST),
+            Resource::Pods,
+            all().label("tier", "a").field_is_not("status.phase", "Failed"),
+        ),
+        resuming(of(
+            "client-go-metadata-watch-list",
+            go(&["-client=metadata", "-timeout-seconds=5"], WATCH_LIST),
+            Resource::Gadgets,
+            all().label("color", "blue").field_is_not("spec.size", "S"),
+        )),
+        of(
+            "client-go-metadata-list",
+            go(&["-client=metadata"], NO_WATCH_LIST),
+            Resource::Pods,
+            all().within(left).field("status.phase", "Running").label_is_not("tier", "c"),
+        ),
+        of(
+            "controller-runtime",
+            go(&["-client=manager"], &[]),
+            Resource::Gadgets,
+            all().label("tier", "a").field("spec.color", "blue"),
+        ),
+        resuming(of(
+            "kube-rs-list-watch",
+            Program::KubeRs(Strategy::ListWatch),
+            Resource::Gadgets,
+            all().within(right).label_is_not("color", "red").field("spec.size", "L"),
+        )),
+        resuming(of(
+            "kube-rs-streaming-list",
+            Program::KubeRs(Strategy::StreamingList),
+            Resource::Pods,
+            all().label("tier", "a").field("status.phase", "Running"),
+        )),
+        resuming(of(
+            "python",
+            Program::Process { toolkit: Toolkit::Python, arguments: &["-timeout-seconds=4"], environment: &[] },
+            Resource::Pods,
+            all().label("color", "blue").field_is_not("status.phase", "Pending"),
+        )),
+        without_bookmarks(resuming(of(
+            "javascript",
+            Program::Process { toolkit: Toolkit::JavaScript, arguments: &["-timeout-seconds=4"], environment: &[] },
+            Resource::Gadgets,
+            all().within(left).label("tier", "a").field_is_not("spec.color", "green"),
+        ))),
+    ]
+}

@@ -1,0 +1,136 @@
+//! What a client said: the lines of `e2e/clients/go/say.go`, read.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::history::Kind;
+
+/// Keys and versions.
+pub(crate) type Objects = BTreeMap<String, u64>;
+
+/// What came over a watch, or was handed to a handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: Told,
+    pub(crate) key: String,
+    pub(crate) version: u64,
+    pub(crate) uid: String,
+}
+
+/// What an event was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// As on the wire.
+    Kind(Kind),
+    /// ADDED or MODIFIED, by a library that does not tell them apart.
+    Applied,
+    /// A removal that a library found out by listing again.
+    Gone,
+}
+
+/// What a client took in, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A complete list, with its version where the library tells it.
+    Listed { version: Option<u64>, objects: Objects },
+    /// An event.
+    Event(Event),
+}
+
+/// Everything that one client said.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// What came over the wire.
+    pub(crate) steps: Vec<Step>,
+    /// What the library handed to handlers; empty where that is not told apart.
+    pub(crate) handled: Vec<Event>,
+    /// Watches that were asked for with a version to resume from.
+    pub(crate) resumed: usize,
+    /// What it holds at the end.
+    pub(crate) store: Option<Objects>,
+    /// What a reconciler read last.
+    pub(crate) reconciled: Option<Objects>,
+    /// Errors that it met, in words.
+    pub(crate) errors: Vec<String>,
+}
+
+/// How a line with a complete list begins.
+pub(crate) const LIST: &str = r#"{"list""#;
+/// How a line with an event of a watch begins.
+pub(crate) const EVENT: &str = r#"{"event""#;
+/// How a line with what a handler was told begins.
+pub(crate) const HANDLER: &str = r#"{"handler""#;
+/// How a line with what a reconciler read begins.
+pub(crate) const RECONCILE: &str = r#"{"reconcile""#;
+
+impl Log {
+    /// Reads a client's whole output.
+    pub(crate) fn read(text: &str) -> Result<Log> {
+        let mut log = Log::default();
+        for line in text.lines() {
+            log.take(line).with_context(|| format!("the line {line}"))?;
+        }
+        Ok(log)
+    }
+
+    fn take(&mut self, line: &str) -> Result<()> {
+        let said: Value = serde_json::from_str(line)?;
+        let (name, content) = said.as_object().and_then(|members| members.iter().next()).context("an empty line")?;
+        match name.as_str() {
+            "request" => {
+                let is_resumed = content["verb"] == "watch" && content["sendInitialEvents"] == false;
+                self.resumed += usize::from(is_resumed);
+                if let Some(failure) = content["failure"].as_str() {
+                    self.errors.push(failure.to_owned());
+                }
+            }
+            "list" => {
+                let version = content["resourceVersion"].as_str().map(str::parse).transpose()?;
+                self.steps.push(Step::Listed { version, objects: objects(&content["objects"])? });
+            }
+            "event" => self.steps.push(Step::Event(event(content)?)),
+            "handler" => self.handled.push(event(content)?),
+            "store" => self.store = Some(objects(content)?),
+            "reconciled" => self.reconciled = Some(objects(content)?),
+            // For waiting only: how often a reconciler runs is its own affair.
+            "reconcile" => {}
+            "error" => self.errors.push(content.as_str().unwrap_or_default().to_owned()),
+            other => bail!("{other} is not a word of the protocol"),
+        }
+        Ok(())
+    }
+
+    /// How often it listed, in whatever way.
+    pub(crate) fn lists(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::Listed { .. })).count()
+    }
+
+    /// How many events came.
+    pub(crate) fn events(&self) -> usize {
+        self.steps.len() - self.lists()
+    }
+}
+
+fn objects(content: &Value) -> Result<Objects> {
+    let members = content.as_object().context("no objects")?;
+    let pair = |(key, version): (&String, &Value)| {
+        Ok((key.clone(), version.as_str().context("a version must be a text")?.parse()?))
+    };
+    members.iter().map(pair).collect()
+}
+
+fn event(content: &Value) -> Result<Event> {
+    let text = |name: &str| content[name].as_str().with_context(|| format!("no {name}"));
+    let kind = match text("type")? {
+        "ADDED" => Told::Kind(Kind::Added),
+        "MODIFIED" => Told::Kind(Kind::Modified),
+        "DELETED" => Told::Kind(Kind::Deleted),
+        "APPLIED" => Told::Applied,
+        "GONE" => Told::Gone,
+        other => bail!("an event of the type {other}"),
+    };
+    let version = text("resourceVersion")?.parse()?;
+    Ok(Event { kind, key: text("key")?.to_owned(), version, uid: text("uid")?.to_owned() })
+}

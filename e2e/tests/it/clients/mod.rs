@@ -1,0 +1,162 @@
+//! Real, unmodified clients through fieldcache: after 5,000 random changes of each resource, with objects entering and leaving what
+//! they select, through a restart of fieldcache and one of kube-apiserver, each holds what kube-apiserver lists and was told what happened.
+//!
+//! Which fault may force which list anew:
+//! - **The restart of fieldcache** forces one, of every client. The new process begins its history with the list it reads at its start;
+//!   every client has seen only what was before, for changes go on meanwhile; so its resumed watch is answered "too old" (410).
+//! - **The restart of kube-apiserver** forces none. fieldcache has to list anew, for the watch cache of the new kube-apiserver begins
+//!   with the list of its start. But it makes the difference a part of its own history, and no watch of a client ends. What an
+//!   object went through in between is told by its outcome: those versions are found by a client without selection, must lie around
+//!   the restart, and then bind all others exactly. One exception: a client that does not ask for bookmarks (the JavaScript one) and
+//!   whose watch runs out when the last event it was told lies among those versions must list, since what it may have seen at such a
+//!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
+//!
+//! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, [`workload`] what is written, [`history`] what truly happened (from etcd),
+//! [`judge`] whether a client was told it.
+
+mod contenders;
+mod gap;
+mod history;
+mod judge;
+mod kube_rs;
+mod log;
+mod raw;
+mod run;
+mod selection;
+mod workload;
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use self::contenders::Program;
+use self::judge::{Start, difference, follow, follow_handlers, state};
+
+/// The first list, and the one that the restart of fieldcache forces.
+const LISTS: usize = 2;
+/// Short watches must have been resumed at least so often, or nothing is said about resuming.
+const RESUMED: usize = 5;
+/// Fewer events than this would say little.
+const EVENTS: usize = 300;
+
+#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+fn say(what: &str) {
+    println!("clients: {what}");
+}
+
+fn judged(name: &str) -> Result<()> {
+    let outcome = run::shared()?;
+    let finished = outcome.clients.get(name).with_context(|| format!("no client is called {name}"))?;
+    let finished = finished.as_ref().map_err(|error| anyhow!("{name}: {error}"))?;
+    let (contender, log) = (&finished.contender, &finished.log);
+    let transitions = run::expected(outcome, contender);
+    say(&format!(
+        "{name}: {} transitions, {} events told, {} lists, {} watches from a version, {} errors met: {:?}",
+        transitions.len(),
+        log.events(),
+        log.lists(),
+        log.resumed,
+        log.errors.len(),
+        log.errors.first(),
+    ));
+
+    // Its end is the truth, and the truth is one.
+    let last = state(&transitions);
+    ensure!(last == finished.truth, "etcd and kube-apiserver differ: {}", difference(&last, &finished.truth));
+    ensure!(log.store.is_some() || contender.program == Program::Raw, "it did not say what it holds");
+    for (what, held) in [("store", &log.store), ("reconciler", &log.reconciled)] {
+        if let Some(held) = held {
+            ensure!(*held == finished.truth, "its {what} is not the truth: {}", difference(held, &finished.truth));
+        }
+    }
+
+    // Every transition, in order, once; and no list without a cause.
+    let starts = follow(&log.steps, &transitions)?;
+    let plural = contender.resource.plural();
+    let lies_in_gap = |start: &Start| {
+        let last = transitions[..start.known].last().map_or(0, |transition| transition.version);
+        outcome.gaps[plural].is_some_and(|gap| gap.before < last && last < outcome.followed[plural])
+    };
+    let excused = starts[1..].iter().filter(|start| !contender.bookmarks && lies_in_gap(start)).count();
+    ensure!(
+        starts.len() == LISTS + excused,
+        "it listed {} times instead of {LISTS}: {starts:?}; {:?}",
+        starts.len(),
+        log.errors
+    );
+    let restarted = outcome.restarted[plural];
+    let before_restart = transitions.partition_point(|transition| transition.version <= restarted);
+    ensure!(
+        starts[0].included <= before_restart && starts[1].included >= before_restart,
+        "its second list is not that of the restart of fieldcache, after transition {before_restart}: {starts:?}"
+    );
+    if !log.handled.is_empty() {
+        follow_handlers(&log.handled, &starts, &transitions).context("handlers")?;
+    }
+    ensure!(log.events() >= EVENTS, "only {} events", log.events());
+    ensure!(!contender.resumes || log.resumed >= RESUMED, "only {} watches were resumed", log.resumed);
+    Ok(())
+}
+
+#[test]
+fn a_bare_list_and_watch_loop_over_custom_resources() -> Result<()> {
+    judged("raw-gadgets")
+}
+
+#[test]
+fn a_bare_list_and_watch_loop_over_pods() -> Result<()> {
+    judged("raw-pods")
+}
+
+#[test]
+fn client_gos_dynamic_informer_with_watch_list() -> Result<()> {
+    judged("client-go-dynamic-watch-list")
+}
+
+#[test]
+fn client_gos_dynamic_informer_with_lists() -> Result<()> {
+    judged("client-go-dynamic-list")
+}
+
+#[test]
+fn client_gos_typed_informer_with_watch_list() -> Result<()> {
+    judged("client-go-typed-watch-list")
+}
+
+#[test]
+fn client_gos_typed_informer_with_lists() -> Result<()> {
+    judged("client-go-typed-list")
+}
+
+#[test]
+fn client_gos_metadata_informer_with_watch_list() -> Result<()> {
+    judged("client-go-metadata-watch-list")
+}
+
+#[test]
+fn client_gos_metadata_informer_with_lists() -> Result<()> {
+    judged("client-go-metadata-list")
+}
+
+#[test]
+fn a_controller_runtime_manager() -> Result<()> {
+    judged("controller-runtime")
+}
+
+#[test]
+fn kube_rss_watcher_with_lists() -> Result<()> {
+    judged("kube-rs-list-watch")
+}
+
+#[test]
+fn kube_rss_watcher_with_streaming_lists() -> Result<()> {
+    judged("kube-rs-streaming-list")
+}
+
+#[test]
+fn the_python_clients_list_and_watch_loop() -> Result<()> {
+    judged("python")
+}
+
+#[test]
+fn the_javascript_clients_informer() -> Result<()> {
+    judged("javascript")
+}
