@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::Freshness;
 use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
@@ -37,6 +38,8 @@ pub enum LiveState {
 #[derive(Debug)]
 pub struct Live {
     state: watch::Sender<LiveState>,
+    /// How far the data is known to reach, and how far readers want it to.
+    freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
     /// How many stores have begun here; see [`Live::next_epoch`].
@@ -72,6 +75,7 @@ impl Default for Live {
     fn default() -> Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
+            freshness: Freshness::default(),
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
@@ -101,6 +105,11 @@ impl Live {
     /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
     pub fn subscribe(&self) -> watch::Receiver<LiveState> {
         self.state.subscribe()
+    }
+
+    /// How far the data is known to reach, and how far readers want it to.
+    pub fn freshness(&self) -> &Freshness {
+        &self.freshness
     }
 
     /// Follows demand; for feeds.

@@ -6,12 +6,15 @@
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
+pub mod chain;
 pub mod documents;
+mod freshness;
 mod live;
 #[cfg(test)]
 mod tests;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
 
 use std::sync::Arc;

@@ -50,6 +50,7 @@ pub(super) async fn answer(
     let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
     let patience = server.settings.patience.min(asked.timeout);
     let mut snapshot = read::snapshot(&resource.live, patience).await?;
+    read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     if let Some(version) = version {
         snapshot = read::not_older_than(&resource.live, snapshot, version).await?;
     }

@@ -54,6 +54,10 @@ pub(super) async fn answer(
     let wanted = Wanted::read(&options, &selection, resource)?;
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
+    // The state at one version is what it is, however long ago the source was heard.
+    if !matches!(wanted.state, WantedState::Exactly(_)) {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
     let state = wanted.state(resource, snapshot).await?;
     let begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);

@@ -71,6 +71,8 @@ pub struct Settings {
     /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
     /// request itself starts the load; the operator does not, as kube-apiserver does not.
     pub patience: Duration,
+    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    pub max_lag: Option<Duration>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
@@ -81,7 +83,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { patience: Duration::ZERO, guard: None, checks: Vec::new(), clock: Arc::new(jiff::Timestamp::now) }
+        Settings {
+            patience: Duration::ZERO,
+            max_lag: None,
+            guard: None,
+            checks: Vec::new(),
+            clock: Arc::new(jiff::Timestamp::now),
+        }
     }
 }
 
