@@ -86,6 +86,9 @@ pub struct ServeArguments {
     /// Load this resource at once and never forget it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
+    /// What goes on to the cluster's API server, with the kubeconfig's rights, when it is not served here
+    #[arg(long, value_name = "WHAT", default_value = "read", conflicts_with = "dir")]
+    pub pass_through: PassThroughArgument,
     /// Where to listen; loopback only, port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,
@@ -104,6 +107,17 @@ pub struct ServeArguments {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
+}
+
+/// What goes on to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PassThroughArgument {
+    /// Nothing
+    Off,
+    /// Reads of what is not served here: subresources, logs, other resources and paths
+    Read,
+    /// The same, and every write
+    All,
 }
 
 /// How log lines look.

@@ -11,9 +11,11 @@ use tokio::sync::oneshot;
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
+use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings};
 use crate::source::connection::{ClusterOptions, Connection};
+use crate::source::forward::Forwarder;
 use crate::source::{discovery, folder_feeds};
 
 /// A source that has been opened: its registry is filled with the first catalog.
@@ -79,6 +81,26 @@ pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::
     }
 }
 
+/// What stands behind the source and answers what we do not; `None` for a folder, which nothing stands behind. Its
+/// connections belong to the runtime that asks, so that forwarded answers do not wait for the source's thread.
+///
+/// # Errors
+/// Says which kubeconfig, what is wrong and what to do.
+pub async fn upstream(arguments: &SourceArguments) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
+    if arguments.dir.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Forwarder::open(&cluster_options(arguments)).await?)))
+}
+
+fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
+    ClusterOptions {
+        kubeconfig: arguments.kubeconfig.clone(),
+        context: arguments.context.clone(),
+        server: arguments.server.clone(),
+    }
+}
+
 async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
     let name = folder.display().to_string();
     let filled = registry.clone();
@@ -101,12 +123,7 @@ async fn open_cluster(
         };
         pinned.push(gvr);
     }
-    let connection = Connection::open(&ClusterOptions {
-        kubeconfig: arguments.kubeconfig.clone(),
-        context: arguments.context.clone(),
-        server: arguments.server.clone(),
-    })
-    .await?;
+    let connection = Connection::open(&cluster_options(arguments)).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::model::Version;
 use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
@@ -47,6 +48,8 @@ pub struct Live {
     relists: AtomicU64,
     /// Objects that cannot be read now, as far as their feed remembers them.
     unreadable: AtomicU64,
+    /// Version of the newest write that went through us; 0 for none.
+    written: AtomicU64,
 }
 
 /// Why there is no snapshot.
@@ -77,6 +80,7 @@ impl Default for Live {
             open_watches: Arc::new(AtomicU64::new(0)),
             relists: AtomicU64::new(0),
             unreadable: AtomicU64::new(0),
+            written: AtomicU64::new(0),
         }
     }
 }
@@ -168,6 +172,16 @@ impl Live {
     /// How many objects cannot be read now. A feed remembers a bounded number of them, so many are counted at most.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// A write that went through us has this version: reads that begin from now on must show it.
+    pub fn written(&self, version: Version) {
+        self.written.fetch_max(version.number(), Ordering::Relaxed);
+    }
+
+    /// The version of the newest such write; zero for none.
+    pub fn last_written(&self) -> Version {
+        Version::new(self.written.load(Ordering::Relaxed))
     }
 
     /// How many watches are open.

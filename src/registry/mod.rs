@@ -10,6 +10,7 @@ pub mod documents;
 mod live;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use live::{Live, LiveState, NotReady, OpenWatch};

@@ -24,6 +24,7 @@ pub mod list;
 pub mod listen;
 pub mod negotiate;
 pub mod params;
+pub mod pass_through;
 pub mod read;
 pub mod route;
 pub mod stall;
@@ -51,6 +52,7 @@ use serde_json::Value;
 use tokio::sync::watch as state;
 use tokio::time::Instant;
 
+use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Registry, Resource, ResourceOrigin};
 
 use body::{Body, Finish, Pieces};
@@ -59,6 +61,7 @@ use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
 use params::Query;
+use pass_through::PassThrough;
 use route::{Address, Target};
 use tally::{Noted, Tally};
 
@@ -77,11 +80,22 @@ pub struct Settings {
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
     pub clock: Clock,
+    /// Who answers what is not answered here; `None` where nobody stands behind the source.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// What is handed on to it.
+    pub pass_through: PassThrough,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { patience: Duration::ZERO, guard: None, checks: Vec::new(), clock: Arc::new(jiff::Timestamp::now) }
+        Settings {
+            patience: Duration::ZERO,
+            guard: None,
+            checks: Vec::new(),
+            clock: Arc::new(jiff::Timestamp::now),
+            upstream: None,
+            pass_through: PassThrough::Off,
+        }
     }
 }
 
