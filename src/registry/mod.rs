@@ -12,6 +12,7 @@ mod freshness;
 mod live;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use freshness::{Freshness, Lagging};
