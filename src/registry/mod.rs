@@ -8,12 +8,14 @@
 mod catalog;
 pub mod documents;
 mod live;
+mod offers;
 #[cfg(test)]
 mod tests;
 pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 
 use std::sync::Arc;
 
