@@ -6,7 +6,9 @@
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
+pub mod chain;
 pub mod documents;
+mod freshness;
 mod live;
 mod offers;
 #[cfg(test)]
@@ -14,6 +16,7 @@ mod tests;
 pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 

@@ -31,6 +31,7 @@ pub mod pass_through;
 pub mod read;
 pub mod route;
 pub mod stall;
+pub mod strong;
 pub mod table;
 pub mod tally;
 #[cfg(test)]
@@ -68,6 +69,7 @@ use negotiate::{Format, Offer};
 use params::Query;
 use pass_through::PassThrough;
 use route::{Address, Target};
+use strong::Consistency;
 use tally::{Noted, Tally};
 
 /// Where a server takes the time from.
@@ -79,6 +81,10 @@ pub struct Settings {
     /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
     /// request itself starts the load; the operator does not, as kube-apiserver does not.
     pub patience: Duration,
+    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    pub max_lag: Option<Duration>,
+    /// How fresh an answer is whose request names no version.
+    pub consistency: Consistency,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
@@ -95,6 +101,8 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             patience: Duration::ZERO,
+            max_lag: None,
+            consistency: Consistency::Eventual,
             guard: None,
             checks: Vec::new(),
             clock: Arc::new(jiff::Timestamp::now),

@@ -36,12 +36,23 @@ const DISCOVER_EVERY: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// What to read of a cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Resources that are loaded at once and never forgotten.
     pub pinned: Vec<Gvr>,
     /// How much history each store keeps.
     pub history: HistoryLimits,
+    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    pub max_lag: Duration,
+}
+
+/// Bookmarks come about once a minute; one that is late is not yet a fault.
+pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
+
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings { pinned: Vec::new(), history: HistoryLimits::default(), max_lag: DEFAULT_MAX_LAG }
+    }
 }
 
 /// A cluster that is being read.
@@ -270,7 +281,7 @@ impl Cluster {
 
     fn start_keeper(&mut self, resource: Arc<Resource>) {
         let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
-        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.history);
+        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.clone());
         let handle = self.keepers.spawn(task);
         self.kept.insert(handle.id(), resource);
     }
@@ -291,7 +302,7 @@ impl Cluster {
 }
 
 /// Keeps one resource's data for as long as somebody wants it and it is served.
-async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, history: HistoryLimits) {
+async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, settings: ClusterSettings) {
     let mut demands = resource.live.demands();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
@@ -302,10 +313,11 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, his
                 () = gone(&resource.live) => return,
             }
         }
+        resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
-        let mut feed = Feed::new(resource.clone(), history);
+        let mut feed = Feed::new(resource.clone(), settings.history);
         tokio::select! {
-            never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
+            never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
             () = gone(&resource.live) => return,
             seen = idle(&resource.live), if !pinned => {
                 tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
