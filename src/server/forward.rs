@@ -10,9 +10,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::header::{
-    ACCEPT, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT,
-    FORWARDED, HOST, HeaderName, ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-    WARNING,
+    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED,
+    HOST, HeaderName, ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::{Body as _, Frame};
@@ -23,9 +22,11 @@ use tokio::time::timeout;
 use super::body::Body;
 use super::failure::Failure;
 use super::route::{Address, Target};
+use super::strong::{self, READ_HEADER, ReadFrom};
 use super::tally::AnswerPath;
 use super::{Asked, Server, write_verb};
 use crate::model::Version;
+use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Registry, Resource};
 
@@ -37,9 +38,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Answers to writes are looked into up to this size; objects are smaller.
 const READ_INTO: usize = 4 << 20;
-
-/// How the version of a write whose answer does not tell it is asked for.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Hands a request on.
 ///
@@ -73,6 +71,10 @@ pub(super) async fn answer(
     *request.uri_mut() =
         path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;
     *request.headers_mut() = sent_on(asked.headers);
+    // Another fieldcache is not to answer from a copy either.
+    if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
+        request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
+    }
     let is_long = is_long_running(asked, address);
     let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
     let response = if is_long {
@@ -104,7 +106,7 @@ pub(super) async fn answer(
             }
         }
     }
-    headers.insert(HeaderName::from_static("fieldcache-read"), HeaderValue::from_static("forwarded"));
+    headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
     let mut body = Body::forwarded(body, is_long);
     body.hold(place);
@@ -265,18 +267,6 @@ fn version_in(json: &[u8]) -> Option<Version> {
 
 /// The version of the resource now, which is not before any write that has been answered.
 async fn ask_version(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
-    let path = format!("/{}/{}?limit=1", address.gvr.group_version().path(), address.gvr.resource);
-    let mut request = Request::new(empty());
-    *request.uri_mut() = path.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
-    let asked = async {
-        let response = upstream.send(request).await?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        if !status.is_success() {
-            return Err(format!("the API server answered {status} to {path}"));
-        }
-        version_in(&body).ok_or_else(|| format!("the answer to {path} has no resourceVersion"))
-    };
-    timeout(GRACE, asked).await.unwrap_or_else(|_| Err(format!("{path} was not answered in time")))
+    let asked = strong::source_version(upstream, &address.gvr);
+    timeout(GRACE, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
 }
