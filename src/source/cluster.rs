@@ -21,7 +21,9 @@ use super::openapi::{BuiltInKinds, ClusterDocuments};
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
-use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{
+    Catalog, Group, Live, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource, VersionInfo,
+};
 use crate::store::{HistoryLimits, Snapshot};
 
 /// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
@@ -34,12 +36,23 @@ const DISCOVER_EVERY: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// What to read of a cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Resources that are loaded at once and never forgotten.
     pub pinned: Vec<Gvr>,
     /// How much history each store keeps.
     pub history: HistoryLimits,
+    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    pub max_lag: Duration,
+}
+
+/// Bookmarks come about once a minute; one that is late is not yet a fault.
+pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
+
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings { pinned: Vec::new(), history: HistoryLimits::default(), max_lag: DEFAULT_MAX_LAG }
+    }
 }
 
 /// A cluster that is being read.
@@ -55,6 +68,8 @@ pub struct Cluster {
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
+    /// Whether they have been read at all; without the right to, nothing is known of them.
+    knows_crds: bool,
 }
 
 /// The resource of CustomResourceDefinitions.
@@ -85,6 +100,7 @@ impl Cluster {
             keepers: JoinSet::new(),
             kept: HashMap::new(),
             crds: BTreeMap::new(),
+            knows_crds: false,
         };
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
@@ -156,7 +172,7 @@ impl Cluster {
 
     /// Reads what has changed among the CRDs; true when something has.
     fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
-        let mut changed = false;
+        let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         let mut present = BTreeSet::new();
         for (_, object) in snapshot.range(std::ops::Bound::Unbounded) {
             let key = object.key();
@@ -223,16 +239,49 @@ impl Cluster {
         let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
         self.documents.serve(kinds, gone).await;
-        let catalog = Catalog::new(groups, resources, self.version.clone()).with_documents(self.documents.clone());
+        let catalog = Catalog::new(groups, resources, self.version.clone())
+            .with_documents(self.documents.clone())
+            .with_offers(self.offers());
         self.registry.replace(catalog);
         for resource in fresh {
             self.start_keeper(resource);
         }
     }
 
+    /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
+    /// minute behind the definitions.
+    fn offers(&self) -> Offers {
+        let mut offers = self.discovery.offers.clone();
+        if !self.knows_crds {
+            return offers;
+        }
+        let custom: BTreeSet<&Gvr> =
+            self.discovery.resources.iter().filter(|found| found.spells_out_kind).map(|found| &found.gvr).collect();
+        for group in &mut offers.groups {
+            for version in &mut group.versions {
+                version.resources.retain(|resource| {
+                    let gvr = Gvr::new(&*group.name, &*version.name, &*resource.name);
+                    !custom.contains(&gvr) || self.may_be_offered(&gvr)
+                });
+            }
+            group.versions.retain(|version| version.is_stale || !version.resources.is_empty());
+        }
+        offers.groups.retain(|group| !group.versions.is_empty());
+        offers
+    }
+
+    /// Whether a custom resource's definition is there, and serves its version as far as it can be read.
+    fn may_be_offered(&self, gvr: &Gvr) -> bool {
+        match self.crds.get(&gvr.group_resource()) {
+            Some((_, Some(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
+            Some((_, None)) => true,
+            None => false,
+        }
+    }
+
     fn start_keeper(&mut self, resource: Arc<Resource>) {
         let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
-        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.history);
+        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.clone());
         let handle = self.keepers.spawn(task);
         self.kept.insert(handle.id(), resource);
     }
@@ -253,7 +302,7 @@ impl Cluster {
 }
 
 /// Keeps one resource's data for as long as somebody wants it and it is served.
-async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, history: HistoryLimits) {
+async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, settings: ClusterSettings) {
     let mut demands = resource.live.demands();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
@@ -264,10 +313,11 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, his
                 () = gone(&resource.live) => return,
             }
         }
+        resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
-        let mut feed = Feed::new(resource.clone(), history);
+        let mut feed = Feed::new(resource.clone(), settings.history);
         tokio::select! {
-            never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
+            never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
             () = gone(&resource.live) => return,
             seen = idle(&resource.live), if !pinned => {
                 tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
