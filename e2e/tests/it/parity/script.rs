@@ -87,8 +87,8 @@ pub(crate) struct Played {
     /// Of the script and the watch.
     pub(crate) name: String,
     pub(crate) request: Request,
-    /// In the order of the sides played on.
-    pub(crate) sides: Vec<Recorded>,
+    /// By the names of the sides.
+    pub(crate) sides: Vec<(&'static str, Recorded)>,
     reference: Recording,
     /// How long it was to last, in seconds, if it was read to its end.
     timeout: Option<u64>,
@@ -100,6 +100,11 @@ pub(crate) struct Played {
 }
 
 impl Played {
+    /// What the side of this name sent.
+    pub(crate) fn of(&self, name: &str) -> Option<&Recorded> {
+        self.sides.iter().find(|(side, _)| *side == name).map(|(_, recorded)| recorded)
+    }
+
     /// What a recording of `side` has otherwise than that of kube-apiserver.
     pub(crate) fn judge(&self, side: &Side, recorded: &Recorded) -> Vec<Difference> {
         let recording = match recorded {
@@ -199,7 +204,7 @@ pub(crate) async fn play(
 struct Open<'a> {
     watch: &'a Watch,
     request: Request,
-    sides: Vec<Result<Watching>>,
+    watchings: Vec<Result<Watching>>,
     amid_changes: bool,
 }
 
@@ -234,20 +239,21 @@ async fn perform(
     }
     let variables = &variables;
     let reading = open.into_iter().map(|open| async move {
-        let Open { watch, request, sides, amid_changes } = open;
+        let Open { watch, request, watchings, amid_changes } = open;
         let until = match &watch.reach {
             Reach::LastChange => Until::Version(last_change),
             Reach::Noted(name) => Until::Version(variables.get(name).parse().context("an unknown note")?),
             Reach::End | Reach::SomeEnd => Until::End,
             Reach::Lines(count) => Until::Lines(*count),
         };
-        let recorded = join_all(sides.into_iter().map(|watching| read(watching, until))).await;
+        let recorded = join_all(watchings.into_iter().map(|watching| read(watching, until))).await;
         let name = format!("{}: {}", script.name, watch.name);
-        let mut sides = recorded.into_iter();
-        let reference = sides.next().context("there must be a reference")?;
+        let mut recorded = recorded.into_iter();
+        let reference = recorded.next().context("there must be a reference")?;
         let reference = reference.map_err(|problem| anyhow::anyhow!("{name}: kube-apiserver itself: {problem}"))?;
         let timeout = timeout_of(&watch.path).filter(|_| watch.reach == Reach::End);
-        let (sides, expected) = (sides.collect(), OnceLock::new());
+        let names = sides.iter().map(|side| side.name);
+        let (sides, expected) = (names.zip(recorded).collect(), OnceLock::new());
         let is_cut = watch.reach == Reach::SomeEnd;
         Ok(Played { name, request, sides, reference, timeout, amid_changes, is_cut, expected })
     });
@@ -293,7 +299,7 @@ impl Watch {
             request = request.header(name, value);
         }
         let opening = sides.iter().map(|side| side.watch(request.clone()));
-        Ok(Open { watch: self, sides: join_all(opening).await, request, amid_changes })
+        Ok(Open { watch: self, watchings: join_all(opening).await, request, amid_changes })
     }
 }
 

@@ -47,7 +47,7 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     let run = Run::shared(stage).await?;
     let sides = run::sides(stage);
     // What is red without a defect proves nothing about one.
-    for found in run.judge(&sides).into_iter().filter(|found| found.side == sides[FIELDCACHE].name) {
+    for found in run.judge(&sides).into_iter().filter(|found| found.side == run::FIELDCACHE_NAME) {
         if let Some(difference) = found.differences.iter().find(|one| is_fault(&found.watch, one)) {
             bail!("red without a defect: {}: {difference}", found.watch);
         }
@@ -96,7 +96,8 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
         }
         Alteration::Watch(alter) => {
             for played in &run.played {
-                let Ok(mut recording) = played.sides[FIELDCACHE].clone() else { continue };
+                let Some(Ok(recording)) = played.of(run::FIELDCACHE_NAME) else { continue };
+                let mut recording = recording.clone();
                 alter(&played.request, &mut recording);
                 let found = played.judge(side, &Ok(recording));
                 if found.iter().any(|difference| is_fault(&played.name, difference)) {
@@ -132,7 +133,8 @@ async fn first_red_script(stage: &Stage, run: &Run, side: &Side, alter: fn(&mut 
     for script in scripts::all(run.seed).iter().filter(|script| concerned(script)) {
         let sides = std::slice::from_ref(side);
         for played in script::play(script, &reference, sides, &copy, &stage.variables).await? {
-            let found = played.judge(side, &played.sides[0]);
+            let Some(recorded) = played.of(side.name) else { continue };
+            let found = played.judge(side, recorded);
             if found.iter().any(|difference| is_fault(&played.name, difference)) {
                 return Ok(vec![played.name]);
             }

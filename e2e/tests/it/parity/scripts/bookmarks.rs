@@ -10,7 +10,7 @@ const INITIAL: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan
 const BOOKMARKS: &str = "&allowWatchBookmarks=true";
 
 pub(crate) fn scripts() -> Vec<Script> {
-    let mut scripts = vec![ends(), quiet()];
+    let mut scripts = vec![ends(), no_ends(), quiet()];
     scripts.extend(end_bookmarks());
     scripts.extend(tumults());
     scripts
@@ -100,10 +100,17 @@ fn ends() -> Script {
     ] {
         steps.push(at(name, &format!("{path}?watch=1&timeoutSeconds=4{BOOKMARKS}"), Reach::End));
     }
-    steps.push(watch("0 is as unset", "&timeoutSeconds=0"));
-    steps.push(watch("an hour", "&timeoutSeconds=3600"));
-    steps.push(colored("last", "blue"));
     script("ends by time in every form", steps)
+}
+
+fn no_ends() -> Script {
+    let mut steps = vec![colored("x", "blue"), settle()];
+    for (form, value, more) in FORMS {
+        steps.push(in_form(watch(&format!("{form}, 0 is as unset"), &format!("&timeoutSeconds=0{more}")), value));
+        steps.push(in_form(watch(&format!("{form}, an hour"), &format!("&timeoutSeconds=3600{more}")), value));
+    }
+    steps.push(colored("last", "blue"));
+    script("ends that do not come", steps)
 }
 
 /// A resource on which nothing happens while another one changes.

@@ -29,7 +29,7 @@ struct Kind {
 
 const LIVE_SHIRTS: &str = "/apis/live.example.com/v1/namespaces/{ns}/shirts";
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 6] = [
     Kind {
         name: "shirts",
         watched: LIVE_SHIRTS,
@@ -71,25 +71,9 @@ const KINDS: [Kind; 8] = [
         field: Some(("status.phase%3DRunning", "phase", "Running", "Failed")),
     },
     Kind {
-        name: "pods of all namespaces",
-        watched: "/api/v1/pods",
-        written: "/api/v1/namespaces/{ns}/pods",
-        prefix: "",
-        scope: "run%3D{ns}",
-        field: Some(("status.phase%21%3DFailed", "phase", "Running", "Failed")),
-    },
-    Kind {
         name: "config maps",
         watched: "/api/v1/namespaces/{ns}/configmaps",
         written: "/api/v1/namespaces/{ns}/configmaps",
-        prefix: "",
-        scope: "",
-        field: None,
-    },
-    Kind {
-        name: "secrets",
-        watched: "/api/v1/namespaces/{ns}/secrets",
-        written: "/api/v1/namespaces/{ns}/secrets",
         prefix: "",
         scope: "",
         field: None,
@@ -197,7 +181,6 @@ impl Kind {
                 "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                 "spec": { "containers": [{ "name": "c", "image": "c:1" }], "terminationGracePeriodSeconds": 0 },
             }),
-            "secrets" => json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata }),
             _ => json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }),
         };
         let mut steps = vec![Step::Create(self.written.to_owned(), object)];

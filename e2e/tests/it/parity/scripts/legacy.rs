@@ -241,8 +241,6 @@ fn refused() -> Vec<Step> {
     }
     steps.push(at("another name", &format!("{COLLECTION}/x?fieldSelector=metadata.name%3Dy"), Reach::End));
     steps.push(at("unknown resource", "/apis/live.example.com/v1/watch/namespaces/{ns}/socks", Reach::End));
-    steps.push(at("subresource", &format!("{COLLECTION}/x/status?timeoutSeconds=1"), Reach::End));
-    steps.push(at("nothing after it", "/apis/live.example.com/v1/watch", Reach::End));
     steps.push(at("unknown group version", "/apis/live.example.com/v9/watch/namespaces/{ns}/shirts", Reach::End));
     steps
 }
