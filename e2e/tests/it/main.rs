@@ -12,6 +12,7 @@ mod freshness;
 mod generator;
 mod harness;
 mod kubectl;
+mod kubectl_beside;
 mod metrics;
 mod parity;
 mod printers;
