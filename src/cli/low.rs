@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::duration;
 
 /// Field-filtered informer caches for Kubernetes.
 ///
@@ -86,6 +89,9 @@ pub struct ServeArguments {
     /// Load this resource at once and never forget it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
+    /// How often each copy is compared with the cluster, such as 5m or 90s; at least 1s, 0 turns it off
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse, conflicts_with = "dir")]
+    pub self_check_interval: Duration,
     /// Where to listen; loopback only, port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,

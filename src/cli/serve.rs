@@ -24,6 +24,7 @@ use crate::server::guards::Guard;
 use crate::server::listen::Listener;
 use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
+use crate::source::self_check::SHORTEST_INTERVAL;
 use crate::store::{Attribute, Snapshot};
 use crate::telemetry::{self, LogFormat};
 
@@ -48,6 +49,12 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
             );
         }
     }
+    let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
+    if let Some(interval) = self_check.filter(|interval| *interval < SHORTEST_INTERVAL) {
+        bail!(
+            "--self-check-interval {interval:?} is too short: a check lists the metadata of every object; use 1s or more, or 0 to turn it off"
+        );
+    }
     let format = match arguments.log_format {
         LogFormatArgument::Text => LogFormat::Text,
         LogFormatArgument::Json => LogFormat::Json,
@@ -66,7 +73,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         None => None,
     };
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
-    let opened = source::follow(arguments.source, arguments.resources).await?;
+    let opened = source::follow(arguments.source, arguments.resources, self_check).await?;
     let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
     let scraping = metrics_listener.map(|listener| {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
@@ -43,7 +44,11 @@ pub struct Followed {
 ///
 /// # Errors
 /// As [`open`].
-pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyhow::Result<Followed> {
+pub async fn follow(
+    arguments: SourceArguments,
+    resources: Vec<String>,
+    self_check: Option<Duration>,
+) -> anyhow::Result<Followed> {
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
     let (tell, opened) = oneshot::channel();
@@ -51,7 +56,7 @@ pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyho
     let read = move || {
         let _held = held_until_the_end;
         runtime.block_on(async {
-            match open(&arguments, &resources).await {
+            match open(&arguments, &resources, self_check).await {
                 Ok(Opened { registry, name, following }) => {
                     // Nobody listens any more when the program is ending.
                     if tell.send(Ok((registry, name))).is_ok() {
@@ -67,15 +72,19 @@ pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyho
     Ok(Followed { registry, name, ended })
 }
 
-/// Opens the source and reads what it serves.
+/// Opens the source and reads what it serves; copies of a cluster are compared with it as often as `self_check` says.
 ///
 /// # Errors
 /// Says which folder, kubeconfig or cluster, what is wrong and what to do.
-pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::Result<Opened> {
+pub async fn open(
+    arguments: &SourceArguments,
+    resources: &[String],
+    self_check: Option<Duration>,
+) -> anyhow::Result<Opened> {
     let registry = Arc::new(Registry::new(Catalog::default()));
     match &arguments.dir {
         Some(folder) => open_folder(folder.clone(), registry).await,
-        None => open_cluster(arguments, resources, registry).await,
+        None => open_cluster(arguments, resources, self_check, registry).await,
     }
 }
 
@@ -90,6 +99,7 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
 async fn open_cluster(
     arguments: &SourceArguments,
     resources: &[String],
+    self_check: Option<Duration>,
     registry: Arc<Registry>,
 ) -> anyhow::Result<Opened> {
     let mut pinned = Vec::new();
@@ -109,7 +119,7 @@ async fn open_cluster(
     .await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
-    let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };
+    let settings = ClusterSettings { pinned: pinned.clone(), self_check, ..ClusterSettings::default() };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
         .context("reading what the cluster serves")?;

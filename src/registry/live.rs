@@ -1,7 +1,8 @@
 //! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -45,8 +46,58 @@ pub struct Live {
     open_watches: Arc<AtomicU64>,
     /// Full lists that replaced a complete copy.
     relists: AtomicU64,
-    /// Objects that cannot be read now, as far as their feed remembers them.
-    unreadable: AtomicU64,
+    /// Whether a full list is being read; readers see nothing of it before it is complete.
+    is_listing: AtomicBool,
+    /// Objects that cannot be read now.
+    unreadable: Mutex<Arc<UnreadableNames>>,
+    /// Self-checks by their outcome; see [`CheckOutcome`].
+    checks: [AtomicU64; CheckOutcome::ALL.len()],
+    /// How many times a defect of ours has ended the feed.
+    panics: AtomicU64,
+}
+
+/// Objects that their feed cannot read and does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableNames {
+    /// Their keys.
+    pub names: BTreeSet<String>,
+    /// False when there may be others: a feed remembers a bounded number, and no name where none could be read.
+    pub are_all: bool,
+}
+
+impl Default for UnreadableNames {
+    fn default() -> UnreadableNames {
+        UnreadableNames { names: BTreeSet::new(), are_all: true }
+    }
+}
+
+/// How one comparison of a copy with its source ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// Both are the same.
+    Ok,
+    /// They differ, twice in a row.
+    Mismatch,
+    /// They could not be compared this time, and nothing is wrong with that.
+    Skipped,
+    /// The source gave no list.
+    Failed,
+}
+
+impl CheckOutcome {
+    /// All of them.
+    pub const ALL: [CheckOutcome; 4] =
+        [CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Skipped, CheckOutcome::Failed];
+
+    /// Its name, in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckOutcome::Ok => "ok",
+            CheckOutcome::Mismatch => "mismatch",
+            CheckOutcome::Skipped => "skipped",
+            CheckOutcome::Failed => "failed",
+        }
+    }
 }
 
 /// Why there is no snapshot.
@@ -76,7 +127,10 @@ impl Default for Live {
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
             relists: AtomicU64::new(0),
-            unreadable: AtomicU64::new(0),
+            is_listing: AtomicBool::new(false),
+            unreadable: Mutex::default(),
+            checks: Default::default(),
+            panics: AtomicU64::new(0),
         }
     }
 }
@@ -160,14 +214,44 @@ impl Live {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// So many objects cannot be read now and are not served; for feeds.
-    pub fn tell_unreadable(&self, objects: usize) {
-        self.unreadable.store(objects as u64, Ordering::Relaxed);
+    /// A full list begins or ends; for feeds.
+    pub fn tell_listing(&self, is_listing: bool) {
+        self.is_listing.store(is_listing, Ordering::Relaxed);
     }
 
-    /// How many objects cannot be read now. A feed remembers a bounded number of them, so many are counted at most.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
+    /// Whether a full list is being read.
+    pub fn is_listing(&self) -> bool {
+        self.is_listing.load(Ordering::Relaxed)
+    }
+
+    /// These objects cannot be read now and are not served; for feeds.
+    pub fn tell_unreadable(&self, unreadable: UnreadableNames) {
+        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(unreadable);
+    }
+
+    /// The objects that cannot be read now.
+    pub fn unreadable(&self) -> Arc<UnreadableNames> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The copy was compared with its source.
+    pub fn count_check(&self, outcome: CheckOutcome) {
+        self.checks[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many comparisons ended like this.
+    pub fn checks(&self, outcome: CheckOutcome) -> u64 {
+        self.checks[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// A defect of ours ended the feed.
+    pub fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many times that happened.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
     }
 
     /// How many watches are open.

@@ -12,7 +12,7 @@ mod live;
 mod tests;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
-pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use live::{CheckOutcome, Live, LiveState, NotReady, OpenWatch, UnreadableNames};
 
 use std::sync::Arc;
 

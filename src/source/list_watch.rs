@@ -90,12 +90,15 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                 Err(end) => end,
             },
         };
+        // What came of a list that is not complete is of no use, and the next one may be long in coming.
+        feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
         if !feed.needs_list() {
             not_older = true;
         }
         let lasted = started.elapsed();
+        let is_unreachable = matches!(end, End::Failed(RequestError::Unreachable { .. }));
         match end {
             // A stream that ends before its list does will not do better next time.
             End::Clean if feed.needs_list() => mode = ListMode::Pages,
@@ -150,7 +153,8 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                 }
             }
         }
-        sleep(backoff.after_failure(lasted)).await;
+        let wait = if is_unreachable { backoff.after_unreachable(lasted) } else { backoff.after_failure(lasted) };
+        sleep(wait).await;
     }
 }
 
