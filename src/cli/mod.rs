@@ -1,11 +1,10 @@
 //! The command line: what was typed, checked settings, one file a command, exit codes.
 //!
-//! Map: [`low`] is exactly what was typed, [`duration`] how durations are; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
+//! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
 //! and `--server` into something to read; [`output`] prints tables, JSON and YAML; [`serve`], [`check`], [`fields`]
 //! and [`openapi`] are the commands. Commands that the design names and that are not there yet say so: see [`run`].
 
 pub mod check;
-pub mod duration;
 pub mod exit;
 pub mod fields;
 pub mod low;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::low::{Arguments, Command};
 use super::output::Table;
-use super::{check, duration, fields, run, serve, source};
+use super::{check, fields, run, serve, source};
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");
 
@@ -223,10 +223,12 @@ fn openapi_of_the_samples_publishes_the_fields() {
 
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
-    let opened =
-        source::open(&super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() }, &[], None)
-            .await
-            .unwrap();
+    let opened = source::open(
+        &super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
+        &source::FollowOptions::default(),
+    )
+    .await
+    .unwrap();
     let catalog = opened.registry.catalog();
     let (resource, snapshot) = serve::first_loaded(&catalog).await.unwrap();
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();
@@ -250,34 +252,6 @@ async fn the_greeting_shows_a_selector_that_selects() {
     assert!(encrypted.contains(&format!("\n  curl --cacert {file} 'https://127.0.0.1:8181/apis/")), "{encrypted}");
     let kubectl = format!("kubectl --server https://127.0.0.1:8181 --token none --certificate-authority {file}");
     assert_eq!(encrypted.matches(&kubectl).count(), 2, "{encrypted}");
-}
-
-#[test]
-fn durations_are_read_in_the_form_of_go() {
-    let (seconds, minutes, hours) = (1_000, 60_000, 3_600_000);
-    for (text, milliseconds) in [
-        ("0", Some(0)),
-        ("0s", Some(0)),
-        ("5m", Some(5 * minutes)),
-        ("90s", Some(90 * seconds)),
-        ("1h30m", Some(hours + 30 * minutes)),
-        ("1m30s500ms", Some(minutes + 30 * seconds + 500)),
-        ("500ms", Some(500)),
-        ("", None),
-        ("5", None),
-        ("m", None),
-        ("5 m", None),
-        ("-5m", None),
-        ("1.5m", None),
-        ("5d", None),
-        ("5mm", None),
-        ("99999999999999999999s", None),
-        ("18446744073709551615h", None),
-        ("18446744073709551615ms1s", None),
-    ] {
-        let read = duration::parse(text).ok().map(|duration| duration.as_millis());
-        assert_eq!(read, milliseconds, "{text:?}");
-    }
 }
 
 #[test]

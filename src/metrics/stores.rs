@@ -108,15 +108,15 @@ impl Collector for Stores {
                     watches ended with 410), skipped (not comparable this time) and failed (the source gave no list)";
         let mut family = encoder.encode_descriptor("fieldcache_self_check", help, None, MetricType::Counter)?;
         for store in &stores {
-            let live = &store.resource.live;
+            let checks = store.resource.live.checks();
             // All results from the first check on; a folder is never checked and has none.
-            if CheckOutcome::ALL.iter().all(|outcome| live.checks(*outcome) == 0) {
+            if checks.is_empty() {
                 continue;
             }
             for outcome in CheckOutcome::ALL {
                 let labels = (store.labels(), [("result", outcome.as_str())]);
-                let checks = live.checks(outcome);
-                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&checks, None)?;
+                let ended = checks.ended(outcome);
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&ended, None)?;
             }
         }
         let help = "Times that a defect of fieldcache ended the reading of a resource, which then began anew";
@@ -128,6 +128,12 @@ impl Collector for Stores {
                 let labels = labels(resource);
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&panics, None)?;
             }
+        }
+        let help = "Time since the source last showed how far the copy reaches; 0 where there is none behind it";
+        let mut family = encoder.encode_descriptor("fieldcache_store_lag_seconds", help, None, MetricType::Gauge)?;
+        for store in &stores {
+            let lag = store.resource.live.freshness().lag().as_secs_f64();
+            family.encode_family(&store.labels())?.encode_gauge(&lag)?;
         }
         let help = "Full lists that replaced a complete copy";
         let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;

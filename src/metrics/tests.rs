@@ -85,7 +85,7 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let names = ["a/broken", "a/worse"].map(str::to_owned).into();
     shirts.live.tell_unreadable(UnreadableNames { names, are_all: true });
     for outcome in [CheckOutcome::Ok, CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Failed] {
-        shirts.live.count_check(outcome);
+        shirts.live.checks().count(outcome);
     }
     let hats = Arc::new(resource("hats"));
     hats.live.publish(LiveState::Loading("reading".to_owned()));

@@ -1,13 +1,14 @@
 //! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{self, Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, timeout};
 
+use super::{Checks, Freshness, UnreadableNames};
+use crate::model::Version;
 use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
@@ -38,6 +39,8 @@ pub enum LiveState {
 #[derive(Debug)]
 pub struct Live {
     state: watch::Sender<LiveState>,
+    /// How far the data is known to reach, and how far readers want it to.
+    freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
     /// How many stores have begun here; see [`Live::next_epoch`].
@@ -49,55 +52,15 @@ pub struct Live {
     /// Whether a full list is being read; readers see nothing of it before it is complete.
     is_listing: AtomicBool,
     /// Objects that cannot be read now.
-    unreadable: Mutex<Arc<UnreadableNames>>,
-    /// Self-checks by their outcome; see [`CheckOutcome`].
-    checks: [AtomicU64; CheckOutcome::ALL.len()],
+    unreadable: sync::Mutex<Arc<UnreadableNames>>,
+    /// How comparisons with the source ended.
+    checks: Checks,
     /// How many times a defect of ours has ended the feed.
     panics: AtomicU64,
-}
-
-/// Objects that their feed cannot read and does not serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableNames {
-    /// Their keys.
-    pub names: BTreeSet<String>,
-    /// False when there may be others: a feed remembers a bounded number, and no name where none could be read.
-    pub are_all: bool,
-}
-
-impl Default for UnreadableNames {
-    fn default() -> UnreadableNames {
-        UnreadableNames { names: BTreeSet::new(), are_all: true }
-    }
-}
-
-/// How one comparison of a copy with its source ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// Both are the same.
-    Ok,
-    /// They differ, twice in a row.
-    Mismatch,
-    /// They could not be compared this time, and nothing is wrong with that.
-    Skipped,
-    /// The source gave no list.
-    Failed,
-}
-
-impl CheckOutcome {
-    /// All of them.
-    pub const ALL: [CheckOutcome; 4] =
-        [CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Skipped, CheckOutcome::Failed];
-
-    /// Its name, in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckOutcome::Ok => "ok",
-            CheckOutcome::Mismatch => "mismatch",
-            CheckOutcome::Skipped => "skipped",
-            CheckOutcome::Failed => "failed",
-        }
-    }
+    /// What the source answered last when it was asked how far it is, and when it was asked.
+    source_version: Mutex<Option<(Instant, Version)>>,
+    /// Version of the newest write that went through us; 0 for none.
+    written: AtomicU64,
 }
 
 /// Why there is no snapshot.
@@ -123,14 +86,17 @@ impl Default for Live {
     fn default() -> Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
+            freshness: Freshness::default(),
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
             relists: AtomicU64::new(0),
             is_listing: AtomicBool::new(false),
-            unreadable: Mutex::default(),
-            checks: Default::default(),
+            unreadable: sync::Mutex::default(),
+            checks: Checks::default(),
             panics: AtomicU64::new(0),
+            source_version: Mutex::default(),
+            written: AtomicU64::new(0),
         }
     }
 }
@@ -155,6 +121,11 @@ impl Live {
     /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
     pub fn subscribe(&self) -> watch::Receiver<LiveState> {
         self.state.subscribe()
+    }
+
+    /// How far the data is known to reach, and how far readers want it to.
+    pub fn freshness(&self) -> &Freshness {
+        &self.freshness
     }
 
     /// Follows demand; for feeds.
@@ -234,14 +205,9 @@ impl Live {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The copy was compared with its source.
-    pub fn count_check(&self, outcome: CheckOutcome) {
-        self.checks[outcome as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many comparisons ended like this.
-    pub fn checks(&self, outcome: CheckOutcome) -> u64 {
-        self.checks[outcome as usize].load(Ordering::Relaxed)
+    /// How comparisons with the source ended.
+    pub fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     /// A defect of ours ended the feed.
@@ -252,6 +218,35 @@ impl Live {
     /// How many times that happened.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How far the source was at some moment after this call. Those who ask while somebody's question is under way share the
+    /// next one; `ask` is the question, for whom it falls to.
+    ///
+    /// # Errors
+    /// What the question ended with.
+    pub async fn source_version<E>(&self, ask: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
+        let called = Instant::now();
+        let mut last = self.source_version.lock().await;
+        match *last {
+            Some((asked, version)) if asked >= called => Ok(version),
+            _ => {
+                let asked = Instant::now();
+                let version = ask.await?;
+                *last = Some((asked, version));
+                Ok(version)
+            }
+        }
+    }
+
+    /// A write that went through us has this version: reads that begin from now on must show it.
+    pub fn written(&self, version: Version) {
+        self.written.fetch_max(version.number(), Ordering::Relaxed);
+    }
+
+    /// The version of the newest such write; zero for none.
+    pub fn last_written(&self) -> Version {
+        Version::new(self.written.load(Ordering::Relaxed))
     }
 
     /// How many watches are open.

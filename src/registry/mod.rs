@@ -6,13 +6,19 @@
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
+pub mod chain;
+mod checks;
 pub mod documents;
+mod freshness;
 mod live;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
-pub use live::{CheckOutcome, Live, LiveState, NotReady, OpenWatch, UnreadableNames};
+pub use checks::{CheckOutcome, Checks, UnreadableNames};
+pub use freshness::{Freshness, Lagging};
+pub use live::{Live, LiveState, NotReady, OpenWatch};
 
 use std::sync::Arc;
 

@@ -24,9 +24,11 @@ pub mod list;
 pub mod listen;
 pub mod negotiate;
 pub mod params;
+pub mod pass_through;
 pub mod read;
 pub mod route;
 pub mod stall;
+pub mod strong;
 pub mod table;
 pub mod tally;
 #[cfg(test)]
@@ -51,6 +53,7 @@ use serde_json::Value;
 use tokio::sync::watch as state;
 use tokio::time::Instant;
 
+use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Registry, Resource, ResourceOrigin};
 
 use body::{Body, Finish, Pieces};
@@ -59,7 +62,9 @@ use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
 use params::Query;
+use pass_through::PassThrough;
 use route::{Address, Target};
+use strong::Consistency;
 use tally::{Noted, Tally};
 
 /// Where a server takes the time from.
@@ -71,17 +76,34 @@ pub struct Settings {
     /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
     /// request itself starts the load; the operator does not, as kube-apiserver does not.
     pub patience: Duration,
+    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    pub max_lag: Option<Duration>,
+    /// How fresh an answer is whose request names no version.
+    pub consistency: Consistency,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
     pub clock: Clock,
+    /// Who answers what is not answered here; `None` where nobody stands behind the source.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// What is handed on to it.
+    pub pass_through: PassThrough,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { patience: Duration::ZERO, guard: None, checks: Vec::new(), clock: Arc::new(jiff::Timestamp::now) }
+        Settings {
+            patience: Duration::ZERO,
+            max_lag: None,
+            consistency: Consistency::Eventual,
+            guard: None,
+            checks: Vec::new(),
+            clock: Arc::new(jiff::Timestamp::now),
+            upstream: None,
+            pass_through: PassThrough::Off,
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
-use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::registry::chain::{LAG_ANNOTATION, PROOFS_PARAMETER};
+use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Cursor, Snapshot};
 use crate::subscribe::{Transition, transition};
 
@@ -24,8 +25,9 @@ use super::body::Body;
 use super::encode::{CHUNK, Shown, write_string, write_type};
 use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
-use super::params::{ListOptions, read_version};
+use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
+use super::strong::{self, Consistency};
 use super::table::{Columns, Include};
 use super::{Asked, Clock, Server, explain, media_type, read, with_type};
 
@@ -53,7 +55,15 @@ pub(super) async fn answer(
     let agreed = negotiate(asked.headers, Offer::Watch)?;
     let shape = Shape::new(server, asked, resource, agreed.form)?;
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
+    let names_none = options.version.is_empty();
+    let consistency = strong::consistency(server, asked)?;
+    if !names_none || consistency == Consistency::Eventual {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
     let start = match (version, options.send_initial_events) {
+        (None, Some(true)) if names_none => {
+            Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
+        }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
         (Some(version), _) => Start::After(version),
@@ -82,6 +92,7 @@ pub(super) async fn answer(
         place: Place::Before { start, snapshot: Box::new(snapshot) },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
+        proofs: options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten(),
         marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
         deadline,
     };
@@ -157,6 +168,23 @@ impl Bookmarks {
     }
 }
 
+/// What a fieldcache that reads this one wants beside the events: a bookmark with every proof that the copy reaches farther.
+struct Proofs {
+    /// The proof that was handed on last; `None` before the first.
+    told: Option<Option<Instant>>,
+}
+
+impl Proofs {
+    /// Reads the parameter. A version in it is one that somebody waits for there, so the source is asked for it here.
+    fn asked(query: &Query, live: &Live) -> Option<Proofs> {
+        let wanted = Version::parse(query.get(PROOFS_PARAMETER)?)?;
+        if matches!(live.state(), LiveState::Ready(snapshot) if snapshot.version() < wanted) {
+            live.freshness().want(wanted);
+        }
+        Some(Proofs { told: None })
+    }
+}
+
 /// A watch in progress.
 struct Watch {
     states: state::Receiver<LiveState>,
@@ -169,6 +197,8 @@ struct Watch {
     epoch: u64,
     place: Place,
     bookmarks: Option<Bookmarks>,
+    /// For another fieldcache that reads this one.
+    proofs: Option<Proofs>,
     /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
     ends_within_jump: bool,
     marks_initial_end: bool,
@@ -197,6 +227,7 @@ impl Watch {
             };
             // Only where everything up to its version has been told; in the middle of a backlog it would point back.
             if is_waiting {
+                self.hand_on_proof(&mut batch);
                 self.bookmark_if_due(&mut batch);
             }
             if !batch.is_empty() {
@@ -241,7 +272,7 @@ impl Watch {
         while batch.len() < CHUNK {
             let Some(object) = listing.next() else {
                 if self.marks_initial_end {
-                    self.shape.write_bookmark(&self.resource, version, true, batch);
+                    self.write_bookmark(version, true, batch);
                 }
                 self.place = Place::Following { cursor: then, after: version, seen: version };
                 return;
@@ -321,8 +352,23 @@ impl Watch {
         }
         // A bookmark before the start of the watch would send the client back.
         if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
-            self.shape.write_bookmark(&self.resource, seen, false, batch);
+            self.write_bookmark(seen, false, batch);
         }
+    }
+
+    /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.
+    fn hand_on_proof(&mut self, batch: &mut Vec<u8>) {
+        let Place::Following { after, seen, .. } = self.place else { return };
+        let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
+        let made = self.resource.live.freshness().proof();
+        if proofs.told.replace(made) != Some(made) && batch.is_empty() {
+            self.write_bookmark(seen, false, batch);
+        }
+    }
+
+    fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
+        let lag = self.proofs.is_some().then(|| self.resource.live.freshness().lag());
+        self.shape.write_bookmark(&self.resource, &Mark { at, ends_initial_events, lag }, batch);
     }
 
     /// Until something may have happened. A resource without a registry any more ends the watch like one that went.
@@ -335,6 +381,32 @@ impl Watch {
             changed = self.states.changed() => if changed.is_err() { self.place = Place::Ended },
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(bookmark.min(self.deadline)) => {}
+        }
+    }
+}
+
+/// What a bookmark says.
+struct Mark {
+    at: Version,
+    ends_initial_events: bool,
+    /// For another fieldcache: how old the proof is.
+    lag: Option<Duration>,
+}
+
+impl Mark {
+    fn write_annotations(&self, out: &mut Vec<u8>) {
+        let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
+        let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
+        let mut opening = "\"annotations\":{";
+        // In the order of their names, as Go writes a map.
+        for (name, value) in lag.into_iter().chain(end) {
+            out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
+            write_string(name, out);
+            out.push(b':');
+            write_string(&value, out);
+        }
+        if opening == "," {
+            out.extend_from_slice(b"},");
         }
     }
 }
@@ -388,10 +460,10 @@ impl Shape {
         out.extend_from_slice(b"}\n");
     }
 
-    fn write_bookmark(&mut self, resource: &Resource, at: Version, ends_initial_events: bool, out: &mut Vec<u8>) {
+    fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
-        let at = at.to_string();
+        let at = mark.at.to_string();
         let own_version = resource.gvr.api_version();
         let mut object = Vec::new();
         match &self.form {
@@ -409,9 +481,7 @@ impl Shape {
             ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
         }
         object.extend_from_slice(b",\"metadata\":{");
-        if ends_initial_events {
-            object.extend_from_slice(b"\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},");
-        }
+        mark.write_annotations(&mut object);
         object.extend_from_slice(b"\"resourceVersion\":");
         write_string(&at, &mut object);
         object.extend_from_slice(b"}}");

@@ -41,15 +41,21 @@ pub struct ClusterSettings {
     pub pinned: Vec<Gvr>,
     /// How much history each store keeps.
     pub history: HistoryLimits,
+    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    pub max_lag: Duration,
     /// How often each store is compared with the cluster; `None`: never.
     pub self_check: Option<Duration>,
 }
+
+/// Bookmarks come about once a minute; one that is late is not yet a fault.
+pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
 
 impl Default for ClusterSettings {
     fn default() -> ClusterSettings {
         ClusterSettings {
             pinned: Vec::new(),
             history: HistoryLimits::default(),
+            max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
         }
     }
@@ -260,7 +266,7 @@ impl Cluster {
         let check = self.settings.self_check.map(|interval| {
             SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
         });
-        keep(self.connection.clone(), resource, is_pinned, self.settings.history, check, delay)
+        keep(self.connection.clone(), resource, is_pinned, self.settings.clone(), check, delay)
     }
 }
 
@@ -269,7 +275,7 @@ async fn keep(
     connection: Connection,
     resource: Arc<Resource>,
     pinned: bool,
-    history: HistoryLimits,
+    settings: ClusterSettings,
     mut check: Option<SelfCheck<Connection>>,
     delay: Duration,
 ) {
@@ -287,11 +293,12 @@ async fn keep(
                 () = gone(&resource.live) => return,
             }
         }
+        resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
-        let mut feed = Feed::new(resource.clone(), history);
+        let mut feed = Feed::new(resource.clone(), settings.history);
         loop {
             tokio::select! {
-                never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
+                never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
                 () = gone(&resource.live) => return,
                 // What is followed is followed anew, from a list that relies on nothing.
                 () = mismatch(&mut check) => feed.retract(),

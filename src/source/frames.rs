@@ -4,11 +4,13 @@
 //! walk is that of `extract::scan`, which balances what it passes and does not judge it: that is the extractor's.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::extract::scan::{Cursor, Misplaced};
 use crate::model::{Key, Version};
+use crate::registry::chain::LAG_ANNOTATION;
 
 /// What a watch line tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,25 +255,39 @@ fn string(bytes: &[u8]) -> Option<String> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// metadata.resourceVersion of a bookmark and whether it marks the end of the initial events.
+/// What a bookmark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bookmark {
+    /// Everything up to this version has been told.
+    pub version: Version,
+    /// Whether it marks the end of the initial events.
+    pub ends_initial_events: bool,
+    /// How long ago the source itself was shown that: another fieldcache says so, an API server knows no such thing.
+    pub lag: Duration,
+}
+
+/// Reads a bookmark.
 ///
 /// # Errors
 /// [`FrameError`] when there is no version.
-pub fn bookmark(object: &Bytes) -> Result<(Version, bool), FrameError> {
-    let mut version = None;
-    let mut ends_initial_events = false;
+pub fn bookmark(object: &Bytes) -> Result<Bookmark, FrameError> {
+    let mut read = None;
     for_each_member(object, |key, cursor| {
         let value = skip(cursor)?;
         if key == b"metadata" {
             // A bookmark is small; a plain decode is clearer than another splitter.
             let metadata: serde_json::Value = serde_json::from_slice(&object[value]).unwrap_or_default();
-            version = metadata["resourceVersion"].as_str().and_then(Version::parse);
-            ends_initial_events = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
+            let annotations = &metadata["annotations"];
+            let lag = annotations[LAG_ANNOTATION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
+            read = metadata["resourceVersion"].as_str().and_then(Version::parse).map(|version| Bookmark {
+                version,
+                ends_initial_events: annotations["k8s.io/initial-events-end"] == "true",
+                lag: Duration::from_millis(lag),
+            });
         }
         Ok(())
     })?;
-    let version = version.ok_or(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" })?;
-    Ok((version, ends_initial_events))
+    read.ok_or(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" })
 }
 
 /// Collects a stream of chunks into lines. A line that lies within one chunk is a slice of it; only one that was cut is

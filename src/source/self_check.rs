@@ -169,7 +169,7 @@ impl<P: Pages> SelfCheck<P> {
     /// Counts and tells a verdict; true for a mismatch.
     fn heed(&mut self, verdict: Verdict) -> bool {
         let gvr = &self.resource.gvr;
-        self.resource.live.count_check(verdict.outcome());
+        self.resource.live.checks().count(verdict.outcome());
         let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, Verdict::Failed(_)));
         match verdict {
             Verdict::Same => self.mismatches = 0,

@@ -14,6 +14,7 @@ mod list;
 mod listen;
 mod options;
 mod samples;
+mod strong;
 mod table;
 mod tally;
 mod tls;

@@ -135,7 +135,7 @@ fn bookmarks_say_their_version_and_whether_they_end_the_initial_events() {
         (r#"{"metadata":{}}"#, None),
         ("{}", None),
     ] {
-        let found = bookmark(&bytes(object)).ok().map(|(version, ends)| (version.number(), ends));
+        let found = bookmark(&bytes(object)).ok().map(|found| (found.version.number(), found.ends_initial_events));
         assert_eq!(found, expected, "{object}");
     }
 }

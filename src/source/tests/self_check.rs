@@ -278,7 +278,7 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
         wrong.mismatch().await;
         within(begun.elapsed(), factor, "a mismatch that comes back");
     }
-    assert_eq!(resource.live.checks(CheckOutcome::Mismatch), 8);
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Mismatch), 8);
 
     let right = objects(&[("a/b", 3)]);
     // Right, wrong for both lists of a check, right, wrong.
@@ -286,17 +286,17 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
     let mut healed = SelfCheck::new(Listed::new(lists), resource.clone(), interval, turn.clone());
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.live.checks(CheckOutcome::Ok), 1);
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 1);
     assert!(begun.elapsed() <= interval * 3, "two checks");
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.live.checks(CheckOutcome::Ok), 2);
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 2);
     assert!(begun.elapsed() <= interval * 9 / 2, "one at twice the interval, and one at the usual one again");
 
     let held = turn.clone().acquire_owned().await.unwrap();
-    let before = CheckOutcome::ALL.map(|outcome| resource.live.checks(outcome));
+    let before = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
     timeout(interval * 1_000, healed.mismatch()).await.unwrap_err();
-    let after = CheckOutcome::ALL.map(|outcome| resource.live.checks(outcome));
+    let after = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
     assert_eq!(before, after, "it is another one's turn");
     drop(held);
     healed.mismatch().await;
