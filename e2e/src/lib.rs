@@ -16,6 +16,7 @@
 //! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
+//! | [`tampering`] | a proxy before a source that can drop or change lines of its watches |
 //! | [`http`] | one request, or one open watch, against either side |
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
@@ -52,4 +53,5 @@ pub mod openapi;
 pub mod process;
 pub mod run_directory;
 pub mod statistics;
+pub mod tampering;
 pub mod unique;

@@ -14,4 +14,5 @@ mod kubectl;
 mod metrics;
 mod parity;
 mod printers;
+mod self_check;
 mod tls;
