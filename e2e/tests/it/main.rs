@@ -16,4 +16,5 @@ mod kubectl_beside;
 mod metrics;
 mod parity;
 mod printers;
+mod self_check;
 mod tls;
