@@ -10,9 +10,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::header::{
-    ACCEPT, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT,
-    FORWARDED, HOST, HeaderName, ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-    WARNING,
+    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED,
+    HOST, HeaderName, ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::{Body as _, Frame};
@@ -23,6 +22,7 @@ use tokio::time::timeout;
 use super::body::Body;
 use super::failure::Failure;
 use super::route::{Address, Target};
+use super::strong::{ReadFrom, source_version};
 use super::tally::AnswerPath;
 use super::{Asked, Server, write_verb};
 use crate::model::Version;
@@ -37,9 +37,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Answers to writes are looked into up to this size; objects are smaller.
 const READ_INTO: usize = 4 << 20;
-
-/// How the version of a write whose answer does not tell it is asked for.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Hands a request on.
 ///
@@ -91,9 +88,9 @@ pub(super) async fn answer(
     let mut headers = handed_back(parts.headers);
     if let Some(address) = address.filter(|address| parts.status.is_success() && writes(asked, address)) {
         let written = written(&server.registry, address);
-        if !written.is_empty() {
+        if let Some(first) = written.first() {
             let made;
-            (made, body) = version_of_write(upstream, asked.method, address, &headers, body).await;
+            (made, body) = version_of_write(upstream, asked.method, first, &headers, body).await;
             match made {
                 Ok(version) => written.iter().for_each(|resource| resource.live.written(version)),
                 Err(why) => {
@@ -104,11 +101,12 @@ pub(super) async fn answer(
             }
         }
     }
-    headers.insert(HeaderName::from_static("fieldcache-read"), HeaderValue::from_static("forwarded"));
     parts.headers = headers;
     let mut body = Body::forwarded(body, is_long);
     body.hold(place);
-    Ok(Response::from_parts(parts, body))
+    let mut response = Response::from_parts(parts, body);
+    ReadFrom::Forwarded.tell(&mut response);
+    Ok(response)
 }
 
 fn empty() -> UpstreamBody {
@@ -198,7 +196,7 @@ fn written(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
 async fn version_of_write(
     upstream: &dyn Upstream,
     method: &Method,
-    address: &Address,
+    resource: &Resource,
     headers: &HeaderMap,
     body: UpstreamBody,
 ) -> (Result<Version, String>, UpstreamBody) {
@@ -208,7 +206,7 @@ async fn version_of_write(
         .is_some_and(|value| value.split(';').next().is_some_and(|kind| kind.trim() == "application/json"));
     // What a delete answers with is the object as it was.
     if !is_json || headers.contains_key(CONTENT_ENCODING) || *method == Method::DELETE {
-        return (ask_version(upstream, address).await, body);
+        return (ask_version(upstream, resource).await, body);
     }
     let (read, body) = match beginning(body).await {
         Ok(Whole::Yes(bytes)) => (version_in(&bytes), whole(bytes)),
@@ -217,7 +215,7 @@ async fn version_of_write(
     };
     match read {
         Some(version) => (Ok(version), body),
-        None => (ask_version(upstream, address).await, body),
+        None => (ask_version(upstream, resource).await, body),
     }
 }
 
@@ -264,19 +262,7 @@ fn version_in(json: &[u8]) -> Option<Version> {
 }
 
 /// The version of the resource now, which is not before any write that has been answered.
-async fn ask_version(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
-    let path = format!("/{}/{}?limit=1", address.gvr.group_version().path(), address.gvr.resource);
-    let mut request = Request::new(empty());
-    *request.uri_mut() = path.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
-    let asked = async {
-        let response = upstream.send(request).await?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        if !status.is_success() {
-            return Err(format!("the API server answered {status} to {path}"));
-        }
-        version_in(&body).ok_or_else(|| format!("the answer to {path} has no resourceVersion"))
-    };
-    timeout(GRACE, asked).await.unwrap_or_else(|_| Err(format!("{path} was not answered in time")))
+async fn ask_version(upstream: &dyn Upstream, resource: &Resource) -> Result<Version, String> {
+    let asked = timeout(GRACE, source_version(upstream, resource)).await;
+    asked.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
 }

@@ -119,7 +119,7 @@ pub(super) async fn reach(
 }
 
 /// Asks the source for its version of a resource. Another fieldcache is told that its own copy's would not do.
-async fn source_version(upstream: &dyn Upstream, resource: &Resource) -> Result<Version, String> {
+pub(super) async fn source_version(upstream: &dyn Upstream, resource: &Resource) -> Result<Version, String> {
     let path = format!("/{}/{}?limit=1", resource.gvr.group_version().path(), resource.gvr.resource);
     let body = UpstreamBody::new(Empty::new().map_err(|never| match never {}));
     let request = Request::builder()
