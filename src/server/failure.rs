@@ -73,6 +73,8 @@ pub enum Failure {
     Loading(String),
     /// The resource was replaced while the request waited; the request is repeated with the new one.
     Replaced,
+    /// The copy has not come as far as a Strong read needs: who stands behind answers instead, at once.
+    Behind,
     /// What is needed for the answer cannot be had from the source now.
     Unavailable(String),
     /// A defect of ours.
@@ -166,7 +168,9 @@ impl Failure {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Failure::TooLargeVersion { .. } => Some(1),
-            Failure::Loading(_) | Failure::Replaced | Failure::TooManyHandedOn(_) => Some(LOADING_RETRY_SECONDS),
+            Failure::Loading(_) | Failure::Replaced | Failure::Behind | Failure::TooManyHandedOn(_) => {
+                Some(LOADING_RETRY_SECONDS)
+            }
             _ => None,
         }
     }
@@ -253,7 +257,7 @@ impl Failure {
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
-            Failure::Loading(_) | Failure::Replaced => Parts::new(
+            Failure::Loading(_) | Failure::Replaced | Failure::Behind => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 match self {

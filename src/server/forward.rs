@@ -22,10 +22,11 @@ use tokio::time::timeout;
 use super::body::Body;
 use super::failure::Failure;
 use super::route::{Address, Target};
-use super::strong::{ReadFrom, source_version};
+use super::strong::{self, READ_HEADER, ReadFrom};
 use super::tally::AnswerPath;
 use super::{Asked, Server, write_verb};
 use crate::model::Version;
+use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Registry, Resource};
 
@@ -70,6 +71,10 @@ pub(super) async fn answer(
     *request.uri_mut() =
         path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;
     *request.headers_mut() = sent_on(asked.headers);
+    // Another fieldcache is not to answer from a copy either.
+    if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
+        request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
+    }
     let is_long = is_long_running(asked, address);
     let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
     let response = if is_long {
@@ -88,9 +93,9 @@ pub(super) async fn answer(
     let mut headers = handed_back(parts.headers);
     if let Some(address) = address.filter(|address| parts.status.is_success() && writes(asked, address)) {
         let written = written(&server.registry, address);
-        if let Some(first) = written.first() {
+        if !written.is_empty() {
             let made;
-            (made, body) = version_of_write(upstream, asked.method, first, &headers, body).await;
+            (made, body) = version_of_write(upstream, asked.method, address, &headers, body).await;
             match made {
                 Ok(version) => written.iter().for_each(|resource| resource.live.written(version)),
                 Err(why) => {
@@ -101,12 +106,11 @@ pub(super) async fn answer(
             }
         }
     }
+    headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
     let mut body = Body::forwarded(body, is_long);
     body.hold(place);
-    let mut response = Response::from_parts(parts, body);
-    ReadFrom::Forwarded.tell(&mut response);
-    Ok(response)
+    Ok(Response::from_parts(parts, body))
 }
 
 fn empty() -> UpstreamBody {
@@ -196,7 +200,7 @@ fn written(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
 async fn version_of_write(
     upstream: &dyn Upstream,
     method: &Method,
-    resource: &Resource,
+    address: &Address,
     headers: &HeaderMap,
     body: UpstreamBody,
 ) -> (Result<Version, String>, UpstreamBody) {
@@ -206,7 +210,7 @@ async fn version_of_write(
         .is_some_and(|value| value.split(';').next().is_some_and(|kind| kind.trim() == "application/json"));
     // What a delete answers with is the object as it was.
     if !is_json || headers.contains_key(CONTENT_ENCODING) || *method == Method::DELETE {
-        return (ask_version(upstream, resource).await, body);
+        return (ask_version(upstream, address).await, body);
     }
     let (read, body) = match beginning(body).await {
         Ok(Whole::Yes(bytes)) => (version_in(&bytes), whole(bytes)),
@@ -215,7 +219,7 @@ async fn version_of_write(
     };
     match read {
         Some(version) => (Ok(version), body),
-        None => (ask_version(upstream, resource).await, body),
+        None => (ask_version(upstream, address).await, body),
     }
 }
 
@@ -262,7 +266,7 @@ fn version_in(json: &[u8]) -> Option<Version> {
 }
 
 /// The version of the resource now, which is not before any write that has been answered.
-async fn ask_version(upstream: &dyn Upstream, resource: &Resource) -> Result<Version, String> {
-    let asked = timeout(GRACE, source_version(upstream, resource)).await;
-    asked.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
+async fn ask_version(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
+    let asked = strong::source_version(upstream, &address.gvr);
+    timeout(GRACE, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
 }

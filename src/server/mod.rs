@@ -251,19 +251,18 @@ impl Server {
         let most = asked.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
             asked.timeout = most.saturating_sub(begun.elapsed());
-            match self.resource(asked, address).await {
-                Err(Failure::Replaced) => {}
+            let settled = self.resource(asked, address).await;
+            let upstream = match &settled {
+                Err(Failure::Replaced) => continue,
                 // Who may not list everything may still see a part of it, without a copy.
-                Err(Failure::Forbidden(message)) => {
-                    let Some(upstream) = self.upstream().filter(|_| asked.is_read() && self.is_refused(address)) else {
-                        return Err(Failure::Forbidden(message));
-                    };
-                    asked.timeout = most.saturating_sub(begun.elapsed());
-                    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-                    return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
-                }
-                settled => return settled,
-            }
+                Err(Failure::Forbidden(_)) if asked.is_read() && self.is_refused(address) => self.upstream(),
+                Err(Failure::Behind) => self.upstream(),
+                _ => None,
+            };
+            let Some(upstream) = upstream else { return settled };
+            asked.timeout = most.saturating_sub(begun.elapsed());
+            let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
         }
         Err(Failure::Replaced)
     }
@@ -335,7 +334,7 @@ impl Server {
         };
         // A deprecated version warns on its failures too, so they become answers here.
         let mut response = match answered {
-            Err(Failure::Replaced) => return Err(Failure::Replaced),
+            Err(failure @ (Failure::Replaced | Failure::Behind)) => return Err(failure),
             Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure, address.legacy_watch),
             Err(failure) => return Err(failure),
             Ok(response) => response,
