@@ -14,5 +14,6 @@ mod harness;
 mod kubectl;
 mod metrics;
 mod parity;
+mod pass_through;
 mod printers;
 mod tls;
