@@ -7,6 +7,7 @@
 
 mod catalog;
 pub mod chain;
+mod checks;
 pub mod documents;
 mod freshness;
 mod live;
@@ -16,6 +17,7 @@ mod tests;
 pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};

@@ -286,6 +286,12 @@ impl Watch {
     fn follow(&mut self, mut cursor: Cursor, after: Version, mut seen: Version, batch: &mut Vec<u8>) -> bool {
         let snapshot = match &*self.states.borrow_and_update() {
             LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot.clone(),
+            // Some of what this watch was told was not so: a client that resumed would keep it.
+            LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
+                let message = format!("too old resource version: {} ({})", after.max(seen), snapshot.oldest());
+                write_error(&Failure::Expired { message, continue_token: None }, batch);
+                return true;
+            }
             // Another history, or none any more: the client resumes or relists.
             LiveState::Ready(_)
             | LiveState::Gone
