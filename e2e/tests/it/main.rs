@@ -15,3 +15,4 @@ mod metrics;
 mod parity;
 mod printers;
 mod tls;
+mod versions;

@@ -4,6 +4,8 @@
 
 use e2e::compare::Difference;
 
+use super::other_versions;
+
 /// A difference that is meant.
 pub(crate) struct Allowance {
     /// The cases or watches concerned: their names, `*` for any text.
@@ -182,10 +184,16 @@ pub(crate) static ALLOWED: [Allowance; 19] = [
     },
 ];
 
+/// Those in force, each with its number: of the usual version, and of the one under test if it is another.
+pub(crate) fn in_force() -> impl Iterator<Item = (usize, &'static Allowance)> {
+    let others = other_versions::of_the_version_under_test();
+    ALLOWED.iter().enumerate().chain(others.map(|(index, allowance)| (ALLOWED.len() + index, allowance)))
+}
+
 /// The patterns that cover a difference, those of cases and those of places; none when it is not meant.
 pub(crate) fn covering(case: &str, difference: &Difference) -> Vec<Pattern> {
     let mut covering = Vec::new();
-    for (index, allowance) in ALLOWED.iter().enumerate() {
+    for (index, allowance) in in_force() {
         let all = |patterns: &[&'static str], text: &str| -> Vec<Pattern> {
             patterns.iter().filter(|pattern| like(pattern, text)).map(|&pattern| (index, pattern)).collect()
         };
@@ -197,12 +205,15 @@ pub(crate) fn covering(case: &str, difference: &Difference) -> Vec<Pattern> {
     covering
 }
 
-/// Every pattern there is: each must be needed.
-pub(crate) fn patterns() -> impl Iterator<Item = Pattern> {
-    let one = |(index, allowance): (usize, &Allowance)| {
-        allowance.cases.iter().chain(allowance.places).map(move |&pattern| (index, pattern)).collect::<Vec<_>>()
-    };
-    ALLOWED.iter().enumerate().flat_map(one)
+/// Every pattern that must be needed, with the reason of its allowance: beside another version than the usual one, those of that
+/// version, for what differs from the usual one may be alike there.
+pub(crate) fn patterns() -> impl Iterator<Item = (Pattern, &'static str)> {
+    let is_usual = other_versions::under_test().is_usual();
+    let must = in_force().filter(move |(index, _)| is_usual || *index >= ALLOWED.len());
+    must.flat_map(|(index, allowance)| {
+        let patterns = allowance.cases.iter().chain(allowance.places);
+        patterns.map(move |&pattern| ((index, pattern), allowance.reason))
+    })
 }
 
 /// A pattern and the number of its allowance.

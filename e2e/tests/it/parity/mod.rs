@@ -1,7 +1,7 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
 //! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`stage`] and
+//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those of older and newer servers, [`stage`] and
 //! [`fixtures`] the cluster and its objects. [`defects`] are faults put before our own server: each must turn the suite red.
 //! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
 
@@ -10,6 +10,7 @@ mod case;
 mod cases;
 mod defects;
 mod fixtures;
+mod other_versions;
 mod outcome;
 mod script;
 mod scripts;
@@ -66,16 +67,22 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for (index, pattern) in allowed::patterns().filter(|pattern| !used.contains(pattern)) {
-        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {}", ALLOWED[index].reason));
+    for ((index, pattern), reason) in allowed::patterns().filter(|(pattern, _)| !used.contains(pattern)) {
+        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {reason}"));
     }
     let (requests, watches) = (cases::all().len(), scripts::all().len());
+    let version = other_versions::under_test();
+    let others = if version.is_usual() {
+        String::new()
+    } else {
+        format!(" and {} of Kubernetes {}", allowed::in_force().count() - ALLOWED.len(), version.name())
+    };
     let mut summary = format!(
-        "parity: {requests} requests, {watches} watch scripts, {} allowed differences (reasons in {})",
+        "parity: {requests} requests, {watches} watch scripts, {} allowed differences{others} (reasons in {})",
         ALLOWED.len(),
         "e2e/tests/it/parity/allowed.rs"
     );
-    for allowance in &ALLOWED {
+    for (_, allowance) in allowed::in_force() {
         summary.push_str(&format!("\n  allowed: {}", allowance.reason));
     }
     say(&summary);
@@ -126,7 +133,7 @@ fn the_tables_are_as_large_as_promised_and_their_names_unique() {
     let names: BTreeSet<&str> = scripts.iter().map(|script| script.name).collect();
     assert_eq!(names.len(), scripts.len(), "two scripts share a name");
     assert!(scripts.len() >= 25, "{} scripts", scripts.len());
-    assert!(ALLOWED.iter().all(|allowance| allowance.reason.ends_with('.')), "a reason is a sentence");
+    assert!(allowed::in_force().all(|(_, allowance)| allowance.reason.ends_with('.')), "a reason is a sentence");
 }
 
 fn reference(stage: &Stage) -> Side {
