@@ -4,8 +4,6 @@
 
 use e2e::compare::Difference;
 
-use super::other_versions;
-
 /// A difference that is meant.
 pub(crate) struct Allowance {
     /// The cases or watches concerned: their names, `*` for any text.
@@ -184,16 +182,10 @@ pub(crate) static ALLOWED: [Allowance; 19] = [
     },
 ];
 
-/// Those in force, each with its number: of the usual version, and of the one under test if it is another.
-pub(crate) fn in_force() -> impl Iterator<Item = (usize, &'static Allowance)> {
-    let others = other_versions::of_the_version_under_test();
-    ALLOWED.iter().enumerate().chain(others.map(|(index, allowance)| (ALLOWED.len() + index, allowance)))
-}
-
 /// The patterns that cover a difference, those of cases and those of places; none when it is not meant.
 pub(crate) fn covering(case: &str, difference: &Difference) -> Vec<Pattern> {
     let mut covering = Vec::new();
-    for (index, allowance) in in_force() {
+    for (index, allowance) in ALLOWED.iter().enumerate() {
         let all = |patterns: &[&'static str], text: &str| -> Vec<Pattern> {
             patterns.iter().filter(|pattern| like(pattern, text)).map(|&pattern| (index, pattern)).collect()
         };
@@ -205,22 +197,19 @@ pub(crate) fn covering(case: &str, difference: &Difference) -> Vec<Pattern> {
     covering
 }
 
-/// Every pattern that must be needed, with the reason of its allowance: beside another version than the usual one, those of that
-/// version, for what differs from the usual one may be alike there.
-pub(crate) fn patterns() -> impl Iterator<Item = (Pattern, &'static str)> {
-    let is_usual = other_versions::under_test().is_usual();
-    let must = in_force().filter(move |(index, _)| is_usual || *index >= ALLOWED.len());
-    must.flat_map(|(index, allowance)| {
-        let patterns = allowance.cases.iter().chain(allowance.places);
-        patterns.map(move |&pattern| ((index, pattern), allowance.reason))
-    })
+/// Every pattern there is: each must be needed.
+pub(crate) fn patterns() -> impl Iterator<Item = Pattern> {
+    let one = |(index, allowance): (usize, &Allowance)| {
+        allowance.cases.iter().chain(allowance.places).map(move |&pattern| (index, pattern)).collect::<Vec<_>>()
+    };
+    ALLOWED.iter().enumerate().flat_map(one)
 }
 
 /// A pattern and the number of its allowance.
 pub(crate) type Pattern = (usize, &'static str);
 
 /// Whether `text` is like `pattern`, in which `*` stands for any text.
-fn like(pattern: &str, text: &str) -> bool {
+pub(crate) fn like(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => text.strip_prefix(start).is_some_and(|after| {

@@ -54,7 +54,11 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     for Found { side, watch, differences } in &found {
         let mut faults = Vec::new();
         for difference in differences {
-            let covering = if *side == itself.name { Vec::new() } else { allowed::covering(watch, difference) };
+            let covering = if *side == itself.name {
+                Vec::new()
+            } else {
+                other_versions::covering(watch, differences, difference)
+            };
             if covering.is_empty() {
                 faults.push(difference);
             }
@@ -67,23 +71,23 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for ((index, pattern), reason) in allowed::patterns().filter(|(pattern, _)| !used.contains(pattern)) {
+    for ((index, pattern), reason) in other_versions::needless(&used) {
         report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {reason}"));
     }
     let (requests, watches) = (cases::all().len(), scripts::all().len());
-    let version = other_versions::under_test();
-    let others = if version.is_usual() {
-        String::new()
-    } else {
-        format!(" and {} of Kubernetes {}", allowed::in_force().count() - ALLOWED.len(), version.name())
-    };
+    let others = other_versions::reasons();
     let mut summary = format!(
-        "parity: {requests} requests, {watches} watch scripts, {} allowed differences{others} (reasons in {})",
+        "parity: {requests} requests, {watches} watch scripts, {} allowed differences and {} of Kubernetes {} (reasons in {})",
         ALLOWED.len(),
-        "e2e/tests/it/parity/allowed.rs"
+        others.len(),
+        other_versions::under_test().name(),
+        "e2e/tests/it/parity/allowed.rs and other_versions.rs"
     );
-    for (_, allowance) in allowed::in_force() {
+    for allowance in &ALLOWED {
         summary.push_str(&format!("\n  allowed: {}", allowance.reason));
+    }
+    for reason in others {
+        summary.push_str(&format!("\n  allowed: {reason}"));
     }
     say(&summary);
     ensure!(report.is_empty(), "{report}\n{}", stage.fieldcache.process().tail());
@@ -99,7 +103,8 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     sides.extend(DEFECTS.iter().map(|defect| side(defect.name, Some(defect))));
     let mut found = ask_everything(stage, &reference(stage), &sides).await?;
     for one in &mut found {
-        one.differences.retain(|difference| allowed::covering(&one.watch, difference).is_empty());
+        let all = one.differences.clone();
+        one.differences.retain(|difference| other_versions::covering(&one.watch, &all, difference).is_empty());
     }
     found.retain(|found| !found.differences.is_empty());
     // What is red without a defect proves nothing about one.
@@ -133,7 +138,7 @@ fn the_tables_are_as_large_as_promised_and_their_names_unique() {
     let names: BTreeSet<&str> = scripts.iter().map(|script| script.name).collect();
     assert_eq!(names.len(), scripts.len(), "two scripts share a name");
     assert!(scripts.len() >= 25, "{} scripts", scripts.len());
-    assert!(allowed::in_force().all(|(_, allowance)| allowance.reason.ends_with('.')), "a reason is a sentence");
+    assert!(ALLOWED.iter().all(|allowance| allowance.reason.ends_with('.')), "a reason is a sentence");
 }
 
 fn reference(stage: &Stage) -> Side {
