@@ -18,6 +18,7 @@
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
 //! | [`http`] | one request, or one open watch, against either side |
+//! | [`relay`] | a place to connect to while the server behind it changes |
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`compare`] | two JSON documents, and where they differ |
@@ -51,6 +52,7 @@ pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod process;
+pub mod relay;
 pub mod run_directory;
 pub mod statistics;
 pub mod unique;

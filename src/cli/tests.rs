@@ -220,9 +220,12 @@ fn openapi_of_the_samples_publishes_the_fields() {
 
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
-    let opened = source::open(&super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() }, &[])
-        .await
-        .unwrap();
+    let opened = source::open(
+        &super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
+        &source::FollowOptions::default(),
+    )
+    .await
+    .unwrap();
     let catalog = opened.registry.catalog();
     let (resource, snapshot) = serve::first_loaded(&catalog).await.unwrap();
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();

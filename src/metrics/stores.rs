@@ -99,6 +99,12 @@ impl Collector for Stores {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
         }
+        let help = "Time since the source last showed how far the copy reaches; 0 where there is none behind it";
+        let mut family = encoder.encode_descriptor("fieldcache_store_lag_seconds", help, None, MetricType::Gauge)?;
+        for store in &stores {
+            let lag = store.resource.live.freshness().lag().as_secs_f64();
+            family.encode_family(&store.labels())?.encode_gauge(&lag)?;
+        }
         let help = "Full lists that replaced a complete copy";
         let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;
         for store in &stores {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, timeout};
 
 use super::Freshness;
+use crate::model::Version;
 use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
@@ -50,6 +51,10 @@ pub struct Live {
     relists: AtomicU64,
     /// Objects that cannot be read now, as far as their feed remembers them.
     unreadable: AtomicU64,
+    /// What the source answered last when it was asked how far it is, and when it was asked.
+    source_version: Mutex<Option<(Instant, Version)>>,
+    /// Version of the newest write that went through us; 0 for none.
+    written: AtomicU64,
 }
 
 /// Why there is no snapshot.
@@ -81,6 +86,8 @@ impl Default for Live {
             open_watches: Arc::new(AtomicU64::new(0)),
             relists: AtomicU64::new(0),
             unreadable: AtomicU64::new(0),
+            source_version: Mutex::default(),
+            written: AtomicU64::new(0),
         }
     }
 }
@@ -177,6 +184,35 @@ impl Live {
     /// How many objects cannot be read now. A feed remembers a bounded number of them, so many are counted at most.
     pub fn unreadable(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// How far the source was at some moment after this call. Those who ask while somebody's question is under way share the
+    /// next one; `ask` is the question, for whom it falls to.
+    ///
+    /// # Errors
+    /// What the question ended with.
+    pub async fn source_version<E>(&self, ask: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
+        let called = Instant::now();
+        let mut last = self.source_version.lock().await;
+        match *last {
+            Some((asked, version)) if asked >= called => Ok(version),
+            _ => {
+                let asked = Instant::now();
+                let version = ask.await?;
+                *last = Some((asked, version));
+                Ok(version)
+            }
+        }
+    }
+
+    /// A write that went through us has this version: reads that begin from now on must show it.
+    pub fn written(&self, version: Version) {
+        self.written.fetch_max(version.number(), Ordering::Relaxed);
+    }
+
+    /// The version of the newest such write; zero for none.
+    pub fn last_written(&self) -> Version {
+        Version::new(self.written.load(Ordering::Relaxed))
     }
 
     /// How many watches are open.

@@ -10,12 +10,15 @@ pub mod chain;
 pub mod documents;
 mod freshness;
 mod live;
+mod offers;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 
 use std::sync::Arc;
 

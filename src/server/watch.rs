@@ -27,6 +27,7 @@ use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
+use super::strong::{self, Consistency};
 use super::table::{Columns, Include};
 use super::{Asked, Clock, Server, explain, media_type, read, with_type};
 
@@ -54,8 +55,15 @@ pub(super) async fn answer(
     let agreed = negotiate(asked.headers, Offer::Watch)?;
     let shape = Shape::new(server, asked, resource, agreed.form)?;
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
-    read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    let names_none = options.version.is_empty();
+    let consistency = strong::consistency(server, asked)?;
+    if !names_none || consistency == Consistency::Eventual {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
     let start = match (version, options.send_initial_events) {
+        (None, Some(true)) if names_none => {
+            Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
+        }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
         (Some(version), _) => Start::After(version),

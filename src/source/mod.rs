@@ -2,7 +2,7 @@
 //!
 //! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
 //! A cluster: [`frames`] splits lists and watch lines into object bytes; [`connection`] is kube's client with errors a
-//! person can act on; [`backoff`] says when to try again; [`list_watch`] keeps one feed in step with one resource;
+//! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again; [`list_watch`] keeps one feed in step with one resource;
 //! [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds. A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
 //! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
@@ -17,6 +17,7 @@ pub mod discovery;
 pub mod feed;
 pub mod folder;
 pub mod folder_feeds;
+pub mod forward;
 pub mod frames;
 pub mod json;
 pub mod list_watch;

@@ -8,6 +8,7 @@ mod clients;
 mod conformance;
 mod corpus;
 mod coverage;
+mod freshness;
 mod generator;
 mod harness;
 mod kubectl;

@@ -402,7 +402,7 @@ async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     assert_eq!(patient.get(&format!("{SHIRTS}?timeout=2s")).await.code, 429);
     assert_eq!(started.elapsed().as_secs(), 2, "the client's own timeout bounds the wait");
     let server = patient.server.clone();
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(server.answer(request), async {
         advance(Duration::from_secs(30)).await;
         patient.shirts.store.replace(&[], Version::new(5));
@@ -459,7 +459,7 @@ async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_
     let old = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());
     let mut new = Fixture::new();
     new.put("default", "x", "blue");
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(old.server.answer(request), async {
         sleep(Duration::from_secs(1)).await;
         old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
@@ -479,7 +479,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         for stored in [&old.shirts, &new.shirts] {
             stored.resource.live.publish(LiveState::Loading("some".to_owned()));
         }
-        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(()).unwrap();
+        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(String::new()).unwrap();
         let started = Instant::now();
         let answer = async {
             let answer = old.server.answer(request).await;
