@@ -1,9 +1,9 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
 //! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`stage`] and
-//! [`fixtures`] the cluster and its objects. Everything is asked and played once ([`run`]). [`defects`] are faults put before our own
-//! server: each must turn the suite red.
+//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those
+//! of older and newer servers, [`stage`] and [`fixtures`] the cluster and its objects. Everything is asked and played once ([`run`]).
+//! [`defects`] are faults put before our own server: each must turn the suite red.
 //! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
 
 mod allowed;
@@ -11,6 +11,7 @@ mod case;
 mod cases;
 mod defects;
 mod fixtures;
+mod other_versions;
 mod outcome;
 mod run;
 mod script;
@@ -44,7 +45,11 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     for Found { side, watch, differences, context } in &found {
         let mut faults = Vec::new();
         for difference in differences {
-            let covering = if *side == sides[ITSELF].name { Vec::new() } else { allowed::covering(watch, difference) };
+            let covering = if *side == sides[ITSELF].name {
+                Vec::new()
+            } else {
+                other_versions::covering(watch, differences, difference)
+            };
             if covering.is_empty() {
                 faults.push(difference);
             }
@@ -58,21 +63,27 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for (index, pattern) in allowed::patterns().filter(|pattern| !used.contains(pattern)) {
-        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {}", ALLOWED[index].reason));
+    for ((index, pattern), reason) in other_versions::needless(&used) {
+        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {reason}"));
     }
+    let others = other_versions::reasons();
     let mut summary = format!(
-        "parity: {} requests; {} watch scripts with {} watches, {} of the scripts random from seed {}; {} allowed differences (reasons in {})",
+        "parity: {} requests; {} watch scripts with {} watches, {} of the scripts random from seed {}; {} allowed differences and {} of Kubernetes {} (reasons in {})",
         run.asked.len(),
         run.scripts,
         run.played.len(),
         scripts::random::COUNT,
         run.seed,
         ALLOWED.len(),
-        "e2e/tests/it/parity/allowed.rs"
+        others.len(),
+        other_versions::under_test().name(),
+        "e2e/tests/it/parity/allowed.rs and other_versions.rs"
     );
     for allowance in &ALLOWED {
         summary.push_str(&format!("\n  allowed: {}", allowance.reason));
+    }
+    for reason in others {
+        summary.push_str(&format!("\n  allowed: {reason}"));
     }
     say(&summary);
     let seed = format!("random scripts: {}={}", scripts::random::SEED, run.seed);

@@ -13,8 +13,9 @@ use e2e::objects;
 use futures::future::{join, join_all};
 use serde_json::{Value, json};
 
+use super::other_versions::{under_test, without_events_never_sent};
 use super::outcome;
-use super::side::{Recording, Side, Until, Watching};
+use super::side::{Recording, Side, Until, Watching, event_version};
 use super::stage::{Variables, follow, version_of};
 use super::tumult;
 
@@ -112,11 +113,15 @@ impl Played {
             Err(problem) => return vec![difference(".broken", json!(problem))],
         };
         if self.amid_changes {
+            if tumult::start(&self.reference) == u64::MAX && !under_test().is_usual() {
+                return differences(&tumult::state(&self.reference), &tumult::state(recording));
+            }
             let from = [&self.reference, recording].map(tumult::start).into_iter().max().unwrap_or_default();
             return differences(&tumult::of_recording(&self.reference, from), &tumult::of_recording(recording, from));
         }
         let expected = self.expected.get_or_init(|| self.outcome(&self.reference));
         let mut actual = self.outcome(recording);
+        without_events_never_sent(expected, &mut actual);
         // kube-apiserver drops a bookmark now and then, which it may: its silence proves nothing.
         let mut found = if side.is_reference || expected["other bookmarks"] == json!([]) {
             let mut expected = expected.clone();
@@ -127,6 +132,7 @@ impl Played {
         } else {
             differences(expected, &actual)
         };
+        found.extend(broken_promise(recording));
         // The outcome is without these, since kube-apiserver's are a race; ours come once.
         let again = |event: &Value| event["object"]["columnDefinitions"].is_array();
         if !side.is_reference
@@ -168,6 +174,20 @@ impl Played {
             around(&actual)
         )
     }
+}
+
+/// An event that is not newer than a bookmark before it, which promised that everything up to its version had been told.
+fn broken_promise(recording: &Recording) -> Option<Difference> {
+    let mut promised = 0;
+    for (index, event) in recording.events.iter().enumerate() {
+        let version = &event["object"]["metadata"]["resourceVersion"];
+        if event["type"] == "BOOKMARK" {
+            promised = version.as_str().and_then(|text| text.parse().ok()).unwrap_or(promised);
+        } else if event_version(event) > 0 && event_version(event) <= promised {
+            return Some(difference(&format!(".events[{index}]"), json!(format!("not newer than the bookmark of {promised}"))));
+        }
+    }
+    None
 }
 
 fn difference(path: &str, right: Value) -> Difference {

@@ -18,6 +18,11 @@ pub(crate) fn start(recording: &Recording) -> u64 {
     version.flatten().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
 }
 
+/// The state at the end alone, where nothing says which events are initial.
+pub(crate) fn state(recording: &Recording) -> Value {
+    of_recording(recording, u64::MAX)["state"].take()
+}
+
 /// The recording as one document: the state at `from`, and the events after it.
 pub(crate) fn of_recording(recording: &Recording, from: u64) -> Value {
     let own_start = start(recording);

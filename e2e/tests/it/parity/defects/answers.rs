@@ -2,13 +2,13 @@
 
 use e2e::http::Answer;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, RETRY_AFTER, WARNING};
-use serde_json::{Value, json};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use serde_json::{Map, Value, json};
 
 use super::super::outcome::plain_body;
 use super::{Alteration, Defect};
 
-pub(super) static DEFECTS: [Defect; 14] = [
+pub(super) static DEFECTS: [Defect; 30] = [
     Defect {
         name: "list ordered by the pair of namespace and name",
         alteration: Alteration::Answer(|_, answer| {
@@ -158,6 +158,151 @@ pub(super) static DEFECTS: [Defect; 14] = [
             }
         }),
     },
+    Defect {
+        name: "compressed without saying so",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(CONTENT_ENCODING);
+        }),
+    },
+    Defect {
+        name: "Vary missing",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(VARY);
+        }),
+    },
+    Defect {
+        name: "ETag missing",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(ETAG);
+        }),
+    },
+    Defect {
+        name: "answers that may be kept",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(CACHE_CONTROL);
+        }),
+    },
+    Defect {
+        name: "content type with a parameter",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.header("content-type") == Some("application/json") {
+                answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+            }
+        }),
+    },
+    Defect {
+        name: "details of errors missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                status.remove("details");
+            })
+        }),
+    },
+    Defect {
+        name: "code in the body of errors missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                status.remove("code");
+            })
+        }),
+    },
+    Defect {
+        name: "first letter of error messages in upper case",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                if let Some(message) = status.get("message").and_then(Value::as_str) {
+                    let mut letters = message.chars();
+                    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+                    status.insert("message".to_owned(), format!("{first}{}", letters.as_str()).into());
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "410 as 400",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.status == StatusCode::GONE {
+                answer.status = StatusCode::BAD_REQUEST;
+            }
+        }),
+    },
+    Defect {
+        name: "continue on the last page",
+        alteration: Alteration::Answer(|request, answer| {
+            if request.path.contains("limit=") {
+                in_list(answer, |list| {
+                    if list["metadata"]["continue"].as_str().is_none_or(str::is_empty) {
+                        list["metadata"]["continue"] = "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ".into();
+                    }
+                });
+            }
+        }),
+    },
+    Defect {
+        name: "version of lists one too low",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                let version = list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse::<u64>().ok());
+                if let Some(version) = version {
+                    list["metadata"]["resourceVersion"] = (version - 1).to_string().into();
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "last cell of a Table's rows changed",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for row in list["rows"].as_array_mut().into_iter().flatten() {
+                    if let Some(cell) = row["cells"].as_array_mut().and_then(|cells| cells.last_mut()) {
+                        *cell = "<none>".into();
+                    }
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "priority of columns missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for column in list["columnDefinitions"].as_array_mut().into_iter().flatten() {
+                    column["priority"] = 0.into();
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "managedFields missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for item in list["items"].as_array_mut().into_iter().flatten() {
+                    if let Some(metadata) = item["metadata"].as_object_mut() {
+                        metadata.remove("managedFields");
+                    }
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "empty lists null",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for members in ["items", "rows"] {
+                    if list[members] == json!([]) {
+                        list[members] = Value::Null;
+                    }
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "newline at the end missing",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.body.last() == Some(&b'\n') {
+                answer.body.truncate(answer.body.len() - 1);
+            }
+        }),
+    },
 ];
 
 /// Alters an answer's JSON document; other answers stay. What was compressed stays so in name only if it was not.
@@ -180,6 +325,18 @@ fn in_list(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
             && (document["items"].is_array() || document["rows"].is_array())
         {
             alter(document);
+        }
+    });
+}
+
+/// Alters an answer that is a Status.
+fn in_status(answer: &mut Answer, alter: impl FnOnce(&mut Map<String, Value>)) {
+    if answer.status.is_success() {
+        return;
+    }
+    in_json(answer, |document| {
+        if let Some(status) = document.as_object_mut().filter(|document| document.get("kind") == Some(&json!("Status"))) {
+            alter(status);
         }
     });
 }

@@ -13,7 +13,7 @@ use e2e::compare::{Difference, differences};
 use e2e::http::{Answer, Request};
 use futures::stream::{self, StreamExt};
 
-use super::allowed;
+use super::other_versions;
 use super::run::{self, Asked, FIELDCACHE, Run};
 use super::script::{self, Script, Step};
 use super::scripts;
@@ -48,7 +48,7 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     let sides = run::sides(stage);
     // What is red without a defect proves nothing about one.
     for found in run.judge(&sides).into_iter().filter(|found| found.side == run::FIELDCACHE_NAME) {
-        if let Some(difference) = found.differences.iter().find(|one| is_fault(&found.watch, one)) {
+        if let Some(difference) = fault(&found.watch, &found.differences) {
             bail!("red without a defect: {}: {difference}", found.watch);
         }
     }
@@ -100,7 +100,7 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
                 let mut recording = recording.clone();
                 alter(&played.request, &mut recording);
                 let found = played.judge(side, &Ok(recording));
-                if found.iter().any(|difference| is_fault(&played.name, difference)) {
+                if fault(&played.name, &found).is_some() {
                     caught.push(played.name.clone());
                 }
             }
@@ -118,7 +118,7 @@ async fn red(stage: &Stage, side: &Side, concerned: Vec<&Asked>, from_tape: bool
         let answer = asked.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
         let found = differences(&asked.expected, &answer);
         let name = &asked.case.name;
-        Ok(found.iter().any(|difference| is_fault(name, difference)).then(|| name.clone()))
+        Ok(fault(name, &found).map(|_| name.clone()))
     });
     let answers: Vec<Result<Option<String>>> = stream::iter(asking).buffered(AT_ONCE).collect().await;
     answers.into_iter().filter_map(Result::transpose).collect()
@@ -135,7 +135,7 @@ async fn first_red_script(stage: &Stage, run: &Run, side: &Side, alter: fn(&mut 
         for played in script::play(script, &reference, sides, &copy, &stage.variables).await? {
             let Some(recorded) = played.of(side.name) else { continue };
             let found = played.judge(side, recorded);
-            if found.iter().any(|difference| is_fault(&played.name, difference)) {
+            if fault(&played.name, &found).is_some() {
                 return Ok(vec![played.name]);
             }
         }
@@ -149,6 +149,7 @@ fn alters(alter: fn(&mut Request), request: &Request) -> bool {
     !same(&altered, request)
 }
 
-fn is_fault(case: &str, difference: &Difference) -> bool {
-    allowed::covering(case, difference).is_empty()
+/// The first of a case's differences that is not meant.
+fn fault<'found>(case: &str, found: &'found [Difference]) -> Option<&'found Difference> {
+    found.iter().find(|difference| other_versions::covering(case, found, difference).is_empty())
 }
