@@ -184,7 +184,10 @@ fn broken_promise(recording: &Recording) -> Option<Difference> {
         if event["type"] == "BOOKMARK" {
             promised = version.as_str().and_then(|text| text.parse().ok()).unwrap_or(promised);
         } else if event_version(event) > 0 && event_version(event) <= promised {
-            return Some(difference(&format!(".events[{index}]"), json!(format!("not newer than the bookmark of {promised}"))));
+            return Some(difference(
+                &format!(".events[{index}]"),
+                json!(format!("not newer than the bookmark of {promised}")),
+            ));
         }
     }
     None

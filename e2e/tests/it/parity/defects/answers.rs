@@ -335,7 +335,8 @@ fn in_status(answer: &mut Answer, alter: impl FnOnce(&mut Map<String, Value>)) {
         return;
     }
     in_json(answer, |document| {
-        if let Some(status) = document.as_object_mut().filter(|document| document.get("kind") == Some(&json!("Status"))) {
+        if let Some(status) = document.as_object_mut().filter(|document| document.get("kind") == Some(&json!("Status")))
+        {
             alter(status);
         }
     });

@@ -107,7 +107,8 @@ pub(super) static DEFECTS: [Defect; 33] = [
     Defect {
         name: "two events in the wrong order",
         alteration: Alteration::Watch(|_, recording| {
-            let swapped = |pair: &[Value]| pair.iter().all(|event| event_version(event) > 0 && event["type"] != "ADDED");
+            let swapped =
+                |pair: &[Value]| pair.iter().all(|event| event_version(event) > 0 && event["type"] != "ADDED");
             if let Some(index) = recording.events.windows(2).position(swapped) {
                 recording.events.swap(index, index + 1);
             }
@@ -263,7 +264,8 @@ pub(super) static DEFECTS: [Defect; 33] = [
     Defect {
         name: "PartialObjectMetadata events with spec",
         alteration: Alteration::Watch(|_, recording| {
-            for event in recording.events.iter_mut().filter(|event| event["object"]["kind"] == "PartialObjectMetadata") {
+            for event in recording.events.iter_mut().filter(|event| event["object"]["kind"] == "PartialObjectMetadata")
+            {
                 event["object"]["spec"] = json!({});
             }
         }),
