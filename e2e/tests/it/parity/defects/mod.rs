@@ -12,6 +12,7 @@ use anyhow::{Result, bail, ensure};
 use e2e::compare::{Difference, differences};
 use e2e::http::{Answer, Request};
 use futures::stream::{self, StreamExt};
+use serde_json::Value;
 
 use super::other_versions;
 use super::run::{self, Asked, FIELDCACHE, Run};
@@ -97,6 +98,10 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
         Alteration::Watch(alter) => {
             for played in &run.played {
                 let Some(Ok(recording)) = played.of(run::FIELDCACHE_NAME) else { continue };
+                // A refusal in several lines, or of text, is no stream of events.
+                if !recording.events.iter().all(Value::is_object) {
+                    continue;
+                }
                 let mut recording = recording.clone();
                 alter(&played.request, &mut recording);
                 let found = played.judge(side, &Ok(recording));
