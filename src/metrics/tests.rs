@@ -25,7 +25,7 @@ use crate::registry::{
     Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
-use crate::server::tally::{Outcome, Tally, Verb};
+use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
 use crate::store::{HistoryLimits, Store};
 
 fn resource(plural: &str) -> Resource {
@@ -94,18 +94,19 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let list = Outcome {
         verb: Verb::List,
         code: 200,
-        access: Some(Access::Index),
+        path: Some(AnswerPath::Own(Access::Index)),
         has_field_selector: true,
         has_label_selector: false,
     };
     for took in [80, 90, 1_500] {
         tally.count(Some(&shirts.gvr), list, Duration::from_micros(took));
     }
-    let refused = Outcome { code: 400, access: None, ..list };
+    let refused = Outcome { code: 400, path: None, ..list };
     tally.count(Some(&shirts.gvr), refused, Duration::from_micros(40));
-    let watch = Outcome { verb: Verb::Watch, access: Some(Access::Scan), has_field_selector: false, ..list };
+    let watch =
+        Outcome { verb: Verb::Watch, path: Some(AnswerPath::Own(Access::Scan)), has_field_selector: false, ..list };
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
-    let other = Outcome { verb: Verb::Get, code: 404, access: None, ..list };
+    let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     (Metrics::new(Arc::new(Registry::new(catalog)), tally, guard), shirts, hats)
 }

@@ -11,6 +11,8 @@ mod checks;
 pub mod documents;
 mod freshness;
 mod live;
+mod offers;
+pub mod router;
 #[cfg(test)]
 mod tests;
 pub mod upstream;
@@ -19,6 +21,7 @@ pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, Version
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 
 use std::sync::Arc;
 

@@ -55,11 +55,10 @@ pub(super) async fn answer(
     if version.is_some() || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
-    let needed = match version {
-        None => strong::needed(server, asked, resource).await?,
-        named => named,
+    let (snapshot, from) = match version {
+        None => strong::newest(server, asked, resource, snapshot).await?,
+        named => strong::reach(&resource.live, snapshot, named).await?,
     };
-    let (snapshot, from) = strong::reach(&resource.live, snapshot, needed).await?;
     let key = match read::namespace_of(resource, address) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),

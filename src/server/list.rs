@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::negotiate::{Form, Format, Offer, negotiate};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
-use super::strong::{self, Consistency};
+use super::strong::{self, Consistency, ReadFrom};
 use super::table::{Columns, Include};
 use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
@@ -65,12 +65,13 @@ pub(super) async fn answer(
     if may_lag {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
-    let needed = match wanted.state {
-        WantedState::Newest => strong::needed(server, asked, resource).await?,
-        WantedState::Any => None,
-        WantedState::NotOlderThan(version) | WantedState::Exactly(version) => Some(version),
+    let (snapshot, from) = match wanted.state {
+        WantedState::Newest => strong::newest(server, asked, resource, snapshot).await?,
+        WantedState::Any => (snapshot, ReadFrom::Own),
+        WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
+            strong::reach(&resource.live, snapshot, Some(version)).await?
+        }
     };
-    let (snapshot, from) = strong::reach(&resource.live, snapshot, needed).await?;
     let state = wanted.state(snapshot)?;
     let begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);

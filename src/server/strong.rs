@@ -10,10 +10,10 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 
-use crate::model::Version;
+use crate::model::{Gvr, Version};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Live, Resource};
+use crate::registry::{Live, LiveState, Resource};
 use crate::store::Snapshot;
 
 use super::body::Body;
@@ -50,18 +50,18 @@ pub enum ReadFrom {
 }
 
 impl ReadFrom {
-    /// The header's text.
-    pub fn as_str(self) -> &'static str {
-        match self {
+    /// The header's value.
+    pub fn value(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
             ReadFrom::Own => "own",
             ReadFrom::CatchUp => "catch-up",
             ReadFrom::Forwarded => "forwarded",
-        }
+        })
     }
 
     /// Says it in the answer.
     pub fn tell(self, response: &mut Response<Body>) {
-        response.headers_mut().insert(READ_HEADER, HeaderValue::from_static(self.as_str()));
+        response.headers_mut().insert(READ_HEADER, self.value());
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn needed(
     let written = Some(resource.live.last_written()).filter(|version| *version > Version::ZERO);
     match (consistency(server, asked)?, &server.settings.upstream) {
         (Consistency::Strong, Some(upstream)) => {
-            let ask = source_version(&**upstream, resource);
+            let ask = source_version(&**upstream, &resource.gvr);
             let asked = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
             let version = asked.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
             version.map(Some).map_err(|problem| {
@@ -118,9 +118,36 @@ pub(super) async fn reach(
     }
 }
 
+/// The same for the newest state, which who stands behind can show as well: it does so where requests are handed on, since a
+/// proof for the copy takes a second.
+///
+/// # Errors
+/// [`Failure::Behind`] where it is to be handed on, else those of [`reach`].
+pub(super) async fn newest(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+    held: Snapshot,
+) -> Result<(Snapshot, ReadFrom), Failure> {
+    let needed = needed(server, asked, resource).await?;
+    let is_strong = consistency(server, asked)? == Consistency::Strong;
+    // What has come while the source was asked counts.
+    let held = match resource.live.state() {
+        LiveState::Ready(newest) if is_strong => newest,
+        _ => held,
+    };
+    if is_strong && server.upstream().is_some() && needed.is_some_and(|version| held.version() < version) {
+        return Err(Failure::Behind);
+    }
+    reach(&resource.live, held, needed).await
+}
+
 /// Asks the source for its version of a resource. Another fieldcache is told that its own copy's would not do.
-async fn source_version(upstream: &dyn Upstream, resource: &Resource) -> Result<Version, String> {
-    let path = format!("/{}/{}?limit=1", resource.gvr.group_version().path(), resource.gvr.resource);
+///
+/// # Errors
+/// What it answered instead, or why it did not.
+pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result<Version, String> {
+    let path = format!("/{}/{}?limit=1", gvr.group_version().path(), gvr.resource);
     let body = UpstreamBody::new(Empty::new().map_err(|never| match never {}));
     let request = Request::builder()
         .method(Method::GET)

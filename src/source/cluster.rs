@@ -22,7 +22,9 @@ use super::self_check::{self, SelfCheck};
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
-use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{
+    Catalog, Group, Live, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource, VersionInfo,
+};
 use crate::store::{HistoryLimits, Snapshot};
 
 /// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
@@ -74,6 +76,8 @@ pub struct Cluster {
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
+    /// Whether they have been read at all; without the right to, nothing is known of them.
+    knows_crds: bool,
 }
 
 /// The resource of CustomResourceDefinitions.
@@ -104,6 +108,7 @@ impl Cluster {
             keepers: Keepers::default(),
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
+            knows_crds: false,
         };
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
@@ -177,7 +182,7 @@ impl Cluster {
 
     /// Reads what has changed among the CRDs; true when something has.
     fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
-        let mut changed = false;
+        let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         let mut present = BTreeSet::new();
         for (_, object) in snapshot.range(std::ops::Bound::Unbounded) {
             let key = object.key();
@@ -244,10 +249,43 @@ impl Cluster {
         let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
         self.documents.serve(kinds, gone).await;
-        let catalog = Catalog::new(groups, resources, self.version.clone()).with_documents(self.documents.clone());
+        let catalog = Catalog::new(groups, resources, self.version.clone())
+            .with_documents(self.documents.clone())
+            .with_offers(self.offers());
         self.registry.replace(catalog);
         for resource in fresh {
             self.start_keeper(resource);
+        }
+    }
+
+    /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
+    /// minute behind the definitions.
+    fn offers(&self) -> Offers {
+        let mut offers = self.discovery.offers.clone();
+        if !self.knows_crds {
+            return offers;
+        }
+        let custom: BTreeSet<&Gvr> =
+            self.discovery.resources.iter().filter(|found| found.spells_out_kind).map(|found| &found.gvr).collect();
+        for group in &mut offers.groups {
+            for version in &mut group.versions {
+                version.resources.retain(|resource| {
+                    let gvr = Gvr::new(&*group.name, &*version.name, &*resource.name);
+                    !custom.contains(&gvr) || self.may_be_offered(&gvr)
+                });
+            }
+            group.versions.retain(|version| version.is_stale || !version.resources.is_empty());
+        }
+        offers.groups.retain(|group| !group.versions.is_empty());
+        offers
+    }
+
+    /// Whether a custom resource's definition is there, and serves its version as far as it can be read.
+    fn may_be_offered(&self, gvr: &Gvr) -> bool {
+        match self.crds.get(&gvr.group_resource()) {
+            Some((_, Some(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
+            Some((_, None)) => true,
+            None => false,
         }
     }
 

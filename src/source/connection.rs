@@ -13,6 +13,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
+use crate::registry::chain::CONSISTENCY_HEADER;
+
 /// How to reach a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterOptions {
@@ -206,6 +208,17 @@ impl Connection {
     /// As [`Connection::get`], or when the body breaks off.
     pub async fn bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
         let response = self.get(path, accept).await?;
+        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
+        Ok(body.to_bytes())
+    }
+
+    /// A GET with its whole body that another fieldcache must not answer from a copy that may be older.
+    ///
+    /// # Errors
+    /// As [`Connection::bytes`].
+    pub async fn strong_bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
+        let request = Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong");
+        let response = self.send(path, request).await?;
         let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
         Ok(body.to_bytes())
     }

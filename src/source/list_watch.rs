@@ -276,8 +276,9 @@ impl Source<'_> {
         let mut has_heard = false;
         // Whether another watch could bring a proof that this one does not.
         let mut may_reopen = length == Length::Usual;
-        let mut push = pin!(self.push_source(wanted));
-        let mut pushes = true;
+        let held = feed.version();
+        let mut question = pin!(self.source_version());
+        let mut asks = !may_reopen && !initial;
         // A frame, or the end, that came while a burst was gathered.
         let mut at_hand = None;
         let mut taken = false;
@@ -289,8 +290,21 @@ impl Source<'_> {
                     // What is there is read first: it may be the proof.
                     biased;
                     frame = body.frame() => frame,
-                    () = &mut push, if pushes => {
-                        pushes = false;
+                    answer = &mut question, if asks => {
+                        asks = false;
+                        match answer {
+                            // It went back: a restored etcd. Later ones than we held may have been passed since we asked.
+                            Some((_, version)) if version < held => return End::Behind,
+                            Some((asked, version)) if version <= feed.version() => {
+                                has_heard = true;
+                                may_reopen = true;
+                                live.freshness().proven(asked);
+                                // Nothing has changed but what is known of it, which other fieldcaches are waiting for.
+                                feed.publish();
+                            }
+                            // What is missing, and a bookmark, are on their way.
+                            Some(_) | None => {}
+                        }
                         continue;
                     }
                     () = live.freshness().proof_needed(feed.version(), self.max_lag), if !initial && may_reopen => {
@@ -372,13 +386,21 @@ impl Source<'_> {
         }
     }
 
-    /// Makes the source itself come to a version: what it is asked for with that version it must have, and an API server asks
-    /// etcd how far it is while such a request waits. What it answers does not matter; the watch brings what there is.
-    async fn push_source(&self, wanted: Option<Version>) {
-        let Some(version) = wanted else { return };
-        let path = format!("{}?limit=1&resourceVersion={version}&resourceVersionMatch=NotOlderThan", self.base);
-        if let Err(error) = self.connection.bytes(&path, ACCEPT_PARTIAL_LIST).await {
-            tracing::debug!(path, error = %error, "source has not come to a version that a reader waits for");
+    /// How far the source was at some moment after this call, and that moment. The question also makes an API server ask
+    /// etcd, without which it sends no bookmark for a resource that has not changed since it started (seen with 1.36).
+    async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
+        let asked = tokio::time::Instant::now();
+        let path = format!("{}?limit=1", self.base);
+        let answer = self.connection.strong_bytes(&path, ACCEPT_PARTIAL_LIST).await;
+        let version = answer.and_then(|body| {
+            frames::list_page(&body).map(|page| page.version).map_err(|error| self.connection.broken(&path, &error))
+        });
+        match version {
+            Ok(version) => Some((asked, version)),
+            Err(error) => {
+                tracing::debug!(path, error = %error, "source does not say how far it is");
+                None
+            }
         }
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 use tokio::time::{Instant, advance};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
@@ -137,7 +138,7 @@ async fn a_strong_read_answers_from_the_copy_once_it_has_reached_the_sources_ver
     let path = format!("{ALL_SHIRTS}?fieldSelector=spec.color=blue");
     let server = fixture.server.clone();
     let asked = tokio::spawn(async move {
-        let request = Request::builder().uri(&path).body(()).unwrap();
+        let request = Request::builder().uri(&path).body(Empty::<Bytes>::new()).unwrap();
         let response = server.answer(request).await;
         let read = response.headers()["fieldcache-read"].to_str().unwrap().to_owned();
         (read, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
@@ -201,7 +202,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
     fixture.shirts.resource.live.written(Version::new(102));
     let server = fixture.server.clone();
     let asked = tokio::spawn(async move {
-        let response = server.answer(Request::builder().uri(SHIRTS).body(()).unwrap()).await;
+        let response = server.answer(Request::builder().uri(SHIRTS).body(Empty::<Bytes>::new()).unwrap()).await;
         String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
     });
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -195,7 +195,13 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
     assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
+    // What its mailbox keeps is told whatever history keeps.
     for _ in 0..60 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    assert_eq!(slow.lines(60).await[59], "MODIFIED default/x@200");
+    for _ in 0..120 {
         fixture.put("default", "x", "blue");
         quick.line().await;
     }
@@ -432,7 +438,7 @@ async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     assert_eq!(patient.get(&format!("{SHIRTS}?timeout=2s")).await.code, 429);
     assert_eq!(started.elapsed().as_secs(), 2, "the client's own timeout bounds the wait");
     let server = patient.server.clone();
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(server.answer(request), async {
         advance(Duration::from_secs(30)).await;
         patient.shirts.store.replace(&[], Version::new(5));
@@ -489,7 +495,7 @@ async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_
     let old = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());
     let mut new = Fixture::new();
     new.put("default", "x", "blue");
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(old.server.answer(request), async {
         sleep(Duration::from_secs(1)).await;
         old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
@@ -509,7 +515,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         for stored in [&old.shirts, &new.shirts] {
             stored.resource.live.publish(LiveState::Loading("some".to_owned()));
         }
-        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(()).unwrap();
+        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(String::new()).unwrap();
         let started = Instant::now();
         let answer = async {
             let answer = old.server.answer(request).await;
