@@ -14,6 +14,7 @@ pub mod body;
 pub mod column;
 pub mod discovery;
 pub mod documents;
+mod empty;
 pub mod encode;
 mod explain;
 pub mod failure;

@@ -30,7 +30,7 @@ use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
 use super::table::{Columns, Include};
-use super::{Asked, Clock, Server, explain, media_type, read, with_type};
+use super::{Asked, Clock, Server, empty, explain, media_type, read, with_type};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -494,6 +494,10 @@ struct Mark {
 }
 
 impl Mark {
+    fn is_bare(&self) -> bool {
+        !self.ends_initial_events && self.lag.is_none()
+    }
+
     fn write_annotations(&self, out: &mut Vec<u8>) {
         let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
         let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
@@ -595,8 +599,21 @@ impl Shape {
         mark.write_annotations(&mut object);
         object.extend_from_slice(b"\"resourceVersion\":");
         write_string(&at, &mut object);
-        object.extend_from_slice(b"}}");
+        object.push(b'}');
+        let is_whole = matches!(self.form, ShapeForm::Whole | ShapeForm::Table { include: Include::Object, .. });
+        if is_whole && resource.origin == ResourceOrigin::BuiltIn {
+            let members = empty::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
+            if !members.is_empty() {
+                object.push(b',');
+                object.extend_from_slice(members.as_bytes());
+            }
+        }
+        object.push(b'}');
         match &self.form {
+            // Without objects there is nothing to say besides the version, which is the Table's own.
+            ShapeForm::Table { version, columns, include: Include::None } if mark.is_bare() => {
+                columns.write_bookmark(&at, b"null", version, is_first, out);
+            }
             ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }

@@ -159,24 +159,35 @@ impl Stage {
     }
 }
 
-/// Waits until both servers' copies of a collection contain everything that was written to it before this call.
+/// Waits until both servers' copies of a collection, or of a selected part of it, are as what was written to it before this call.
 ///
-/// kube-apiserver answers from a copy of its own when it is asked for version 0, and that copy can lag too.
+/// kube-apiserver answers from a copy of its own when it is asked for version 0, and that copy can lag too. Nobody else may write to it
+/// meanwhile.
 ///
 /// # Errors
 /// When a copy does not follow in time.
 pub(crate) async fn follow(apiserver: &Client, copy: &Client, collection: &str) -> Result<()> {
-    let wanted = newest(&apiserver.get_json(collection).await?);
+    let wanted = versions(&apiserver.get_json(collection).await?);
+    let of_copy = format!("{collection}{}resourceVersion=0", if collection.contains('?') { '&' } else { '?' });
     for client in [apiserver, copy] {
-        eventually(&format!("{collection} at {wanted}"), FOLLOWING, async || {
-            let list = client.get_json(&format!("{collection}?resourceVersion=0")).await?;
-            let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse::<u64>()?;
-            ensure!(version >= wanted, "it is at {version}");
+        eventually(&format!("{collection} as it is"), FOLLOWING, async || {
+            let held = versions(&client.get_json(&of_copy).await?);
+            ensure!(held == wanted, "it is {held:?} instead of {wanted:?}");
             Ok(())
         })
         .await?;
     }
     Ok(())
+}
+
+/// Key and version of every item of a list.
+fn versions(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |item: &Value, name: &str| item["metadata"][name].as_str().unwrap_or_default().to_owned();
+    items
+        .iter()
+        .map(|item| format!("{}/{}@{}", text(item, "namespace"), text(item, "name"), version_of(item)))
+        .collect()
 }
 
 async fn load(copy: &Client, collection: &str) -> Result<()> {
