@@ -19,3 +19,4 @@ mod pass_through;
 mod printers;
 mod self_check;
 mod tls;
+mod versions;

@@ -195,7 +195,13 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
     assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
+    // What its mailbox keeps is told whatever history keeps.
     for _ in 0..60 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    assert_eq!(slow.lines(60).await[59], "MODIFIED default/x@200");
+    for _ in 0..120 {
         fixture.put("default", "x", "blue");
         quick.line().await;
     }

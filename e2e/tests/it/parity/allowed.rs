@@ -209,7 +209,7 @@ pub(crate) fn patterns() -> impl Iterator<Item = Pattern> {
 pub(crate) type Pattern = (usize, &'static str);
 
 /// Whether `text` is like `pattern`, in which `*` stands for any text.
-fn like(pattern: &str, text: &str) -> bool {
+pub(crate) fn like(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => text.strip_prefix(start).is_some_and(|after| {

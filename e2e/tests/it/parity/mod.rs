@@ -1,7 +1,7 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
 //! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`stage`] and
+//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those of older and newer servers, [`stage`] and
 //! [`fixtures`] the cluster and its objects. [`defects`] are faults put before our own server: each must turn the suite red.
 //! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
 
@@ -10,6 +10,7 @@ mod case;
 mod cases;
 mod defects;
 mod fixtures;
+mod other_versions;
 mod outcome;
 mod script;
 mod scripts;
@@ -53,7 +54,11 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     for Found { side, watch, differences } in &found {
         let mut faults = Vec::new();
         for difference in differences {
-            let covering = if *side == itself.name { Vec::new() } else { allowed::covering(watch, difference) };
+            let covering = if *side == itself.name {
+                Vec::new()
+            } else {
+                other_versions::covering(watch, differences, difference)
+            };
             if covering.is_empty() {
                 faults.push(difference);
             }
@@ -66,17 +71,23 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for (index, pattern) in allowed::patterns().filter(|pattern| !used.contains(pattern)) {
-        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {}", ALLOWED[index].reason));
+    for ((index, pattern), reason) in other_versions::needless(&used) {
+        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {reason}"));
     }
     let (requests, watches) = (cases::all().len(), scripts::all().len());
+    let others = other_versions::reasons();
     let mut summary = format!(
-        "parity: {requests} requests, {watches} watch scripts, {} allowed differences (reasons in {})",
+        "parity: {requests} requests, {watches} watch scripts, {} allowed differences and {} of Kubernetes {} (reasons in {})",
         ALLOWED.len(),
-        "e2e/tests/it/parity/allowed.rs"
+        others.len(),
+        other_versions::under_test().name(),
+        "e2e/tests/it/parity/allowed.rs and other_versions.rs"
     );
     for allowance in &ALLOWED {
         summary.push_str(&format!("\n  allowed: {}", allowance.reason));
+    }
+    for reason in others {
+        summary.push_str(&format!("\n  allowed: {reason}"));
     }
     say(&summary);
     ensure!(report.is_empty(), "{report}\n{}", stage.fieldcache.process().tail());
@@ -92,7 +103,8 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     sides.extend(DEFECTS.iter().map(|defect| side(defect.name, Some(defect))));
     let mut found = ask_everything(stage, &reference(stage), &sides).await?;
     for one in &mut found {
-        one.differences.retain(|difference| allowed::covering(&one.watch, difference).is_empty());
+        let all = one.differences.clone();
+        one.differences.retain(|difference| other_versions::covering(&one.watch, &all, difference).is_empty());
     }
     found.retain(|found| !found.differences.is_empty());
     // What is red without a defect proves nothing about one.

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::defects::{Alteration, Defect};
+use super::other_versions::under_test;
 
 /// How long an open watch may be silent while something is still awaited from it.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -98,6 +99,8 @@ impl Watching {
                     Err(_) => self.events.push(Value::String(String::from_utf8_lossy(&line).into_owned())),
                 },
                 Next::End => self.ended = Some(self.opened.elapsed()),
+                // Another version may never send what is awaited; that it did not come is compared.
+                Next::Nothing if !under_test().is_usual() => return Ok(()),
                 Next::Nothing => bail!(
                     "{}: silent for {SILENCE:?} after {} events, {until:?} awaited; the last was {}",
                     self.request.path,
