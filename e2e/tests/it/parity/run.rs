@@ -83,12 +83,17 @@ pub(crate) fn reference(stage: &Stage) -> Side {
     side("kube-apiserver", stage.control_plane.client(), true)
 }
 
+/// The header with which a client says how fresh an answer must be.
+const CONSISTENCY: &str = "fieldcache-consistency";
+
 /// The others, with connections of their own.
 pub(crate) fn sides(stage: &Stage) -> Vec<Side> {
     let endpoint = stage.fieldcache.endpoint().clone();
+    // One object without a version is handed on, unless the client says that the copy will do, as one side does here.
+    let copy = endpoint.clone().with_header(CONSISTENCY, "Eventual");
     vec![
         side("kube-apiserver itself", stage.control_plane.client(), true),
-        side(FIELDCACHE_NAME, endpoint.client(), false),
+        side(FIELDCACHE_NAME, copy.client(), false),
         side("fieldcache over HTTP/2", endpoint.speaking(Protocol::Http2).client(), false),
     ]
 }

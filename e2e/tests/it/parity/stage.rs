@@ -135,7 +135,10 @@ impl Stage {
         compact(&control_plane, &compacted).await?;
         variables.set("ancient", "2");
 
-        let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &[]).await?;
+        // With everything handed on that is not served, so that as little as possible may differ.
+        let kubeconfig = control_plane.kubeconfig().display().to_string();
+        let arguments = ["--kubeconfig", &kubeconfig, "--pass-through", "all"].map(str::to_owned);
+        let fieldcache = Fieldcache::serve(arguments).await?;
         let copy = fieldcache.client();
         let mut collections = Vec::new();
         for collection in COLLECTIONS {
