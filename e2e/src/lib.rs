@@ -17,6 +17,7 @@
 //! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
+//! | [`tampering`] | a proxy before a source that can drop or change lines of its watches |
 //! | [`http`] | one request, or one open watch, against either side |
 //! | [`relay`] | a place to connect to while the server behind it changes |
 //! | [`kubectl`] | the real kubectl with a private home |
@@ -55,5 +56,6 @@ pub mod process;
 pub mod relay;
 pub mod run_directory;
 pub mod statistics;
+pub mod tampering;
 pub mod unique;
 pub mod versions;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::server::params::go_duration;
+use crate::source::self_check::SHORTEST_INTERVAL;
 
 /// Field-filtered informer caches for Kubernetes.
 ///
@@ -98,6 +99,9 @@ pub struct ServeArguments {
     /// What goes on to the cluster's API server, with the kubeconfig's rights, when it is not served here
     #[arg(long, value_name = "WHAT", default_value = "read", conflicts_with = "dir")]
     pub pass_through: PassThroughArgument,
+    /// How often each copy is compared with what the cluster lists; 0 turns that off
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval, conflicts_with = "dir")]
+    pub self_check_interval: Duration,
     /// Where to listen; loopback only, port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,
@@ -133,6 +137,15 @@ fn max_lag(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if duration < SHORTEST {
         return Err("a cluster takes up to 1.4s to show how far it is: name 1.4s or more".to_owned());
+    }
+    Ok(duration)
+}
+
+/// Zero, or what leaves time for something else between two checks.
+fn self_check_interval(text: &str) -> Result<Duration, String> {
+    let duration = go_duration(text)?;
+    if !duration.is_zero() && duration < SHORTEST_INTERVAL {
+        return Err("a check lists the metadata of every object: name 1s or more, or 0 for none".to_owned());
     }
     Ok(duration)
 }

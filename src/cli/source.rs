@@ -36,11 +36,13 @@ pub struct FollowOptions {
     pub resources: Vec<String>,
     /// `--max-lag`.
     pub max_lag: Duration,
+    /// `--self-check-interval`; `None`: never, as for a command that reads once.
+    pub self_check: Option<Duration>,
 }
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
-        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG }
+        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG, self_check: None }
     }
 }
 
@@ -142,7 +144,12 @@ async fn open_cluster(
     let connection = Connection::open(&cluster_options(arguments)).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
-    let settings = ClusterSettings { pinned: pinned.clone(), max_lag: options.max_lag, ..ClusterSettings::default() };
+    let settings = ClusterSettings {
+        pinned: pinned.clone(),
+        max_lag: options.max_lag,
+        self_check: options.self_check,
+        ..ClusterSettings::default()
+    };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
         .context("reading what the cluster serves")?;

@@ -3,21 +3,22 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use sha2::{Digest, Sha256};
-use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
 use super::feed::Feed;
+use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments};
+use super::self_check::{self, SelfCheck};
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
@@ -44,6 +45,8 @@ pub struct ClusterSettings {
     pub history: HistoryLimits,
     /// The longest time without a proof that readers accept; proofs are asked for in time.
     pub max_lag: Duration,
+    /// How often each store is compared with the cluster; `None`: never.
+    pub self_check: Option<Duration>,
 }
 
 /// Bookmarks come about once a minute; one that is late is not yet a fault.
@@ -51,7 +54,12 @@ pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
 
 impl Default for ClusterSettings {
     fn default() -> ClusterSettings {
-        ClusterSettings { pinned: Vec::new(), history: HistoryLimits::default(), max_lag: DEFAULT_MAX_LAG }
+        ClusterSettings {
+            pinned: Vec::new(),
+            history: HistoryLimits::default(),
+            max_lag: DEFAULT_MAX_LAG,
+            self_check: Some(self_check::DEFAULT_INTERVAL),
+        }
     }
 }
 
@@ -62,9 +70,9 @@ pub struct Cluster {
     registry: Arc<Registry>,
     version: VersionInfo,
     discovery: Discovery,
-    keepers: JoinSet<()>,
-    /// Whose keeper each task is.
-    kept: HashMap<tokio::task::Id, Arc<Resource>>,
+    keepers: Keepers,
+    /// The right to check a store against the cluster: one at a time.
+    check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
@@ -97,8 +105,8 @@ impl Cluster {
             registry,
             version,
             discovery,
-            keepers: JoinSet::new(),
-            kept: HashMap::new(),
+            keepers: Keepers::default(),
+            check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
             knows_crds: false,
         };
@@ -132,8 +140,10 @@ impl Cluster {
                 };
                 let changed = tokio::select! {
                     changed = changed => changed,
-                    Some(ended) = self.keepers.join_next_with_id() => {
-                        self.tend_keeper(ended);
+                    Some(ended) = self.keepers.next_ended() => {
+                        if let Some(fallen) = ended {
+                            self.replace_keeper(fallen);
+                        }
                         continue;
                     }
                     _ = discover.tick() => {
@@ -280,29 +290,37 @@ impl Cluster {
     }
 
     fn start_keeper(&mut self, resource: Arc<Resource>) {
-        let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
-        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.clone());
-        let handle = self.keepers.spawn(task);
-        self.kept.insert(handle.id(), resource);
+        let keeper = self.keeper(resource.clone(), Duration::ZERO);
+        self.keepers.start(resource, keeper);
     }
 
-    /// Forgets a keeper that ended with its resource, and starts one anew that a defect of ours has ended: its readers
-    /// wait for the new copy instead of being shown the last state of the old one for ever.
-    fn tend_keeper(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
-        let (id, defect) = match ended {
-            Ok((id, ())) => (id, None),
-            Err(error) => (error.id(), Some(error)),
-        };
-        if let (Some(resource), Some(defect)) = (self.kept.remove(&id), defect) {
-            tracing::error!(resource = %resource.gvr, error = %defect, "reading this resource met a defect, reading it anew");
-            resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
-            self.start_keeper(resource);
-        }
+    fn replace_keeper(&mut self, fallen: Fallen) {
+        let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
+        self.keepers.replace(fallen, keeper);
+    }
+
+    fn keeper(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let is_pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
+        let check = self.settings.self_check.map(|interval| {
+            SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
+        });
+        keep(self.connection.clone(), resource, is_pinned, self.settings.clone(), check, delay)
     }
 }
 
 /// Keeps one resource's data for as long as somebody wants it and it is served.
-async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, settings: ClusterSettings) {
+async fn keep(
+    connection: Connection,
+    resource: Arc<Resource>,
+    pinned: bool,
+    settings: ClusterSettings,
+    mut check: Option<SelfCheck<Connection>>,
+    delay: Duration,
+) {
+    tokio::select! {
+        () = sleep(delay) => {}
+        () = gone(&resource.live) => return,
+    }
     let mut demands = resource.live.demands();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
@@ -316,16 +334,29 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, set
         resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
         let mut feed = Feed::new(resource.clone(), settings.history);
-        tokio::select! {
-            never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
-            () = gone(&resource.live) => return,
-            seen = idle(&resource.live), if !pinned => {
-                tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
-                // A demand that comes after the last look starts the next load.
-                served = seen;
-                resource.live.publish(LiveState::Idle);
+        loop {
+            tokio::select! {
+                never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
+                () = gone(&resource.live) => return,
+                // What is followed is followed anew, from a list that relies on nothing.
+                () = mismatch(&mut check) => feed.retract(),
+                seen = idle(&resource.live), if !pinned => {
+                    tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
+                    // A demand that comes after the last look starts the next load.
+                    served = seen;
+                    resource.live.publish(LiveState::Idle);
+                    break;
+                }
             }
         }
+    }
+}
+
+/// Waits for a check to find that the copy is wrong.
+async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
+    match check {
+        Some(check) => check.mismatch().await,
+        None => std::future::pending().await,
     }
 }
 

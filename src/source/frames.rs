@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use crate::extract::scan::{Cursor, Misplaced};
-use crate::model::Version;
+use crate::model::{Key, Version};
 use crate::registry::chain::LAG_ANNOTATION;
 
 /// What a watch line tells.
@@ -153,6 +153,50 @@ pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
         return Err(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" });
     };
     Ok(ListPage { items, version, next: next.unwrap_or_default() })
+}
+
+/// A page of a list of metadata: what it takes to tell whether a copy has the same objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataPage {
+    /// The key of each object, and its version; `None` for one that is no number.
+    pub entries: Vec<(Key, Option<Version>)>,
+    /// metadata.resourceVersion of the list.
+    pub version: Version,
+    /// metadata.continue; empty on the last page.
+    pub next: String,
+}
+
+/// Reads a page of a PartialObjectMetadataList; of whole objects the rest is passed over.
+///
+/// # Errors
+/// [`FrameError`] when it is not a list, or an item has no name.
+pub fn metadata_page(body: &Bytes) -> Result<MetadataPage, FrameError> {
+    let page = list_page(body)?;
+    let entries = page.items.iter().map(entry).collect::<Result<_, _>>()?;
+    Ok(MetadataPage { entries, version: page.version, next: page.next })
+}
+
+fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
+    let (mut namespace, mut name, mut version) = (None, None, None);
+    for_each_member(item, |key, cursor| {
+        let value = skip(cursor)?;
+        if key == b"metadata" {
+            let metadata = &item[value];
+            for_each_member(metadata, |key, cursor| {
+                let value = skip(cursor)?;
+                match key {
+                    b"namespace" => namespace = string(&metadata[value]),
+                    b"name" => name = string(&metadata[value]),
+                    b"resourceVersion" => version = string(&metadata[value]),
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })?;
+    let name = name.ok_or(FrameError { offset: 0, expected: "an object with metadata.name" })?;
+    Ok((Key::new(&namespace.unwrap_or_default(), &name), version.and_then(|text| Version::parse(&text))))
 }
 
 /// Calls `visit` for each member of a JSON object with the key as it stands between the quotes and the cursor at the

@@ -106,12 +106,15 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
                 Err(end) => end,
             },
         };
+        // What came of a list that is not complete is of no use, and the next one may be long in coming.
+        feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
         if !feed.needs_list() {
             not_older = true;
         }
         let lasted = started.elapsed();
+        let is_unreachable = matches!(end, End::Failed(RequestError::Unreachable { .. }));
         // A server whose versions went back may take a watch from its future and tell nothing.
         let is_silent = matches!(end, End::Silent);
         silent_proofs = if is_silent { silent_proofs + 1 } else { 0 };
@@ -173,7 +176,8 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
                 }
             }
         }
-        sleep(backoff.after_failure(lasted)).await;
+        let wait = if is_unreachable { backoff.after_unreachable(lasted) } else { backoff.after_failure(lasted) };
+        sleep(wait).await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Strong reads: what was written to kube-apiserver before the request is in the answer, every time, also through a chain.
 
+#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
