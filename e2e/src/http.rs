@@ -1,10 +1,11 @@
 //! One HTTP client for both sides: kube-apiserver over TLS with a client certificate, fieldcache over plain HTTP.
 //!
-//! It sends exactly what a test says: no retries, no redirects, no decompression, no headers of its own but `Host` and
-//! `Content-Length`. So what two servers answer can be compared byte by byte. A [`Client`] keeps connections, which belong to the
-//! runtime that opened them: every test makes its own from an [`Endpoint`].
+//! It sends exactly what a test says: no retries, no redirects, no headers of its own but `Host` and `Content-Length`; and hands on
+//! bodies as they came, but for the lines of a compressed watch. So what two servers answer can be compared byte by byte. A
+//! [`Client`] keeps connections, which belong to the runtime that opened them: every test makes its own from an [`Endpoint`].
 
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use flate2::write::MultiGzDecoder;
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -349,7 +351,10 @@ impl Client {
         let what = format!("{} {}", request.method, request.path);
         let response = timeout(ANSWER_DEADLINE, self.begin(request)).await.with_context(|| what.clone())?;
         let (parts, body) = response.with_context(|| what.clone())?.into_parts();
-        Ok(Lines { what, status: parts.status, headers: parts.headers, body, received: BytesMut::new(), ended: false })
+        let is_compressed = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
+        let decoder = is_compressed.then(|| MultiGzDecoder::new(Vec::new()));
+        let (status, headers, received) = (parts.status, parts.headers, BytesMut::new());
+        Ok(Lines { what, status, headers, body, received, decoder, ended: false })
     }
 
     /// An open watch at `path`, which says `watch=1` itself; fails unless the server accepts it.
@@ -400,6 +405,8 @@ pub struct Lines {
     body: Incoming,
     /// Received, not yet handed out.
     received: BytesMut,
+    /// What makes plain bytes of a compressed stream: kube-apiserver 1.37 sends watches as many gzip members, one a flush.
+    decoder: Option<MultiGzDecoder<Vec<u8>>>,
     ended: bool,
 }
 
@@ -466,7 +473,13 @@ impl Lines {
                 None => self.ended = true,
                 Some(frame) => {
                     if let Ok(data) = frame.context("reading the body")?.into_data() {
-                        self.received.extend_from_slice(&data);
+                        match &mut self.decoder {
+                            None => self.received.extend_from_slice(&data),
+                            Some(decoder) => {
+                                decoder.write_all(&data).and_then(|()| decoder.flush()).context("decompressing")?;
+                                self.received.extend_from_slice(&std::mem::take(decoder.get_mut()));
+                            }
+                        }
                         return Ok(true);
                     }
                 }
