@@ -135,13 +135,9 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
         "spec": { "nodeName": "nowhere", "containers": [{ "name": "c", "image": "none" }] } });
     says_there(&["create", "-f", &put("bound", &bound)?], "created").await?;
     let own = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
-    for command in [
-        &["logs", "bound"][..],
-        &["logs", "-f", "bound"],
-        &["logs", "nobody"],
-        &["get", "pod", "nobody"],
-        &["get", "--raw", "/nothing"],
-    ] {
+    for command in
+        [&["logs", "bound"][..], &["logs", "nobody"], &["get", "pod", "nobody"], &["get", "--raw", "/nothing"]]
+    {
         let command = [command, &in_namespace].concat();
         let (theirs, ours) = (own.run(&command).await?, kubectl.run(&command).await?);
         ensure!(theirs == ours && theirs.exit_code == 1, "{command:?}: {theirs:?} <> {ours:?}");
