@@ -83,13 +83,20 @@ pub(crate) fn reference(stage: &Stage) -> Side {
     side("kube-apiserver", stage.control_plane.client(), true)
 }
 
+/// The header with which a client says how fresh an answer must be.
+const CONSISTENCY: &str = "fieldcache-consistency";
+
 /// The others, with connections of their own.
 pub(crate) fn sides(stage: &Stage) -> Vec<Side> {
     let endpoint = stage.fieldcache.endpoint().clone();
+    // One object without a version is handed on, unless the client says that the copy will do, as one side does here.
+    let copy = endpoint.clone().with_header(CONSISTENCY, "Eventual");
+    let chained = stage.chained.endpoint().clone().with_header(CONSISTENCY, "Eventual");
     vec![
         side("kube-apiserver itself", stage.control_plane.client(), true),
-        side(FIELDCACHE_NAME, endpoint.client(), false),
+        side(FIELDCACHE_NAME, copy.client(), false),
         side("fieldcache over HTTP/2", endpoint.speaking(Protocol::Http2).client(), false),
+        side("a fieldcache that reads a fieldcache", chained.client(), false),
     ]
 }
 
@@ -121,14 +128,16 @@ async fn make(stage: &Stage) -> Result<Run> {
     Ok(Run { seed, scripts: scripts.len(), asked, played })
 }
 
-/// Plays a script on fieldcache and, in turn, on kube-apiserver once more or on fieldcache by another protocol.
+/// Plays a script on fieldcache, on the end of the chain and, in turn, on kube-apiserver once more or on fieldcache by another
+/// protocol.
 async fn play(stage: &Stage, number: usize, script: &Script) -> Result<Vec<Played>> {
     // Connections of its own, one for all watches of kube-apiserver: handshakes would be most of its work.
     let endpoint = stage.control_plane.endpoint().clone().speaking(Protocol::Http2);
     let reference = Side { client: endpoint.client(), ..reference(stage) };
     let mut sides = sides(stage);
-    sides.remove(if number % 2 == 0 { ITSELF } else { OVER_HTTP2 });
-    script::play(script, &reference, &sides, &stage.fieldcache.client(), &stage.variables).await
+    sides.remove(if number.is_multiple_of(2) { ITSELF } else { OVER_HTTP2 });
+    let copies = [stage.fieldcache.client(), stage.chained.client()];
+    script::play(script, &reference, &sides, &copies, &stage.variables).await
 }
 
 /// What succeeded; failures are added to `broken`.

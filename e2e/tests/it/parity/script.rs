@@ -215,10 +215,10 @@ pub(crate) async fn play(
     script: &Script,
     reference: &Side,
     sides: &[Side],
-    copy: &Client,
+    copies: &[Client],
     variables: &Variables,
 ) -> Result<Vec<Played>> {
-    Box::pin(perform(script, reference, sides, copy, variables))
+    Box::pin(perform(script, reference, sides, copies, variables))
         .await
         .with_context(|| format!("script {:?}", script.name))
 }
@@ -235,7 +235,7 @@ async fn perform(
     script: &Script,
     reference: &Side,
     sides: &[Side],
-    copy: &Client,
+    copies: &[Client],
     variables: &Variables,
 ) -> Result<Vec<Played>> {
     let apiserver = &reference.client;
@@ -247,7 +247,7 @@ async fn perform(
     for step in &script.steps {
         match step {
             Step::Note(name) => variables.set(name, last_change.to_string()),
-            Step::Settle(collection) => follow(apiserver, copy, &variables.fill(collection)?).await?,
+            Step::Settle(collection) => follow(apiserver, copies, &variables.fill(collection)?).await?,
             Step::Watch(watch) => open.push(watch.open(&everybody, &variables, false).await?),
             Step::Tumult(changes, watches) => {
                 let opening = watches.iter().map(|watch| watch.open(&everybody, &variables, true));

@@ -137,10 +137,10 @@ async fn first_red_script(stage: &Stage, run: &Run, side: &Side, alter: fn(&mut 
     let concerned = |script: &Script| {
         script.steps.iter().any(|step| matches!(step, Step::Watch(watch) if alters(alter, &Request::get(&watch.path))))
     };
-    let (reference, copy) = (run::reference(stage), stage.fieldcache.client());
+    let (reference, copies) = (run::reference(stage), [stage.fieldcache.client()]);
     for script in scripts::all(run.seed).iter().filter(|script| concerned(script)) {
         let sides = std::slice::from_ref(side);
-        for played in script::play(script, &reference, sides, &copy, &stage.variables).await? {
+        for played in script::play(script, &reference, sides, &copies, &stage.variables).await? {
             let Some(recorded) = played.of(side.name) else { continue };
             let found = played.judge(side, recorded);
             if fault(&played.name, &found).is_some() {

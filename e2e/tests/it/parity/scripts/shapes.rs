@@ -91,6 +91,14 @@ pub(crate) fn scripts() -> Vec<Script> {
             "other headers",
             with(vec![
                 with_header(watch("gzip", "&allowWatchBookmarks=true"), "accept-encoding", "gzip"),
+                with_header(
+                    watch(
+                        "gzip, initial events",
+                        "&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+                    ),
+                    "accept-encoding",
+                    "gzip",
+                ),
                 with_header(watch("agent curl", ""), "user-agent", "curl/8.9.1"),
                 watch("pretty", "&pretty=true&resourceVersion={start}"),
                 accept(watch("stream", ""), "application/json;stream=watch"),
