@@ -1,6 +1,8 @@
 //! What fieldcache does not serve itself, handed on to a real kube-apiserver: kubectl writes through it, its own writes are seen, and
 //! what must not be handed on is not.
 
+#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
