@@ -6,16 +6,16 @@
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::model::{GroupVersion, Scope};
+use crate::openapi::hash;
 use crate::registry::{Catalog, Group, Resource, ResourceOrigin, Subresource};
 
 use super::body::Body;
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate};
 use super::route::Target;
-use super::{Asked, document, encode, with_type};
+use super::{Asked, document, encode, read, with_type};
 
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 const SUBRESOURCE_VERBS: [&str; 1] = ["get"];
@@ -23,6 +23,9 @@ const SUBRESOURCE_VERBS: [&str; 1] = ["get"];
 pub(super) fn answer(catalog: &Catalog, target: &Target, asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
     let body = match target {
         Target::CoreVersions | Target::Groups => {
+            if *target == Target::CoreVersions {
+                asked.is_routed(&OBJECTS)?;
+            }
             let agreed = negotiate(asked.headers, Offer::Discovery)?;
             let is_core = *target == Target::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
@@ -36,15 +39,17 @@ pub(super) fn answer(catalog: &Catalog, target: &Target, asked: &Asked<'_>) -> R
             merge(&mut body, group_members(group));
             body
         }
-        Target::GroupVersion(group_version) => resources(catalog, group_version)?,
+        Target::GroupVersion(group_version) => {
+            let resources = resources(catalog, group_version)?;
+            if read::is_built_in(catalog, &group_version.group) {
+                asked.is_routed(&OBJECTS)?;
+            }
+            resources
+        }
         _ => paths(catalog),
     };
     let agreed = negotiate(asked.headers, Offer::Plain)?;
-    let mut response = document(encode::json_bytes(&body), agreed.format, asked);
-    if matches!(target, Target::CoreVersions | Target::Groups) {
-        response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
-    }
-    Ok(response)
+    Ok(document(encode::json_bytes(&body), agreed.format, asked))
 }
 
 /// `/`: where to go.
@@ -90,8 +95,8 @@ fn resources(catalog: &Catalog, group_version: &GroupVersion) -> Result<Value, F
     let is_served =
         catalog.group(&group_version.group).is_some_and(|held| held.versions.contains(&group_version.version));
     if !is_served {
-        // The built-in router answers for everything below /api.
-        return Err(if group_version.group.is_empty() { Failure::UnknownResource } else { Failure::PageNotFound });
+        let is_built_in = read::is_built_in(catalog, &group_version.group);
+        return Err(if is_built_in { Failure::UnknownResource } else { Failure::PageNotFound });
     }
     let mut rows = Vec::new();
     for resource in catalog.resources_of(&group_version.group, &group_version.version) {
@@ -164,10 +169,10 @@ fn aggregated(catalog: &Catalog, is_core: bool, asked: &Asked<'_>) -> Response<B
         "items": items,
     });
     let json = encode::json_bytes(&body);
-    let tag: String = Sha256::digest(&json).iter().map(|byte| format!("{byte:02X}")).collect();
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", hash::of(&json));
     let known = asked.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag || known.trim() == "*"));
+    // As a text: upstream knows neither lists of tags nor the asterisk here.
+    let is_known = known == Some(&*tag);
     let mut response = if is_known {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;

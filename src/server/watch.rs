@@ -21,9 +21,10 @@ use crate::store::{Cursor, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::body::Body;
-use super::encode::{CHUNK, Shown, write_string, write_type};
+use super::bookmark::{self, Kind};
+use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::table::{Columns, Include};
@@ -46,6 +47,9 @@ pub(super) async fn answer(
     address: &Address,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
+    if resource.origin == ResourceOrigin::BuiltIn {
+        routed(asked.headers, &LISTS)?;
+    }
     negotiate(asked.headers, Offer::Resource)?;
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;
@@ -385,32 +389,17 @@ impl Shape {
     fn write_bookmark(&mut self, resource: &Resource, at: Version, ends_initial_events: bool, out: &mut Vec<u8>) {
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
-        let at = at.to_string();
-        let own_version = resource.gvr.api_version();
-        let mut object = Vec::new();
-        match &self.form {
-            ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
-                object.extend_from_slice(b"{\"apiVersion\":");
-                write_string(&own_version, &mut object);
-                object.extend_from_slice(b",\"kind\":");
-                write_string(&resource.kind, &mut object);
-            }
-            ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
+        let kind = match &self.form {
             ShapeForm::Partial(version)
-            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
-                write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
-            }
-            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
-        }
-        object.extend_from_slice(b",\"metadata\":{");
-        if ends_initial_events {
-            object.extend_from_slice(b"\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},");
-        }
-        object.extend_from_slice(b"\"resourceVersion\":");
-        write_string(&at, &mut object);
-        object.extend_from_slice(b"}}");
+            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => Kind::Partial(version),
+            ShapeForm::Whole | ShapeForm::Table { .. } => Kind::Own,
+        };
+        let mut object = Vec::new();
+        bookmark::write(resource, kind, at, ends_initial_events, &mut object);
         match &self.form {
-            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
+            ShapeForm::Table { version, columns, .. } => {
+                columns.write_bookmark(&at.to_string(), &object, version, is_first, out)
+            }
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }
         out.extend_from_slice(b"}\n");

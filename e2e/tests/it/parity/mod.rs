@@ -9,8 +9,10 @@ mod allowed;
 mod case;
 mod cases;
 mod defects;
+mod dimension;
 mod fixtures;
 mod outcome;
+mod points;
 mod script;
 mod scripts;
 mod side;
@@ -137,9 +139,10 @@ fn reference(stage: &Stage) -> Side {
 async fn ask_everything(stage: &Stage, reference: &Side, sides: &[Side]) -> Result<Vec<Found>> {
     let cases = cases::all();
     let asking = cases.iter().map(|case| async move {
-        let expected = case.ask(reference, &stage.variables).await?;
+        let answers = join_all(sides.iter().map(|side| case.ask(side, &stage.variables)));
+        let (expected, answers) = join(case.ask(reference, &stage.variables), answers).await;
+        let expected = expected?;
         ensure!(expected["no answer"].is_null(), "{}: kube-apiserver itself: {}", case.name, expected["no answer"]);
-        let answers = join_all(sides.iter().map(|side| case.ask(side, &stage.variables))).await;
         let mut found = Vec::new();
         for (side, answer) in sides.iter().zip(answers) {
             let differences = differences(&expected, &answer?);
@@ -150,7 +153,7 @@ async fn ask_everything(stage: &Stage, reference: &Side, sides: &[Side]) -> Resu
     let scripts = scripts::all();
     let copy = stage.fieldcache.client();
     let playing = scripts.iter().map(|script| script::play(script, reference, sides, &copy, &stage.variables));
-    let asking = stream::iter(asking).buffered(AT_ONCE).collect::<Vec<Result<Vec<Found>>>>();
+    let asking = stream::iter(asking).buffered(3 * AT_ONCE).collect::<Vec<Result<Vec<Found>>>>();
     let playing = stream::iter(playing).buffered(AT_ONCE).collect::<Vec<Result<Vec<Found>>>>();
     let (asked, played) = join(asking, playing).await;
     let mut all = Vec::new();

@@ -1,13 +1,29 @@
 //! An answer or a recorded watch as one JSON document, so that two of them can be compared.
 //!
-//! Normalised is only what must differ between two servers or two moments, and each time a symbol takes its place after a check:
-//! versions of lists of "now" (not older than their items), continue tokens (opaque), ages in seconds to hours, the numbers of other
-//! servers in two messages, hashes. Everything else stays as it was sent.
+//! Compared are the status, the body, and the headers in [`COMPARED`] with their values. Two servers cannot agree on everything, nor
+//! can one at two moments; this is all that is not compared as it was sent, and each time a symbol takes its place after a check:
+//!
+//! - dates: ages in seconds to hours in Tables; headers that are dates ([`PRESENT`]) have to be there, or not;
+//! - versions of lists, in an order-preserving way: one that is not determined by the request, and not older than any item of its
+//!   list, is "CURRENT", as are versions of bookmarks that are not older than what was sent before them; versions that objects have
+//!   and versions that a request determines are compared as they are. The same in messages that name a server's own version;
+//! - continue tokens, which are such a version and a key: decoded, the key compared as it is, the version as above;
+//! - entity tags and hashes in addresses: they are hashes of a document's bytes, and the order of an object's members, which means
+//!   nothing, is not the same. Compared is what they are: "the SHA-512 of the body", or their shape;
+//! - JSON and YAML by meaning; of JSON also whether it is indented and how it ends;
+//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. The order of groups, which
+//!   clients take as preference, is compared;
+//! - in watches, what is a race within kube-apiserver: which later events of a Table repeat the columns, and how many bookmarks come
+//!   besides the one that ends the initial events.
+//!
+//! Two headers more than clients need are compared, because they cost nothing: `WWW-Authenticate` and `X-Content-Type-Options`.
 
 use std::collections::BTreeSet;
 use std::io::Read;
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use e2e::http::Answer;
 use flate2::read::GzDecoder;
 use http::HeaderMap;
@@ -16,19 +32,21 @@ use serde_json::{Map, Value, json};
 use super::side::Recording;
 
 /// Headers whose value is compared.
-const COMPARED: [&str; 9] = [
+pub(crate) const COMPARED: [&str; 11] = [
     "allow",
     "cache-control",
     "content-encoding",
     "content-type",
+    "etag",
+    "location",
     "retry-after",
     "vary",
     "warning",
     "www-authenticate",
     "x-content-type-options",
 ];
-/// Headers that must be there or not be there.
-const PRESENT: [&str; 4] = ["audit-id", "etag", "expires", "last-modified"];
+/// Headers that must be there or not be there: dates, and an id of the one answer.
+pub(crate) const PRESENT: [&str; 3] = ["audit-id", "expires", "last-modified"];
 
 /// What a list's own version means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +60,7 @@ pub(crate) enum Version {
 /// A whole answer.
 pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
     let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
-    let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers(&answer.headers) });
+    let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers_of(&answer.headers, &body) });
     let content_type = answer.header("content-type").unwrap_or_default();
     if content_type.contains("json")
         && let Ok(document) = serde_json::from_slice(&body)
@@ -55,7 +73,7 @@ pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
         // Styles of YAML are many; what it says is compared.
         outcome["body"] = normalised(document, version);
     } else {
-        outcome["text"] = String::from_utf8_lossy(&body).split('\n').collect();
+        outcome["text"] = String::from_utf8_lossy(&body).split('\n').map(hashless).collect();
     }
     outcome
 }
@@ -105,7 +123,7 @@ pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value
     }
     let mut outcome = json!({
         "status": recording.status.as_u16(),
-        "headers": headers(&recording.headers),
+        "headers": headers_of(&recording.headers, &[]),
         "ended": recording.ended,
         "events": whole_lines(events),
     });
@@ -150,7 +168,11 @@ pub(crate) fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
 }
 
 /// The headers that matter.
-pub(crate) fn headers(headers: &HeaderMap) -> Value {
+pub(crate) fn headers(answer: &Answer) -> Result<Value> {
+    Ok(headers_of(&answer.headers, &plain_body(answer)?))
+}
+
+fn headers_of(headers: &HeaderMap, body: &[u8]) -> Value {
     let mut compared = Map::new();
     for name in COMPARED {
         let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -160,7 +182,13 @@ pub(crate) fn headers(headers: &HeaderMap) -> Value {
             if name == "vary" {
                 parts.sort_unstable();
             }
-            compared.insert(name.to_owned(), parts.join(", ").into());
+            let value = parts.join(", ");
+            let value = match name {
+                "etag" => tag(&value, body),
+                "location" => hashless(&value),
+                _ => value,
+            };
+            compared.insert(name.to_owned(), value.into());
         }
     }
     for name in PRESENT {
@@ -168,22 +196,33 @@ pub(crate) fn headers(headers: &HeaderMap) -> Value {
             compared.insert(name.to_owned(), "(present)".into());
         }
     }
-    if let Some(location) = headers.get("location").and_then(|value| value.to_str().ok()) {
-        compared.insert("location".to_owned(), hashless(location).into());
-    }
     Value::Object(compared)
 }
 
-/// `text` with a document hash of the right shape replaced.
-pub(crate) fn hashless(text: &str) -> String {
-    match text.split_once("hash=") {
-        Some((before, hash))
-            if hash.len() == 128 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) =>
-        {
-            format!("{before}hash=HASH")
-        }
-        _ => text.to_owned(),
+/// What an entity tag is: a hash of the body, or its shape.
+fn tag(tag: &str, body: &[u8]) -> String {
+    match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
+        Some(hash) if hash == fieldcache::openapi::hash::of(body) => "the SHA-512 of the body".to_owned(),
+        Some(hash) if is_hash(hash) => "a hash".to_owned(),
+        _ => tag.to_owned(),
     }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 128 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
+}
+
+/// `text` with every document hash of the right shape replaced.
+pub(crate) fn hashless(text: &str) -> String {
+    let mut parts = text.split("hash=");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (hash, rest) = part.split_at(part.find('"').unwrap_or(part.len()));
+        replaced.push_str("hash=");
+        replaced.push_str(if is_hash(hash) { "HASH" } else { hash });
+        replaced.push_str(rest);
+    }
+    replaced
 }
 
 fn layout(body: &[u8]) -> String {
@@ -253,6 +292,11 @@ fn by_name(mut document: Value) -> Value {
 }
 
 fn normalise(document: &mut Value, version: Version) {
+    let metadata = &document["metadata"];
+    if let Some(decoded) = metadata["continue"].as_str().and_then(|token| decoded(token, &metadata["resourceVersion"]))
+    {
+        document["metadata"]["continue"] = decoded;
+    }
     let list = document["kind"] == "Table" || document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     if list && version == Version::Current {
         let members = document["items"].as_array().or(document["rows"].as_array()).map_or(&[][..], Vec::as_slice);
@@ -268,12 +312,16 @@ fn normalise(document: &mut Value, version: Version) {
     if document["kind"] == "Table" {
         ages(document);
     }
-    if let Some(token) = document.pointer_mut("/metadata/continue")
-        && token.as_str().is_some_and(|token| !token.is_empty())
-    {
-        *token = "TOKEN".into();
-    }
     messages(document);
+}
+
+/// A continue token by what it says; its version by whether it is that of the list.
+fn decoded(token: &str, own_version: &Value) -> Option<Value> {
+    let mut decoded: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    if own_version.as_str().is_some_and(|own_version| decoded["rv"].to_string() == own_version) {
+        decoded["rv"] = "that of the list".into();
+    }
+    Some(decoded)
 }
 
 /// Replaces a version by a symbol if it is one and not older than `least`.
