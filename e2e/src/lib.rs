@@ -7,6 +7,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our two Go programs; says where they are |
+//! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
@@ -16,7 +17,9 @@
 //! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
+//! | [`tampering`] | a proxy before a source that can drop or change lines of its watches |
 //! | [`http`] | one request, or one open watch, against either side |
+//! | [`relay`] | a place to connect to while the server behind it changes |
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`compare`] | two JSON documents, and where they differ |
@@ -50,6 +53,9 @@ pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod process;
+pub mod relay;
 pub mod run_directory;
 pub mod statistics;
+pub mod tampering;
 pub mod unique;
+pub mod versions;

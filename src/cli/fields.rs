@@ -20,7 +20,7 @@ pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String> {
-    let opened = source::open(&arguments.source, &[]).await?;
+    let opened = source::open(&arguments.source, &source::FollowOptions::default()).await?;
     let catalog = opened.registry.catalog();
     let wanted = match &arguments.resource {
         Some(name) => {

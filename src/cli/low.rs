@@ -2,8 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::server::params::go_duration;
+use crate::source::self_check::SHORTEST_INTERVAL;
 
 /// Field-filtered informer caches for Kubernetes.
 ///
@@ -86,6 +90,18 @@ pub struct ServeArguments {
     /// Load this resource at once and never forget it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
+    /// How fresh an answer is whose request names no resourceVersion
+    #[arg(long, value_name = "CONSISTENCY", default_value = "eventual")]
+    pub consistency: ConsistencyArgument,
+    /// The longest time without a sign from the cluster that a copy is complete; past it reads are refused with 503
+    #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag, conflicts_with = "dir")]
+    pub max_lag: Duration,
+    /// What goes on to the cluster's API server, with the kubeconfig's rights, when it is not served here
+    #[arg(long, value_name = "WHAT", default_value = "read", conflicts_with = "dir")]
+    pub pass_through: PassThroughArgument,
+    /// How often each copy is compared with what the cluster lists; 0 turns that off
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval, conflicts_with = "dir")]
+    pub self_check_interval: Duration,
     /// Where to listen; loopback only, port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
     pub address: SocketAddr,
@@ -104,6 +120,45 @@ pub struct ServeArguments {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
+}
+
+/// How fresh an answer is whose request names no resourceVersion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConsistencyArgument {
+    /// As the copy is
+    Eventual,
+    /// Not older than the request
+    Strong,
+}
+
+/// A lag that can be kept: the source needs this long to prove anything.
+fn max_lag(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_millis(1400);
+    let duration = go_duration(text)?;
+    if duration < SHORTEST {
+        return Err("a cluster takes up to 1.4s to show how far it is: name 1.4s or more".to_owned());
+    }
+    Ok(duration)
+}
+
+/// Zero, or what leaves time for something else between two checks.
+fn self_check_interval(text: &str) -> Result<Duration, String> {
+    let duration = go_duration(text)?;
+    if !duration.is_zero() && duration < SHORTEST_INTERVAL {
+        return Err("a check lists the metadata of every object: name 1s or more, or 0 for none".to_owned());
+    }
+    Ok(duration)
+}
+
+/// What goes on to the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PassThroughArgument {
+    /// Nothing
+    Off,
+    /// Reads of what is not served here: subresources, logs, other resources and paths
+    Read,
+    /// The same, and every write
+    All,
 }
 
 /// How log lines look.

@@ -18,7 +18,7 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     if arguments.openapi_version == OpenapiVersion::V2 && arguments.group_version.is_some() {
         bail!("--group-version goes with --openapi-version v3: the v2 document is one for all groups");
     }
-    let opened = source::open(&arguments.source, &[]).await?;
+    let opened = source::open(&arguments.source, &source::FollowOptions::default()).await?;
     let Some(documents) = opened.registry.catalog().documents.clone() else {
         bail!("{} has no OpenAPI documents", opened.name);
     };

@@ -15,13 +15,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
-use super::low::{LogFormatArgument, ServeArguments};
+use super::low::{ConsistencyArgument, LogFormatArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
-use super::source;
+use super::source::{self, FollowOptions};
 use crate::metrics::Metrics;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
+use crate::server::pass_through::PassThrough;
+use crate::server::strong::Consistency;
 use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::store::{Attribute, Snapshot};
@@ -66,8 +68,29 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         None => None,
     };
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
-    let opened = source::follow(arguments.source, arguments.resources).await?;
-    let settings = Settings { patience: PATIENCE, guard: Some(Guard::default()), ..Settings::default() };
+    let upstream = source::upstream(&arguments.source).await?;
+    let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
+    let options = FollowOptions { resources: arguments.resources, max_lag: arguments.max_lag, self_check };
+    let opened = source::follow(arguments.source, options).await?;
+    let pass_through = match arguments.pass_through {
+        _ if upstream.is_none() => PassThrough::Off,
+        PassThroughArgument::Off => PassThrough::Off,
+        PassThroughArgument::Read => PassThrough::Read,
+        PassThroughArgument::All => PassThrough::All,
+    };
+    let consistency = match arguments.consistency {
+        ConsistencyArgument::Eventual => Consistency::Eventual,
+        ConsistencyArgument::Strong => Consistency::Strong,
+    };
+    let settings = Settings {
+        patience: PATIENCE,
+        max_lag: Some(arguments.max_lag),
+        consistency,
+        guard: Some(Guard::default()),
+        upstream,
+        pass_through,
+        ..Settings::default()
+    };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
     let scraping = metrics_listener.map(|listener| {
         let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), Some(Guard::default()));

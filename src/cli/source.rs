@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
@@ -11,9 +12,11 @@ use tokio::sync::oneshot;
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
+use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Registry};
-use crate::source::cluster::{Cluster, ClusterSettings};
+use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG};
 use crate::source::connection::{ClusterOptions, Connection};
+use crate::source::forward::Forwarder;
 use crate::source::{discovery, folder_feeds};
 
 /// A source that has been opened: its registry is filled with the first catalog.
@@ -24,6 +27,23 @@ pub struct Opened {
     pub name: String,
     /// Keeps the registry in step with the source; dropped, it stops.
     pub following: BoxFuture<'static, ()>,
+}
+
+/// How a cluster is followed.
+#[derive(Clone, Debug)]
+pub struct FollowOptions {
+    /// `--resource`: what is loaded at once and never forgotten.
+    pub resources: Vec<String>,
+    /// `--max-lag`.
+    pub max_lag: Duration,
+    /// `--self-check-interval`; `None`: never, as for a command that reads once.
+    pub self_check: Option<Duration>,
+}
+
+impl Default for FollowOptions {
+    fn default() -> FollowOptions {
+        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG, self_check: None }
+    }
 }
 
 /// A source that is followed on a thread of its own.
@@ -43,7 +63,7 @@ pub struct Followed {
 ///
 /// # Errors
 /// As [`open`].
-pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyhow::Result<Followed> {
+pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyhow::Result<Followed> {
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
     let (tell, opened) = oneshot::channel();
@@ -51,7 +71,7 @@ pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyho
     let read = move || {
         let _held = held_until_the_end;
         runtime.block_on(async {
-            match open(&arguments, &resources).await {
+            match open(&arguments, &options).await {
                 Ok(Opened { registry, name, following }) => {
                     // Nobody listens any more when the program is ending.
                     if tell.send(Ok((registry, name))).is_ok() {
@@ -71,11 +91,31 @@ pub async fn follow(arguments: SourceArguments, resources: Vec<String>) -> anyho
 ///
 /// # Errors
 /// Says which folder, kubeconfig or cluster, what is wrong and what to do.
-pub async fn open(arguments: &SourceArguments, resources: &[String]) -> anyhow::Result<Opened> {
+pub async fn open(arguments: &SourceArguments, options: &FollowOptions) -> anyhow::Result<Opened> {
     let registry = Arc::new(Registry::new(Catalog::default()));
     match &arguments.dir {
         Some(folder) => open_folder(folder.clone(), registry).await,
-        None => open_cluster(arguments, resources, registry).await,
+        None => open_cluster(arguments, options, registry).await,
+    }
+}
+
+/// What stands behind the source and answers what we do not; `None` for a folder, which nothing stands behind. Its
+/// connections belong to the runtime that asks, so that forwarded answers do not wait for the source's thread.
+///
+/// # Errors
+/// Says which kubeconfig, what is wrong and what to do.
+pub async fn upstream(arguments: &SourceArguments) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
+    if arguments.dir.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Forwarder::open(&cluster_options(arguments)).await?)))
+}
+
+fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
+    ClusterOptions {
+        kubeconfig: arguments.kubeconfig.clone(),
+        context: arguments.context.clone(),
+        server: arguments.server.clone(),
     }
 }
 
@@ -89,11 +129,11 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
 
 async fn open_cluster(
     arguments: &SourceArguments,
-    resources: &[String],
+    options: &FollowOptions,
     registry: Arc<Registry>,
 ) -> anyhow::Result<Opened> {
     let mut pinned = Vec::new();
-    for text in resources {
+    for text in &options.resources {
         let Some(gvr) = Gvr::parse(text) else {
             bail!(
                 "--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com"
@@ -101,15 +141,15 @@ async fn open_cluster(
         };
         pinned.push(gvr);
     }
-    let connection = Connection::open(&ClusterOptions {
-        kubeconfig: arguments.kubeconfig.clone(),
-        context: arguments.context.clone(),
-        server: arguments.server.clone(),
-    })
-    .await?;
+    let connection = Connection::open(&cluster_options(arguments)).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
-    let settings = ClusterSettings { pinned: pinned.clone(), ..ClusterSettings::default() };
+    let settings = ClusterSettings {
+        pinned: pinned.clone(),
+        max_lag: options.max_lag,
+        self_check: options.self_check,
+        ..ClusterSettings::default()
+    };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
         .context("reading what the cluster serves")?;

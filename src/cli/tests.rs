@@ -118,6 +118,9 @@ fn exit_codes_tell_done_no_and_failed_apart() {
         (&["serve", "--nothing"], Exit::Failed, "an unknown option"),
         (&["serve", "--dir", SAMPLES, "--server", "http://127.0.0.1:1"], Exit::Failed, "two sources"),
         (&["serve", "--dir", SAMPLES, "--resource", "pods.v1"], Exit::Failed, "a folder is always loaded whole"),
+        (&["serve", "--dir", SAMPLES, "--self-check-interval", "5m"], Exit::Failed, "a folder is its own truth"),
+        (&["serve", "--self-check-interval", "often"], Exit::Failed, "no duration"),
+        (&["serve", "--address", &taken, "--self-check-interval", "1ms"], Exit::Failed, "checks without an end"),
         (&["serve", "--dir", SAMPLES, "--address", "0.0.0.0:0"], Exit::Failed, "not a loopback address"),
         (&["serve", "--dir", SAMPLES, "--address", "here"], Exit::Failed, "no address"),
         (
@@ -220,9 +223,12 @@ fn openapi_of_the_samples_publishes_the_fields() {
 
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
-    let opened = source::open(&super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() }, &[])
-        .await
-        .unwrap();
+    let opened = source::open(
+        &super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
+        &source::FollowOptions::default(),
+    )
+    .await
+    .unwrap();
     let catalog = opened.registry.catalog();
     let (resource, snapshot) = serve::first_loaded(&catalog).await.unwrap();
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();

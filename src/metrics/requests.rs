@@ -11,8 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::RESOURCE_LABELS;
-use crate::query::Access;
-use crate::server::tally::{BOUNDS, Counted, Tally};
+use crate::server::tally::{AnswerPath, BOUNDS, Counted, Tally};
 
 const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \
     where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
@@ -43,7 +42,7 @@ fn with_labels<Answer>(counted: &Counted, use_labels: impl FnOnce(&[(&str, &str)
         (version, &counted.gvr.version),
         (resource, &counted.gvr.resource),
         ("code", &code),
-        ("path", outcome.access.map_or("", Access::as_str)),
+        ("path", outcome.path.map_or("", AnswerPath::as_str)),
         ("has_field_selector", truth(outcome.has_field_selector)),
         ("has_label_selector", truth(outcome.has_label_selector)),
     ])

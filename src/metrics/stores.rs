@@ -11,7 +11,8 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::RESOURCE_LABELS;
-use crate::registry::{LiveState, Registry, Resource};
+use crate::model::Gvr;
+use crate::registry::{CheckOutcome, LiveState, Registry, Resource};
 use crate::store::{Attribute, Usage};
 
 /// Shows the stores of a registry.
@@ -38,7 +39,7 @@ const GAUGES: [Gauge; 8] = [
     ("history_bytes", "What only history keeps in memory", |store| store.usage.history_bytes),
     ("open_watches", "Watches of clients in progress", |store| store.resource.live.open_watches()),
     ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
-        store.resource.live.unreadable()
+        store.resource.live.unreadable().names.len() as u64
     }),
 ];
 
@@ -63,9 +64,7 @@ impl Stores {
 
 impl Loaded {
     fn labels(&self) -> [(&str, &str); 3] {
-        let gvr = &self.resource.gvr;
-        let [group, version, resource] = RESOURCE_LABELS;
-        [(group, &gvr.group), (version, &gvr.version), (resource, &gvr.resource)]
+        labels(&self.resource)
     }
 
     /// Its indexes as (index, field, values, bytes): one for each field, one for all labels, one for namespaces.
@@ -89,6 +88,12 @@ impl Loaded {
     }
 }
 
+fn labels(resource: &Resource) -> [(&str, &str); 3] {
+    let Gvr { group, version, resource: plural } = &resource.gvr;
+    let [group_label, version_label, resource_label] = RESOURCE_LABELS;
+    [(group_label, group), (version_label, version), (resource_label, plural)]
+}
+
 impl Collector for Stores {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let stores = self.loaded();
@@ -98,6 +103,37 @@ impl Collector for Stores {
             for store in &stores {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
+        }
+        let help = "Comparisons of a copy with a metadata list of its source, by result: ok, mismatch (the copy was read anew, \
+                    watches ended with 410), skipped (not comparable this time) and failed (the source gave no list)";
+        let mut family = encoder.encode_descriptor("fieldcache_self_check", help, None, MetricType::Counter)?;
+        for store in &stores {
+            let checks = store.resource.live.checks();
+            // All results from the first check on; a folder is never checked and has none.
+            if checks.is_empty() {
+                continue;
+            }
+            for outcome in CheckOutcome::ALL {
+                let labels = (store.labels(), [("result", outcome.as_str())]);
+                let ended = checks.ended(outcome);
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&ended, None)?;
+            }
+        }
+        let help = "Times that a defect of fieldcache ended the reading of a resource, which then began anew";
+        let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
+        // One that cannot be loaded for its defect must be seen all the same.
+        for resource in self.registry.catalog().resources() {
+            let panics = resource.live.panics();
+            if panics > 0 || matches!(resource.live.state(), LiveState::Ready(_)) {
+                let labels = labels(resource);
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&panics, None)?;
+            }
+        }
+        let help = "Time since the source last showed how far the copy reaches; 0 where there is none behind it";
+        let mut family = encoder.encode_descriptor("fieldcache_store_lag_seconds", help, None, MetricType::Gauge)?;
+        for store in &stores {
+            let lag = store.resource.live.freshness().lag().as_secs_f64();
+            family.encode_family(&store.labels())?.encode_gauge(&lag)?;
         }
         let help = "Full lists that replaced a complete copy";
         let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;

@@ -21,9 +21,11 @@ use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::query::Access;
-use crate::registry::{Catalog, Live, LiveState, Registry, Resource, ResourceOrigin, VersionInfo};
+use crate::registry::{
+    Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
+};
 use crate::server::guards::Guard;
-use crate::server::tally::{Outcome, Tally, Verb};
+use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
 use crate::store::{HistoryLimits, Store};
 
 fn resource(plural: &str) -> Resource {
@@ -76,32 +78,37 @@ fn store(resource: &Resource) -> Store {
 }
 
 /// Shirts are loaded, hats are not; some requests have been answered.
-fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>) {
+fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
     shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
     shirts.live.count_relist();
-    shirts.live.tell_unreadable(2);
+    let names = ["a/broken", "a/worse"].map(str::to_owned).into();
+    shirts.live.tell_unreadable(UnreadableNames { names, are_all: true });
+    for outcome in [CheckOutcome::Ok, CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Failed] {
+        shirts.live.checks().count(outcome);
+    }
     let hats = Arc::new(resource("hats"));
     hats.live.publish(LiveState::Loading("reading".to_owned()));
-    let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats], VersionInfo::default());
+    let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats.clone()], VersionInfo::default());
     let tally = Arc::new(Tally::default());
     let list = Outcome {
         verb: Verb::List,
         code: 200,
-        access: Some(Access::Index),
+        path: Some(AnswerPath::Own(Access::Index)),
         has_field_selector: true,
         has_label_selector: false,
     };
     for took in [80, 90, 1_500] {
         tally.count(Some(&shirts.gvr), list, Duration::from_micros(took));
     }
-    let refused = Outcome { code: 400, access: None, ..list };
+    let refused = Outcome { code: 400, path: None, ..list };
     tally.count(Some(&shirts.gvr), refused, Duration::from_micros(40));
-    let watch = Outcome { verb: Verb::Watch, access: Some(Access::Scan), has_field_selector: false, ..list };
+    let watch =
+        Outcome { verb: Verb::Watch, path: Some(AnswerPath::Own(Access::Scan)), has_field_selector: false, ..list };
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
-    let other = Outcome { verb: Verb::Get, code: 404, access: None, ..list };
+    let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, guard), shirts)
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, guard), shirts, hats)
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
@@ -123,7 +130,7 @@ fn lasting(text: &str) -> String {
 
 #[test]
 fn a_scrape_reads_as_written() {
-    let (metrics, shirts) = metrics(None);
+    let (metrics, shirts, _) = metrics(None);
     let _open = shirts.live.open_watch();
     for (format, name) in [(Format::Plain, "plain.txt"), (Format::OpenMetrics, "openmetrics.txt")] {
         let text = lasting(&metrics.text(format));
@@ -139,7 +146,7 @@ fn a_scrape_reads_as_written() {
 
 #[test]
 fn no_label_carries_what_users_wrote() {
-    let (metrics, _) = metrics(None);
+    let (metrics, _, _) = metrics(None);
     let text = metrics.text(Format::Plain);
     for word in ["secret", "blue", "tier", "\"a\"", "\"x\""] {
         assert!(!text.contains(word), "{word}: {text}");
@@ -148,8 +155,12 @@ fn no_label_carries_what_users_wrote() {
 
 #[test]
 fn what_is_not_loaded_or_gone_has_no_series() {
-    let (metrics, shirts) = metrics(None);
+    let (metrics, shirts, hats) = metrics(None);
     assert!(!metrics.text(Format::Plain).contains("hats"), "it is still loading");
+    hats.live.count_panic();
+    let panicked = "fieldcache_feed_panics_total{group=\"stable.example.com\",version=\"v1\",resource=\"hats\"} 1";
+    let text = metrics.text(Format::Plain);
+    assert!(text.contains(panicked), "what keeps it from loading is shown: {text}");
     shirts.live.publish(LiveState::Gone);
     let text = metrics.text(Format::Plain);
     assert!(!text.lines().any(|line| line.starts_with("fieldcache_store_") && line.contains("shirts")), "{text}");
@@ -158,7 +169,7 @@ fn what_is_not_loaded_or_gone_has_no_series() {
 
 #[test]
 fn a_field_that_no_object_has_keeps_its_series() {
-    let (metrics, shirts) = metrics(None);
+    let (metrics, shirts, _) = metrics(None);
     shirts.live.publish(LiveState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     let text = metrics.text(Format::Plain);
     let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
@@ -277,7 +288,7 @@ fn this_process_has_figures() {
 
 #[tokio::test]
 async fn only_metrics_are_there_and_only_to_be_read() {
-    let (metrics, _) = metrics(Some(Guard::default()));
+    let (metrics, _, _) = metrics(Some(Guard::default()));
     let open = [("accept", "application/openmetrics-text; version=1.0.0")];
     let text = "text/plain; charset=utf-8";
     let plain = "text/plain; version=0.0.4; charset=utf-8";

@@ -7,8 +7,8 @@ use crate::crd::PrinterColumn;
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Scope};
 
-use super::Live;
 use super::documents::DocumentSource;
+use super::{Live, Offers};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Catalog {
     pub version: VersionInfo,
     /// OpenAPI; `None` where there is none, which is answered with 404.
     pub documents: Option<Arc<dyn DocumentSource>>,
+    /// What the source cluster offers in all; `resources` are those of it that are served here.
+    pub offers: Arc<Offers>,
 }
 
 /// An API group.
@@ -131,13 +133,20 @@ impl Catalog {
         version: VersionInfo,
     ) -> Catalog {
         let resources = resources.into_iter().map(|resource| (resource.gvr.clone(), resource)).collect();
-        Catalog { groups, resources, version, documents: None }
+        Catalog { groups, resources, version, documents: None, offers: Arc::default() }
     }
 
     /// The same with OpenAPI documents.
     #[must_use]
     pub fn with_documents(mut self, documents: Arc<dyn DocumentSource>) -> Catalog {
         self.documents = Some(documents);
+        self
+    }
+
+    /// The same with what the cluster offers in all.
+    #[must_use]
+    pub fn with_offers(mut self, offers: Offers) -> Catalog {
+        self.offers = Arc::new(offers);
         self
     }
 

@@ -1,12 +1,15 @@
 //! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{self, Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{Instant, timeout};
 
+use super::router::Router;
+use super::{Checks, Freshness, UnreadableNames};
+use crate::model::Version;
 use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
@@ -37,6 +40,9 @@ pub enum LiveState {
 #[derive(Debug)]
 pub struct Live {
     state: watch::Sender<LiveState>,
+    router: Arc<Router>,
+    /// How far the data is known to reach, and how far readers want it to.
+    freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
     /// How many stores have begun here; see [`Live::next_epoch`].
@@ -45,8 +51,18 @@ pub struct Live {
     open_watches: Arc<AtomicU64>,
     /// Full lists that replaced a complete copy.
     relists: AtomicU64,
-    /// Objects that cannot be read now, as far as their feed remembers them.
-    unreadable: AtomicU64,
+    /// Whether a full list is being read; readers see nothing of it before it is complete.
+    is_listing: AtomicBool,
+    /// Objects that cannot be read now.
+    unreadable: sync::Mutex<Arc<UnreadableNames>>,
+    /// How comparisons with the source ended.
+    checks: Checks,
+    /// How many times a defect of ours has ended the feed.
+    panics: AtomicU64,
+    /// What the source answered last when it was asked how far it is, and when it was asked.
+    source_version: Mutex<Option<(Instant, Version)>>,
+    /// Version of the newest write that went through us; 0 for none.
+    written: AtomicU64,
 }
 
 /// Why there is no snapshot.
@@ -72,25 +88,48 @@ impl Default for Live {
     fn default() -> Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
+            router: Arc::default(),
+            freshness: Freshness::default(),
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
             relists: AtomicU64::new(0),
-            unreadable: AtomicU64::new(0),
+            is_listing: AtomicBool::new(false),
+            unreadable: sync::Mutex::default(),
+            checks: Checks::default(),
+            panics: AtomicU64::new(0),
+            source_version: Mutex::default(),
+            written: AtomicU64::new(0),
         }
     }
 }
 
 impl Live {
-    /// Shows readers another state. After `Gone` nothing else is shown.
+    /// Shows readers another state, then tells those watches whom it concerns. After `Gone` nothing else is shown.
+    ///
+    /// One task at a time calls this for a state with data: the changes of two snapshots are told in their order.
     pub fn publish(&self, state: LiveState) {
-        self.state.send_if_modified(|held| {
+        let snapshot = match &state {
+            LiveState::Ready(snapshot) => Some(snapshot.clone()),
+            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+        };
+        let is_shown = self.state.send_if_modified(|held| {
             if matches!(held, LiveState::Gone) {
                 return false;
             }
             *held = state;
             true
         });
+        match snapshot {
+            Some(snapshot) if is_shown => self.router.route(&snapshot),
+            Some(_) => {}
+            None => self.router.interrupt(),
+        }
+    }
+
+    /// Who is told what changes.
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
     }
 
     /// The state now.
@@ -101,6 +140,11 @@ impl Live {
     /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
     pub fn subscribe(&self) -> watch::Receiver<LiveState> {
         self.state.subscribe()
+    }
+
+    /// How far the data is known to reach, and how far readers want it to.
+    pub fn freshness(&self) -> &Freshness {
+        &self.freshness
     }
 
     /// Follows demand; for feeds.
@@ -160,14 +204,68 @@ impl Live {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// So many objects cannot be read now and are not served; for feeds.
-    pub fn tell_unreadable(&self, objects: usize) {
-        self.unreadable.store(objects as u64, Ordering::Relaxed);
+    /// A full list begins or ends; for feeds.
+    pub fn tell_listing(&self, is_listing: bool) {
+        self.is_listing.store(is_listing, Ordering::Relaxed);
     }
 
-    /// How many objects cannot be read now. A feed remembers a bounded number of them, so many are counted at most.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
+    /// Whether a full list is being read.
+    pub fn is_listing(&self) -> bool {
+        self.is_listing.load(Ordering::Relaxed)
+    }
+
+    /// These objects cannot be read now and are not served; for feeds.
+    pub fn tell_unreadable(&self, unreadable: UnreadableNames) {
+        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(unreadable);
+    }
+
+    /// The objects that cannot be read now.
+    pub fn unreadable(&self) -> Arc<UnreadableNames> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How comparisons with the source ended.
+    pub fn checks(&self) -> &Checks {
+        &self.checks
+    }
+
+    /// A defect of ours ended the feed.
+    pub fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many times that happened.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How far the source was at some moment after this call. Those who ask while somebody's question is under way share the
+    /// next one; `ask` is the question, for whom it falls to.
+    ///
+    /// # Errors
+    /// What the question ended with.
+    pub async fn source_version<E>(&self, ask: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
+        let called = Instant::now();
+        let mut last = self.source_version.lock().await;
+        match *last {
+            Some((asked, version)) if asked >= called => Ok(version),
+            _ => {
+                let asked = Instant::now();
+                let version = ask.await?;
+                *last = Some((asked, version));
+                Ok(version)
+            }
+        }
+    }
+
+    /// A write that went through us has this version: reads that begin from now on must show it.
+    pub fn written(&self, version: Version) {
+        self.written.fetch_max(version.number(), Ordering::Relaxed);
+    }
+
+    /// The version of the newest such write; zero for none.
+    pub fn last_written(&self) -> Version {
+        Version::new(self.written.load(Ordering::Relaxed))
     }
 
     /// How many watches are open.

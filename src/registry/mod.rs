@@ -6,13 +6,22 @@
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
+pub mod chain;
+mod checks;
 pub mod documents;
+mod freshness;
 mod live;
+mod offers;
+pub mod router;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use checks::{CheckOutcome, Checks, UnreadableNames};
+pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 
 use std::sync::Arc;
 

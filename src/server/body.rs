@@ -1,10 +1,10 @@
-//! The body of an answer: whole, in chunks made on demand, or a stream that waits.
+//! The body of an answer: whole, in chunks made on demand, a stream that waits, or one that is handed on.
 //!
 //! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
 //! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
 //! exactly `gzip`; how it is done is in `gzip`.
 
-use std::convert::Infallible;
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,6 +14,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::encode::Indenter;
 use super::gzip::{self, Gzip};
+use crate::registry::upstream::UpstreamBody;
 
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
@@ -31,18 +32,19 @@ pub struct Body {
     /// Chunks sent since others had their turn.
     running: u8,
     /// Dropped with the body, however that ends.
-    held: Option<Box<dyn Send>>,
+    held: Vec<Box<dyn Send>>,
 }
 
 enum Kind {
     Whole(Bytes),
     Pieces(Pieces),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Forwarded { body: UpstreamBody, waits: bool },
 }
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: None }
+        Body { kind, running: 0, held: Vec::new() }
     }
 
     /// No bytes.
@@ -65,53 +67,70 @@ impl Body {
         Body::of(Kind::Stream(Box::pin(stream)))
     }
 
-    /// Whether it waits for what it sends: the body of a watch.
-    pub fn is_stream(&self) -> bool {
-        matches!(self.kind, Kind::Stream(_))
+    /// The body of somebody else's answer, as it comes; `waits`: it may be silent for long. When it breaks off, so does this one: the
+    /// connection is cut instead of ended, as a half answer must not look like a whole one.
+    pub fn forwarded(body: UpstreamBody, waits: bool) -> Body {
+        Body::of(Kind::Forwarded { body, waits })
     }
 
-    /// Keeps a guard until the body has been sent or given up.
+    /// Whether it waits for what it sends: the body of a watch.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Stream(_) | Kind::Forwarded { waits: true, .. })
+    }
+
+    /// Keeps a guard, beside those that it has, until the body has been sent or given up.
     pub fn hold(&mut self, guard: impl Send + 'static) {
-        self.held = Some(Box::new(guard));
+        self.held.push(Box::new(guard));
     }
 
     /// The length, when it is known beforehand.
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
             Kind::Whole(bytes) => Some(bytes.len() as u64),
-            Kind::Pieces(_) | Kind::Stream(_) => None,
+            Kind::Pieces(_) | Kind::Stream(_) | Kind::Forwarded { .. } => None,
         }
     }
 }
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Box<dyn Error + Send + Sync>;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.running == CHUNKS_AT_A_TIME {
             self.running = 0;
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let next = match &mut self.kind {
-            Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| std::mem::take(bytes))),
-            Kind::Pieces(pieces) => Poll::Ready(pieces.next()),
-            Kind::Stream(stream) => stream.poll_next_unpin(context),
+            Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Pieces(pieces) => Poll::Ready(pieces.next().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(stream) => {
+                stream.poll_next_unpin(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Kind::Forwarded { body, .. } => Pin::new(body).poll_frame(context),
         };
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
-        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        next
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.kind, Kind::Whole(bytes) if bytes.is_empty())
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Forwarded { body, .. } => body.is_end_stream(),
+            Kind::Pieces(_) | Kind::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.length().map_or_else(SizeHint::default, SizeHint::with_exact)
+        match &self.kind {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Forwarded { body, .. } => body.size_hint(),
+            Kind::Pieces(_) | Kind::Stream(_) => SizeHint::default(),
+        }
     }
 }
 

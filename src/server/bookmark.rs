@@ -5,7 +5,10 @@
 //! a required member find it. The table is that of Kubernetes 1.36; a kind that is not in it has no such members, or is not
 //! known here. When bookmarks are sent is decided in `watch`.
 
+use std::time::Duration;
+
 use crate::model::Version;
+use crate::registry::chain::LAG_ANNOTATION;
 use crate::registry::{Resource, ResourceOrigin};
 
 use super::encode::{write_string, write_type};
@@ -137,45 +140,74 @@ pub enum Kind<'a> {
     Partial(&'a str),
 }
 
-/// Writes a bookmark's object.
-pub fn write(resource: &Resource, kind: Kind<'_>, at: Version, ends_initial_events: bool, out: &mut Vec<u8>) {
-    let own_version = resource.gvr.api_version();
-    let is_custom = resource.origin == ResourceOrigin::Custom;
-    let is_own = kind == Kind::Own;
-    match kind {
-        Kind::Own if is_custom => {
-            out.extend_from_slice(b"{\"apiVersion\":");
-            write_string(&own_version, out);
-            out.extend_from_slice(b",\"kind\":");
-            write_string(&resource.kind, out);
+/// What a bookmark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Everything up to here has been told.
+    pub at: Version,
+    /// Whether it ends the initial events.
+    pub ends_initial_events: bool,
+    /// For another fieldcache: how old the proof is.
+    pub lag: Option<Duration>,
+}
+
+impl Mark {
+    /// Writes its object.
+    pub fn write(&self, resource: &Resource, kind: Kind<'_>, out: &mut Vec<u8>) {
+        let own_version = resource.gvr.api_version();
+        let is_custom = resource.origin == ResourceOrigin::Custom;
+        let is_own = kind == Kind::Own;
+        match kind {
+            Kind::Own if is_custom => {
+                out.extend_from_slice(b"{\"apiVersion\":");
+                write_string(&own_version, out);
+                out.extend_from_slice(b",\"kind\":");
+                write_string(&resource.kind, out);
+            }
+            Kind::Own => write_type(&resource.kind, &own_version, out),
+            Kind::Partial(version) => write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), out),
         }
-        Kind::Own => write_type(&resource.kind, &own_version, out),
-        Kind::Partial(version) => write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), out),
-    }
-    let mut annotations = Vec::new();
-    // The conversion of this one kind leaves a trace in its metadata.
-    if !is_custom && resource.kind == "DaemonSet" && own_version == "apps/v1" {
-        annotations.push("\"deprecated.daemonset.template.generation\":\"0\"");
-    }
-    if ends_initial_events {
-        annotations.push("\"k8s.io/initial-events-end\":\"true\"");
-    }
-    let version = format!("\"resourceVersion\":\"{at}\"");
-    let members = if annotations.is_empty() {
-        version
-    } else {
-        let annotations = format!("\"annotations\":{{{}}}", annotations.join(","));
+        let mut annotations = self.annotations();
+        // The conversion of this one kind leaves a trace in its metadata.
+        if !is_custom && resource.kind == "DaemonSet" && own_version == "apps/v1" {
+            annotations.push(("deprecated.daemonset.template.generation", "0".to_owned()));
+        }
+        // In the order of their names, as Go writes a map.
+        annotations.sort_unstable();
+        let mut written = Vec::new();
+        for (name, value) in &annotations {
+            written.extend_from_slice(if written.is_empty() { b"\"annotations\":{" } else { b"," });
+            write_string(name, &mut written);
+            written.push(b':');
+            write_string(value, &mut written);
+        }
+        if !written.is_empty() {
+            written.push(b'}');
+        }
+        let version = format!("\"resourceVersion\":\"{}\"", self.at);
         // Members of custom resources are in the order of their names, those of Go types in that of the type.
-        if is_custom && is_own { format!("{annotations},{version}") } else { format!("{version},{annotations}") }
-    };
-    out.extend_from_slice(format!(",\"metadata\":{{{members}}}").as_bytes());
-    if is_own && !is_custom {
-        if let Some(empty) = empty_members(&own_version, &resource.kind) {
+        let mut members = [written, version.into_bytes()];
+        if !(is_custom && is_own) {
+            members.reverse();
+        }
+        out.extend_from_slice(b",\"metadata\":{");
+        out.extend_from_slice(&members.join(if annotations.is_empty() { &b""[..] } else { b"," }));
+        out.push(b'}');
+        if is_own
+            && !is_custom
+            && let Some(empty) = empty_members(&own_version, &resource.kind)
+        {
             out.push(b',');
             out.extend_from_slice(empty.as_bytes());
         }
+        out.push(b'}');
     }
-    out.push(b'}');
+
+    fn annotations(&self) -> Vec<(&'static str, String)> {
+        let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
+        let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
+        end.into_iter().chain(lag).collect()
+    }
 }
 
 fn empty_members(api_version: &str, kind: &str) -> Option<&'static str> {

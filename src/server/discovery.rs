@@ -1,26 +1,31 @@
 //! Discovery, plain and aggregated (apiserver `endpoints/discovery`).
 //!
-//! What is listed is what is really answered: verbs get, list and watch, and of the subresources only status. The
-//! aggregated form is stable text, so its hash serves as ETag.
+//! What is listed is what is really answered, here or behind; see `offered`. The older documents are made of the rows of the
+//! aggregated form, which is stable text, so its hash serves as ETag.
 
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::model::{GroupVersion, Scope};
+use crate::model::{GroupVersion, Gvr};
 use crate::openapi::hash;
-use crate::registry::{Catalog, Group, Resource, ResourceOrigin, Subresource};
+use crate::registry::Catalog;
 
 use super::body::Body;
 use super::failure::Failure;
 use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate};
+use super::offered::{self, Group};
+use super::pass_through::PassThrough;
 use super::route::Target;
 use super::{Asked, document, encode, read, with_type};
 
-const VERBS: [&str; 3] = ["get", "list", "watch"];
-const SUBRESOURCE_VERBS: [&str; 1] = ["get"];
-
-pub(super) fn answer(catalog: &Catalog, target: &Target, asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
+pub(super) fn answer(
+    catalog: &Catalog,
+    passes: PassThrough,
+    target: &Target,
+    asked: &Asked<'_>,
+) -> Result<Response<Body>, Failure> {
+    let groups = offered::groups(catalog, passes);
     let body = match target {
         Target::CoreVersions | Target::Groups => {
             if *target == Target::CoreVersions {
@@ -29,37 +34,37 @@ pub(super) fn answer(catalog: &Catalog, target: &Target, asked: &Asked<'_>) -> R
             let agreed = negotiate(asked.headers, Offer::Discovery)?;
             let is_core = *target == Target::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
-                return Ok(aggregated(catalog, is_core, asked));
+                return Ok(aggregated(catalog, passes, &groups, is_core, asked));
             }
-            if is_core { core_versions(catalog, asked) } else { groups(catalog) }
+            if is_core { core_versions(&groups, asked) } else { group_list(&groups) }
         }
         Target::Group(name) => {
-            let group = catalog.group(name).filter(|group| !group.name.is_empty()).ok_or(Failure::PageNotFound)?;
+            let group = groups.iter().find(|group| group.name == *name && !name.is_empty());
             let mut body = json!({"kind": "APIGroup", "apiVersion": "v1"});
-            merge(&mut body, group_members(group));
+            merge(&mut body, group_members(group.ok_or(Failure::PageNotFound)?));
             body
         }
         Target::GroupVersion(group_version) => {
-            let resources = resources(catalog, group_version)?;
+            let resources = resources(catalog, passes, &groups, group_version)?;
             if read::is_built_in(catalog, &group_version.group) {
                 asked.is_routed(&OBJECTS)?;
             }
             resources
         }
-        _ => paths(catalog),
+        _ => paths(&groups),
     };
     let agreed = negotiate(asked.headers, Offer::Plain)?;
     Ok(document(encode::json_bytes(&body), agreed.format, asked))
 }
 
 /// `/`: where to go.
-fn paths(catalog: &Catalog) -> Value {
+fn paths(groups: &[Group]) -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    for group in &catalog.groups {
+    for group in groups {
         if !group.name.is_empty() {
             paths.push(format!("/apis/{}", group.name));
         }
-        let versions = group.versions.iter().map(|version| GroupVersion::new(&*group.name, &**version));
+        let versions = group.versions.iter().map(|version| GroupVersion::new(&*group.name, &*version.name));
         paths.extend(versions.map(|group_version| format!("/{}", group_version.path())));
     }
     paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
@@ -67,8 +72,10 @@ fn paths(catalog: &Catalog) -> Value {
     json!({ "paths": paths })
 }
 
-fn core_versions(catalog: &Catalog, asked: &Asked<'_>) -> Value {
-    let versions = catalog.group("").map_or_else(Vec::new, |core| core.versions.clone());
+fn core_versions(groups: &[Group], asked: &Asked<'_>) -> Value {
+    let core = groups.iter().find(|group| group.name.is_empty());
+    let versions: Vec<&str> =
+        core.map_or_else(Vec::new, |core| core.versions.iter().map(|version| &*version.name).collect());
     json!({
         "kind": "APIVersions",
         "versions": versions,
@@ -76,50 +83,69 @@ fn core_versions(catalog: &Catalog, asked: &Asked<'_>) -> Value {
     })
 }
 
-fn groups(catalog: &Catalog) -> Value {
-    let groups: Vec<Value> = catalog.groups.iter().filter(|group| !group.name.is_empty()).map(group_members).collect();
+fn group_list(groups: &[Group]) -> Value {
+    let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(group_members).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 fn group_members(group: &Group) -> Value {
-    let version = |name: &String| {
-        let group_version = GroupVersion::new(&*group.name, &**name).to_string();
-        json!({"groupVersion": group_version, "version": name})
+    let version = |version: &offered::Version| {
+        let group_version = GroupVersion::new(&*group.name, &*version.name).to_string();
+        json!({"groupVersion": group_version, "version": version.name})
     };
     let versions: Vec<Value> = group.versions.iter().map(version).collect();
     let preferred = versions.first().cloned().unwrap_or_default();
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-fn resources(catalog: &Catalog, group_version: &GroupVersion) -> Result<Value, Failure> {
-    let is_served =
-        catalog.group(&group_version.group).is_some_and(|held| held.versions.contains(&group_version.version));
-    if !is_served {
+fn resources(
+    catalog: &Catalog,
+    passes: PassThrough,
+    groups: &[Group],
+    group_version: &GroupVersion,
+) -> Result<Value, Failure> {
+    let is_shown = groups.iter().any(|group| {
+        group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
+    });
+    if !is_shown {
         let is_built_in = read::is_built_in(catalog, &group_version.group);
         return Err(if is_built_in { Failure::UnknownResource } else { Failure::PageNotFound });
     }
     let mut rows = Vec::new();
-    for resource in catalog.resources_of(&group_version.group, &group_version.version) {
-        let mut row = json!({
-            "name": resource.gvr.resource,
-            "singularName": resource.singular,
-            "namespaced": resource.scope == Scope::Namespaced,
-            "kind": resource.kind,
-            "verbs": VERBS,
-        });
-        merge(&mut row, optional_names(resource));
-        if !resource.storage_version_hash.is_empty() {
-            merge(&mut row, json!({"storageVersionHash": resource.storage_version_hash}));
+    for row in offered::rows(catalog, passes, &group_version.group, &group_version.version) {
+        let name = row["resource"].as_str().unwrap_or_default();
+        let namespaced = row["scope"] == "Namespaced";
+        let verbs = |row: &Value| row["verbs"].as_array().cloned().unwrap_or_default();
+        let gvr = Gvr::new(&*group_version.group, &*group_version.version, name);
+        let hash = catalog.resource(&gvr).map_or("", |resource| &*resource.storage_version_hash);
+        // A row without verbs stands there for its subresources alone; the older document has no such rows.
+        if !verbs(&row).is_empty() {
+            let mut older = json!({
+                "name": name,
+                "singularName": row["singularResource"].as_str().unwrap_or_default(),
+                "namespaced": namespaced,
+                "verbs": verbs(&row),
+            });
+            merge(&mut older, kind(&row, group_version));
+            for member in ["shortNames", "categories"] {
+                if let Some(names) = row.get(member) {
+                    merge(&mut older, json!({ member: names }));
+                }
+            }
+            if !hash.is_empty() {
+                merge(&mut older, json!({"storageVersionHash": hash}));
+            }
+            rows.push(older);
         }
-        rows.push(row);
-        for subresource in served_subresources(resource) {
-            rows.push(json!({
-                "name": format!("{}/{}", resource.gvr.resource, subresource.name),
+        for subresource in row["subresources"].as_array().into_iter().flatten() {
+            let mut older = json!({
+                "name": format!("{name}/{}", subresource["subresource"].as_str().unwrap_or_default()),
                 "singularName": "",
-                "namespaced": resource.scope == Scope::Namespaced,
-                "kind": subresource.kind,
-                "verbs": SUBRESOURCE_VERBS,
-            }));
+                "namespaced": namespaced,
+                "verbs": verbs(subresource),
+            });
+            merge(&mut older, kind(subresource, group_version));
+            rows.push(older);
         }
     }
     let mut list = json!({
@@ -134,18 +160,18 @@ fn resources(catalog: &Catalog, group_version: &GroupVersion) -> Result<Value, F
     Ok(list)
 }
 
-fn served_subresources(resource: &Resource) -> impl Iterator<Item = &Subresource> {
-    resource.subresources.iter().filter(|subresource| subresource.name == "status")
-}
-
-fn optional_names(resource: &Resource) -> Value {
-    let mut names = Map::new();
-    for (key, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
-        if !values.is_empty() {
-            names.insert(key.to_owned(), json!(values));
-        }
+/// A row's kind, with its group and version where they are not those of the list.
+fn kind(row: &Value, own: &GroupVersion) -> Value {
+    let text = |member: &str| row["responseKind"][member].as_str().unwrap_or_default();
+    let group_version = GroupVersion::new(text("group"), text("version"));
+    if group_version.version.is_empty() || group_version == *own {
+        return json!({"kind": text("kind")});
     }
-    Value::Object(names)
+    let mut members = json!({"kind": text("kind"), "version": group_version.version});
+    if !group_version.group.is_empty() {
+        merge(&mut members, json!({"group": group_version.group}));
+    }
+    members
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -155,12 +181,17 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// `/api` and `/apis` as one document each.
-fn aggregated(catalog: &Catalog, is_core: bool, asked: &Asked<'_>) -> Response<Body> {
-    let items: Vec<Value> = catalog
-        .groups
+fn aggregated(
+    catalog: &Catalog,
+    passes: PassThrough,
+    groups: &[Group],
+    is_core: bool,
+    asked: &Asked<'_>,
+) -> Response<Body> {
+    let items: Vec<Value> = groups
         .iter()
         .filter(|group| group.name.is_empty() == is_core)
-        .map(|group| aggregated_group(catalog, group))
+        .map(|group| aggregated_group(catalog, passes, group))
         .collect();
     let body = json!({
         "kind": "APIGroupDiscoveryList",
@@ -190,49 +221,22 @@ fn aggregated(catalog: &Catalog, is_core: bool, asked: &Asked<'_>) -> Response<B
     response
 }
 
-fn aggregated_group(catalog: &Catalog, group: &Group) -> Value {
+fn aggregated_group(catalog: &Catalog, passes: PassThrough, group: &Group) -> Value {
     let versions: Vec<Value> = group
         .versions
         .iter()
         .map(|version| {
-            let resources: Vec<Value> = catalog.resources_of(&group.name, version).map(aggregated_resource).collect();
-            json!({"version": version, "freshness": "Current", "resources": resources})
+            let mut members = json!({
+                "version": version.name,
+                "freshness": if version.is_stale { "Stale" } else { "Current" },
+            });
+            let rows = offered::rows(catalog, passes, &group.name, &version.name);
+            if !rows.is_empty() {
+                merge(&mut members, json!({ "resources": rows }));
+            }
+            members
         })
         .collect();
     let metadata = if group.name.is_empty() { json!({}) } else { json!({"name": group.name}) };
     json!({"metadata": metadata, "versions": versions})
-}
-
-fn aggregated_resource(resource: &std::sync::Arc<Resource>) -> Value {
-    let response_kind = |kind: &str, other: Option<&GroupVersion>| {
-        // Built-in kinds leave the group and version of their own group version out.
-        let own = resource.gvr.group_version();
-        let group_version = match (other, resource.origin) {
-            (Some(other), _) => other.clone(),
-            (None, ResourceOrigin::Custom) => own,
-            (None, ResourceOrigin::BuiltIn) => GroupVersion::new("", ""),
-        };
-        json!({"group": group_version.group, "version": group_version.version, "kind": kind})
-    };
-    let mut row = json!({
-        "resource": resource.gvr.resource,
-        "responseKind": response_kind(&resource.kind, None),
-        "scope": match resource.scope { Scope::Namespaced => "Namespaced", Scope::Cluster => "Cluster" },
-        "singularResource": resource.singular,
-        "verbs": VERBS,
-    });
-    merge(&mut row, optional_names(resource));
-    let subresources: Vec<Value> = served_subresources(resource)
-        .map(|subresource| {
-            json!({
-                "subresource": subresource.name,
-                "responseKind": response_kind(&subresource.kind, subresource.group_version.as_ref()),
-                "verbs": SUBRESOURCE_VERBS,
-            })
-        })
-        .collect();
-    if !subresources.is_empty() {
-        merge(&mut row, json!({ "subresources": subresources }));
-    }
-    row
 }

@@ -32,6 +32,13 @@ pub enum Failure {
         /// The resource, with its subresource if one was named.
         gvr: Gvr,
     },
+    /// A write of something that the API server behind may well write, which reads alone are handed on to.
+    WriteNotHandedOn {
+        /// Kubernetes' verb, such as `create`.
+        verb: &'static str,
+        /// The resource.
+        gvr: Gvr,
+    },
     /// A method other than GET and HEAD on a path that is no resource.
     MethodNotAllowedHere,
     /// A parameter or selector that cannot be read.
@@ -62,10 +69,14 @@ pub enum Failure {
         /// The version of the copy.
         current: Version,
     },
+    /// So many requests are under way to the API server behind that no further one is handed on.
+    TooManyHandedOn(usize),
     /// The resource's data is still being read.
     Loading(String),
     /// The resource was replaced while the request waited; the request is repeated with the new one.
     Replaced,
+    /// The copy has not come as far as a Strong read needs: who stands behind answers instead, at once.
+    Behind,
     /// What is needed for the answer cannot be had from the source now.
     Unavailable(String),
     /// A defect of ours.
@@ -139,6 +150,12 @@ impl Parts {
 const LOADING_RETRY_SECONDS: u64 = 1;
 
 impl Failure {
+    /// A body without a media type.
+    pub(super) fn no_media_type() -> Failure {
+        let message = "the body of the request was in an unknown format - a Content-Type is needed";
+        Failure::UnsupportedMediaType(message.to_owned())
+    }
+
     /// The HTTP status.
     pub fn code(&self) -> StatusCode {
         self.parts().code
@@ -153,7 +170,9 @@ impl Failure {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Failure::TooLargeVersion { .. } => Some(1),
-            Failure::Loading(_) | Failure::Replaced => Some(LOADING_RETRY_SECONDS),
+            Failure::Loading(_) | Failure::Replaced | Failure::Behind | Failure::TooManyHandedOn(_) => {
+                Some(LOADING_RETRY_SECONDS)
+            }
             _ => None,
         }
     }
@@ -204,6 +223,16 @@ impl Failure {
                 format!("{verb} is not supported on resources of kind {}", quote(&gvr.group_resource())),
             )
             .with(details("", gvr)),
+            Failure::WriteNotHandedOn { verb, gvr } => Parts::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "MethodNotAllowed",
+                format!(
+                    "{verb} is not supported on resources of kind {} here: this server hands reads on to its cluster, not \
+                     writes; start it with --pass-through=all, or ask the API server directly",
+                    quote(&gvr.group_resource())
+                ),
+            )
+            .with(details("", gvr)),
             Failure::MethodNotAllowedHere => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
@@ -234,13 +263,19 @@ impl Failure {
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
-            Failure::Loading(_) | Failure::Replaced => Parts::new(
+            Failure::Loading(_) | Failure::Replaced | Failure::Behind => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 match self {
                     Failure::Loading(progress) => format!("storage is (re)initializing: {progress}"),
                     _ => "storage is (re)initializing".to_owned(),
                 },
+            )
+            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            Failure::TooManyHandedOn(limit) => Parts::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                format!("{limit} requests are being handed on to the API server, watches among them, which is the most at a time"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             Failure::Unavailable(message) => {

@@ -1,7 +1,7 @@
 //! One GET: an object by name, or its status, which upstream serves as the whole object.
 //!
-//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; unset and 0 mean
-//! the copy as it is.
+//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the
+//! copy as it is; unset means what `strong` says.
 
 use http::Response;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::negotiate::{Form, OBJECTS, Offer, negotiate, routed};
 use super::params::read_version;
 use super::route::Address;
+use super::strong::{self, Consistency};
 use super::table::{Columns, Include};
 use super::{Asked, Server, document, explain, read};
 
@@ -54,10 +55,15 @@ pub(super) async fn answer(
     }
     let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
     let patience = server.settings.patience.min(asked.timeout);
-    let mut snapshot = read::snapshot(&resource.live, patience).await?;
-    if let Some(version) = version {
-        snapshot = read::not_older_than(&resource.live, snapshot, version).await?;
+    let snapshot = read::snapshot(&resource.live, patience).await?;
+    let consistency = strong::consistency(server, asked)?;
+    if version.is_some() || consistency == Consistency::Eventual {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
+    let (snapshot, from) = match version {
+        None => strong::newest(server, asked, resource, snapshot).await?,
+        named => strong::reach(&resource.live, snapshot, named).await?,
+    };
     let key = match read::namespace_of(resource, address) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
@@ -89,6 +95,9 @@ pub(super) async fn answer(
         }
     }
     let mut response = document(json, agreed.format, asked);
+    if consistency == Consistency::Strong {
+        from.tell(&mut response);
+    }
     if asked.query.flag("explain") {
         let bytes = Some(object.length() as u64);
         let plan = format!("name {key} (1)");

@@ -74,8 +74,7 @@ pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let has_body = headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0");
     if !reads && has_body && !headers.contains_key(CONTENT_TYPE) {
-        let message = "the body of the request was in an unknown format - a Content-Type is needed";
-        return Err(Failure::UnsupportedMediaType(message.to_owned()));
+        return Err(Failure::no_media_type());
     }
     Ok(())
 }

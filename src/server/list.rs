@@ -20,6 +20,7 @@ use super::failure::Failure;
 use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
+use super::strong::{self, Consistency, ReadFrom};
 use super::table::{Columns, Include};
 use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
@@ -48,9 +49,26 @@ pub(super) async fn answer(
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
+    let consistency = strong::consistency(server, asked)?;
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
-    let state = wanted.state(resource, snapshot).await?;
+    // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
+    let may_lag = match wanted.state {
+        WantedState::Newest => consistency == Consistency::Eventual,
+        WantedState::Any | WantedState::NotOlderThan(_) => true,
+        WantedState::Exactly(_) => false,
+    };
+    if may_lag {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
+    let (snapshot, from) = match wanted.state {
+        WantedState::Newest => strong::newest(server, asked, resource, snapshot).await?,
+        WantedState::Any => (snapshot, ReadFrom::Own),
+        WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
+            strong::reach(&resource.live, snapshot, Some(version)).await?
+        }
+    };
+    let state = wanted.state(snapshot)?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::Partial(_) = agreed.form {
         return Err(Failure::NotAcceptable(format!(
@@ -68,6 +86,9 @@ pub(super) async fn answer(
     }
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
+    if consistency == Consistency::Strong {
+        from.tell(&mut response);
+    }
     if asked.query.flag("explain") {
         let explanation = Explanation::of(&selection, &state, resource.plan.fields());
         explain::tell(&mut response, &explanation, Some(took));
@@ -99,7 +120,10 @@ struct Wanted {
 }
 
 enum WantedState {
-    Current,
+    /// No version was named.
+    Newest,
+    /// Version 0: whatever there is.
+    Any,
     NotOlderThan(Version),
     Exactly(Version),
 }
@@ -122,7 +146,7 @@ impl Wanted {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(Failure::BadRequest(message.to_owned()));
             }
-            let state = token.version.map_or(WantedState::Current, WantedState::Exactly);
+            let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
             // Without the slash in front, which a token that replaces this one has not, upstream.
             let start = token.key().to_owned();
             let key = format!("{prefix}{start}");
@@ -131,8 +155,8 @@ impl Wanted {
         let version = read_version(&options.version)
             .map_err(|problem| Failure::BadRequest(format!("invalid resource version: {problem}")))?;
         let (state, limit) = match version {
-            None => (WantedState::Current, limit),
-            Some(Version::ZERO) => (WantedState::Current, limit.filter(|_| !is_zero)),
+            None => (WantedState::Newest, limit),
+            Some(Version::ZERO) => (WantedState::Any, limit.filter(|_| !is_zero)),
             Some(version) if options.is_exact() => (WantedState::Exactly(version), limit),
             Some(version) if options.is_not_older_than() || limit.is_none() => {
                 (WantedState::NotOlderThan(version), limit)
@@ -143,23 +167,16 @@ impl Wanted {
         Ok(Wanted { state, limit, start: None, prefix })
     }
 
-    async fn state(&self, resource: &Resource, snapshot: Snapshot) -> Result<State, Failure> {
-        match self.state {
-            WantedState::Current => Ok(State::current(snapshot)),
-            WantedState::NotOlderThan(version) => {
-                Ok(State::current(read::not_older_than(&resource.live, snapshot, version).await?))
-            }
-            WantedState::Exactly(version) => {
-                let snapshot = read::not_older_than(&resource.live, snapshot, version).await?;
-                State::at(snapshot, version).map_err(|_| match &self.start {
-                    Some((start, _)) => Failure::Expired {
-                        message: EXPIRED_PAGE.to_owned(),
-                        continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),
-                    },
-                    None => Failure::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
-                })
-            }
-        }
+    /// The state to show, out of a snapshot that has come as far as is needed.
+    fn state(&self, snapshot: Snapshot) -> Result<State, Failure> {
+        let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
+        State::at(snapshot, version).map_err(|_| match &self.start {
+            Some((start, _)) => Failure::Expired {
+                message: EXPIRED_PAGE.to_owned(),
+                continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),
+            },
+            None => Failure::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
 //!
-//! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. Writes are refused.
+//! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
+//! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`discovery`] and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`bookmark`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
 //! answered, and `explain` tells how a selection was.
 //!
@@ -17,6 +18,7 @@ pub mod documents;
 pub mod encode;
 mod explain;
 pub mod failure;
+pub mod forward;
 pub mod get;
 pub mod guards;
 pub mod gzip;
@@ -24,10 +26,13 @@ pub mod health;
 pub mod list;
 pub mod listen;
 pub mod negotiate;
+mod offered;
 pub mod params;
+pub mod pass_through;
 pub mod read;
 pub mod route;
 pub mod stall;
+pub mod strong;
 pub mod table;
 pub mod tally;
 #[cfg(test)]
@@ -36,6 +41,7 @@ pub mod tls;
 pub mod watch;
 pub mod yaml;
 
+use std::error::Error;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,12 +54,14 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
-use tokio::sync::watch as state;
+use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
 use crate::model::Scope;
-use crate::registry::{Catalog, Registry, Resource, ResourceOrigin};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 
 use body::{Body, Finish, Pieces};
 use failure::Failure;
@@ -61,7 +69,9 @@ use guards::Guard;
 use health::Check;
 use negotiate::{Format, Offer};
 use params::Query;
+use pass_through::PassThrough;
 use route::{Address, Target};
+use strong::Consistency;
 use tally::{Noted, Tally};
 
 /// Where a server takes the time from.
@@ -73,17 +83,34 @@ pub struct Settings {
     /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
     /// request itself starts the load; the operator does not, as kube-apiserver does not.
     pub patience: Duration,
+    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    pub max_lag: Option<Duration>,
+    /// How fresh an answer is whose request names no version.
+    pub consistency: Consistency,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
     pub clock: Clock,
+    /// Who answers what is not answered here; `None` where nobody stands behind the source.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// What is handed on to it.
+    pub pass_through: PassThrough,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { patience: Duration::ZERO, guard: None, checks: Vec::new(), clock: Arc::new(jiff::Timestamp::now) }
+        Settings {
+            patience: Duration::ZERO,
+            max_lag: None,
+            consistency: Consistency::Eventual,
+            guard: None,
+            checks: Vec::new(),
+            clock: Arc::new(jiff::Timestamp::now),
+            upstream: None,
+            pass_through: PassThrough::Off,
+        }
     }
 }
 
@@ -103,6 +130,8 @@ pub struct Server {
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
     tally: Arc<Tally>,
+    /// Places for requests that are handed on.
+    forwarding: Arc<Semaphore>,
 }
 
 /// A request with what every handler wants to know of it.
@@ -126,6 +155,7 @@ impl Server {
             draining: state::Sender::new(false),
             answers: AtomicU64::new(0),
             tally: Arc::default(),
+            forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
         }
     }
 
@@ -140,16 +170,25 @@ impl Server {
     }
 
     /// Answers one request. Never fails and never panics: a defect of ours is a 500 of this request alone.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let (begun, noted) = (Instant::now(), Noted::default());
-        let (parts, _) = request.into_parts();
-        let answered = AssertUnwindSafe(self.guarded(&parts, &noted)).catch_unwind().await;
+        let (parts, body) = request.into_parts();
+        // Nobody reads it but who stands behind.
+        let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
+        let answered = AssertUnwindSafe(self.guarded(&parts, body, &noted)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&Failure::Internal("this request met a defect; the log says more".to_owned()), Format::Json, false)
         });
         let headers = response.headers_mut();
-        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&parts.headers));
+        // An answer that was handed on has the id under which it is found in the API server's log.
+        if !headers.contains_key("audit-id") {
+            headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&parts.headers));
+        }
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
@@ -164,41 +203,78 @@ impl Server {
         response
     }
 
-    async fn guarded(&self, parts: &http::request::Parts, noted: &Noted) -> Response<Body> {
+    /// Who answers what is not answered here, if anything is handed on.
+    fn upstream(&self) -> Option<&dyn Upstream> {
+        self.settings.upstream.as_deref().filter(|_| self.settings.pass_through != PassThrough::Off)
+    }
+
+    /// What is handed on, in effect.
+    fn passes(&self) -> PassThrough {
+        if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
+    }
+
+    async fn guarded(&self, parts: &http::request::Parts, body: Option<UpstreamBody>, noted: &Noted) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
         let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
         let mut asked =
             Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT, noted };
-        match self.dispatch(&mut asked, &parts.uri).await {
+        match self.dispatch(&mut asked, &parts.uri, body).await {
             Ok(response) => response,
             Err(failure) => asked.failed(&failure, is_legacy_watch(parts.uri.path())),
         }
     }
 
-    async fn dispatch(&self, asked: &mut Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
+    async fn dispatch(
+        &self,
+        asked: &mut Asked<'_>,
+        uri: &Uri,
+        body: Option<UpstreamBody>,
+    ) -> Result<Response<Body>, Failure> {
         if let Some(guard) = &self.settings.guard {
             guard.check(asked.authority, asked.headers)?;
         }
         guards::check_body(asked.method, asked.headers)?;
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
-        let address = match target {
+        if let Some((upstream, body)) = self.upstream().zip(body) {
+            pass_through::check_impersonation(asked.headers)?;
+            let catalog = self.registry.catalog();
+            if self.passes().takes(asked, uri.path(), &target, &catalog)? {
+                return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
+            }
+        }
+        let address = match &target {
             Target::Resource(address) => address,
             Target::OpenApi => return self.documents(asked, uri).await,
-            other => return self.around(asked, other),
+            _ => return self.around(asked, target),
         };
         // All attempts together wait as long as one may.
         let begun = Instant::now();
         let most = asked.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
             asked.timeout = most.saturating_sub(begun.elapsed());
-            match self.resource(asked, &address).await {
-                Err(Failure::Replaced) => {}
-                settled => return settled,
-            }
+            let settled = self.resource(asked, address).await;
+            let upstream = match &settled {
+                Err(Failure::Replaced) => continue,
+                // Who may not list everything may still see a part of it, without a copy.
+                Err(Failure::Forbidden(_)) if asked.is_read() && self.is_refused(address) => self.upstream(),
+                Err(Failure::Behind) => self.upstream(),
+                _ => None,
+            };
+            let Some(upstream) = upstream else { return settled };
+            asked.timeout = most.saturating_sub(begun.elapsed());
+            let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
         }
         Err(Failure::Replaced)
+    }
+
+    /// Whether the source refuses to show a resource as a whole.
+    fn is_refused(&self, address: &Address) -> bool {
+        let catalog = self.registry.catalog();
+        let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
+        matches!(state, Some(LiveState::Refused { code: 403, .. }))
     }
 
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
@@ -240,7 +316,7 @@ impl Server {
                 asked.is_routed(&negotiate::VERSION)?;
                 Ok(version(&catalog))
             }
-            other => discovery::answer(&catalog, &other, asked),
+            other => discovery::answer(&catalog, self.passes(), &other, asked),
         }
     }
 
@@ -258,7 +334,7 @@ impl Server {
         };
         // A deprecated version warns on its failures too, so they become answers here.
         let mut response = match answered {
-            Err(Failure::Replaced) => return Err(Failure::Replaced),
+            Err(failure @ (Failure::Replaced | Failure::Behind)) => return Err(failure),
             Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure, address.legacy_watch),
             Err(failure) => return Err(failure),
             Ok(response) => response,
@@ -313,6 +389,10 @@ impl Asked<'_> {
         negotiate::routed(self.headers, offered)
     }
 
+    fn is_read(&self) -> bool {
+        matches!(*self.method, Method::GET | Method::HEAD)
+    }
+
     fn pretty(&self) -> bool {
         negotiate::is_pretty(self.headers, &self.query)
     }
@@ -323,22 +403,29 @@ fn is_legacy_watch(path: &str) -> bool {
     matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }
 
+/// Kubernetes' verb of a method that writes; `None` for a read.
+fn write_verb(method: &Method, address: &Address) -> Option<&'static str> {
+    match *method {
+        Method::GET | Method::HEAD => None,
+        Method::POST => Some("create"),
+        Method::PUT => Some("update"),
+        Method::PATCH => Some("patch"),
+        Method::DELETE if address.name.is_some() => Some("delete"),
+        Method::DELETE => Some("deletecollection"),
+        // Upstream has no verb for it and prints none.
+        _ => Some(""),
+    }
+}
+
 /// Refuses what does not read.
 ///
 /// # Errors
 /// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
 fn refuse_method(method: &Method, address: &Address, resource: &Resource) -> Result<(), Failure> {
     let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
-    let verb = match *method {
-        Method::GET => return Ok(()),
-        Method::HEAD if !is_built_in => return Ok(()),
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if address.name.is_some() => "delete",
-        Method::DELETE => "deletecollection",
-        // Upstream has no verb for it and prints none.
-        _ => "",
+    let verb = match write_verb(method, address) {
+        None if *method == Method::GET || !is_built_in => return Ok(()),
+        verb => verb.unwrap_or_default(),
     };
     let is_known = |below: &str| resource.subresources.iter().any(|held| held.name == below);
     match address.subresource.as_deref() {

@@ -68,7 +68,16 @@ pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failu
     })
 }
 
-/// A snapshot not older than `version`, waiting up to three seconds.
+/// Waits until the copy lags no more than `most`; a proof may be on its way.
+///
+/// # Errors
+/// 503 that says how long the source has been silent, and why if that is known.
+pub async fn at_most_behind(live: &Live, most: Option<Duration>) -> Result<(), Failure> {
+    let Some(most) = most else { return Ok(()) };
+    live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| Failure::Unavailable(lagging.to_string()))
+}
+
+/// A snapshot not older than `version`, waiting up to three seconds while the source is asked for what is missing.
 ///
 /// # Errors
 /// 504 with upstream's cause when the copy does not get there.
@@ -76,6 +85,7 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     if held.version() >= version {
         return Ok(held);
     }
+    live.freshness().want(version);
     let mut states = live.subscribe();
     let reached = states.wait_for(|state| match state {
         LiveState::Ready(snapshot) => snapshot.version() >= version,

@@ -51,6 +51,15 @@ pub enum Verb {
     Other,
 }
 
+/// How an answer was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AnswerPath {
+    /// In the copy.
+    Own(Access),
+    /// By the API server behind.
+    Forwarded,
+}
+
 /// What is kept of an answered request besides its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Outcome {
@@ -58,8 +67,9 @@ pub struct Outcome {
     pub verb: Verb,
     /// HTTP status of the head.
     pub code: u16,
-    /// How objects were looked for; `None` where none were: a refusal, a watch without initial events, no resource.
-    pub access: Option<Access>,
+    /// How the answer was found; `None` where nothing was looked for: a refusal, a watch without initial events, no
+    /// resource.
+    pub path: Option<AnswerPath>,
     /// Whether a list or watch came with a field selector.
     pub has_field_selector: bool,
     /// Whether a list or watch came with a label selector.
@@ -91,6 +101,16 @@ pub struct Tally {
 struct Series {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
+}
+
+impl AnswerPath {
+    /// `index`, `scan` or `forwarded`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AnswerPath::Own(access) => access.as_str(),
+            AnswerPath::Forwarded => "forwarded",
+        }
+    }
 }
 
 impl Verb {
@@ -190,7 +210,7 @@ impl Series {
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     served: OnceLock<Served>,
-    access: OnceLock<Access>,
+    path: OnceLock<AnswerPath>,
 }
 
 #[derive(Clone, Debug)]
@@ -217,7 +237,12 @@ impl Noted {
 
     /// Its objects have been looked for.
     pub(super) fn accessed(&self, access: Access) {
-        let _ = self.access.set(access);
+        self.found(AnswerPath::Own(access));
+    }
+
+    /// The answer was looked for on this path.
+    pub(super) fn found(&self, path: AnswerPath) {
+        let _ = self.path.set(path);
     }
 
     /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
@@ -226,7 +251,7 @@ impl Noted {
         let outcome = Outcome {
             verb: served.as_ref().map_or_else(|| Verb::of_method(method), |served| served.verb),
             code: response.status().as_u16(),
-            access: self.access.into_inner(),
+            path: self.path.into_inner(),
             has_field_selector: served.as_ref().is_some_and(|served| served.has_field_selector),
             has_label_selector: served.as_ref().is_some_and(|served| served.has_label_selector),
         };

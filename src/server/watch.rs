@@ -16,17 +16,20 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
-use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Cursor, Snapshot};
+use crate::registry::chain::PROOFS_PARAMETER;
+use crate::registry::router::{Mailed, Routed, Subscription};
+use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::store::{Change, Cursor, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::body::Body;
-use super::bookmark::{self, Kind};
+use super::bookmark::{self, Mark};
 use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
 use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
-use super::params::{ListOptions, read_version};
+use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
+use super::strong::{self, Consistency};
 use super::table::{Columns, Include};
 use super::{Asked, Clock, Server, explain, media_type, read, with_type};
 
@@ -57,7 +60,15 @@ pub(super) async fn answer(
     let agreed = negotiate(asked.headers, Offer::Watch)?;
     let shape = Shape::new(server, asked, resource, agreed.form)?;
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
+    let names_none = options.version.is_empty();
+    let consistency = strong::consistency(server, asked)?;
+    if !names_none || consistency == Consistency::Eventual {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
     let start = match (version, options.send_initial_events) {
+        (None, Some(true)) if names_none => {
+            Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
+        }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
         (Some(version), _) => Start::After(version),
@@ -75,17 +86,18 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
+    let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
-        states: resource.live.subscribe(),
+        subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         _open: resource.live.open_watch(),
         resource: resource.clone(),
-        selection,
         shape,
         epoch: snapshot.epoch(),
         place: Place::Before { start, snapshot: Box::new(snapshot) },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
+        proofs,
         marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
         deadline,
     };
@@ -126,16 +138,35 @@ enum Start {
     Now,
 }
 
+impl Place {
+    fn following(cursor: Cursor, after: Version, seen: Version) -> Place {
+        Place::Following(Following { cursor, after, seen, is_behind: false })
+    }
+}
+
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
     Before { start: Start, snapshot: Box<Snapshot> },
     /// In the middle of its initial events.
     Listing { listing: Box<Listing>, version: Version, then: Cursor },
-    /// Following history. Every change up to `seen` has been told; changes up to `after` are not for this watch.
-    Following { cursor: Cursor, after: Version, seen: Version },
+    /// Following history.
+    Following(Following),
     /// No more.
     Ended,
+}
+
+/// A place in history.
+#[derive(Clone, Copy)]
+struct Following {
+    /// The next change that has not been looked at.
+    cursor: Cursor,
+    /// Changes up to here are not for this watch.
+    after: Version,
+    /// Every change up to here has been told.
+    seen: Version,
+    /// In the middle of what has to be read from history.
+    is_behind: bool,
 }
 
 /// When bookmarks are due.
@@ -161,18 +192,36 @@ impl Bookmarks {
     }
 }
 
+/// What a fieldcache that reads this one wants beside the events: a bookmark with every proof that the copy reaches farther.
+struct Proofs {
+    /// The proof that was handed on last; `None` before the first.
+    told: Option<Option<Instant>>,
+}
+
+impl Proofs {
+    /// Reads the parameter. A version in it is one that somebody waits for there, so the source is asked for it here.
+    fn asked(query: &Query, live: &Live) -> Option<Proofs> {
+        let wanted = Version::parse(query.get(PROOFS_PARAMETER)?)?;
+        if matches!(live.state(), LiveState::Ready(snapshot) if snapshot.version() < wanted) {
+            live.freshness().want(wanted);
+        }
+        Some(Proofs { told: None })
+    }
+}
+
 /// A watch in progress.
 struct Watch {
-    states: state::Receiver<LiveState>,
+    subscription: Subscription,
     draining: state::Receiver<bool>,
     _open: OpenWatch,
     resource: Arc<Resource>,
-    selection: Selection,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
     epoch: u64,
     place: Place,
     bookmarks: Option<Bookmarks>,
+    /// For another fieldcache that reads this one.
+    proofs: Option<Proofs>,
     /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
     ends_within_jump: bool,
     marks_initial_end: bool,
@@ -182,29 +231,30 @@ struct Watch {
 impl Watch {
     /// The next lines, at least one; `None` at the end.
     async fn next_batch(&mut self) -> Option<Bytes> {
-        let mut batch = Vec::new();
+        let mut batch = Batch::default();
         loop {
             if Instant::now() >= self.deadline || *self.draining.borrow() {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot } => {
-                    self.begin(start, *snapshot, &mut batch).await;
+                    self.begin(start, *snapshot, &mut batch.rest).await;
                     false
                 }
                 Place::Listing { listing, version, then } => {
-                    self.list(listing, version, then, &mut batch);
+                    self.list(listing, version, then, &mut batch.rest);
                     false
                 }
-                Place::Following { cursor, after, seen } => self.follow(cursor, after, seen, &mut batch),
+                Place::Following(place) => self.follow(place, &mut batch),
                 Place::Ended => return None,
             };
             // Only where everything up to its version has been told; in the middle of a backlog it would point back.
             if is_waiting {
+                self.hand_on_proof(&mut batch);
                 self.bookmark_if_due(&mut batch);
             }
             if !batch.is_empty() {
-                return Some(Bytes::from(batch));
+                return Some(batch.into_bytes());
             }
             if is_waiting {
                 self.wait().await;
@@ -227,12 +277,13 @@ impl Watch {
         self.place = match start {
             Start::Initial { .. } => {
                 let then = snapshot.end();
-                let listing = Box::new(Listing::new(State::current(snapshot), &self.selection, None));
+                let selection = self.subscription.selection();
+                let listing = Box::new(Listing::new(State::current(snapshot), selection, None));
                 Place::Listing { listing, version, then }
             }
-            Start::Now => Place::Following { cursor: snapshot.end(), after: version, seen: version },
+            Start::Now => Place::following(snapshot.end(), version, version),
             Start::After(asked) => match snapshot.since(asked) {
-                Ok(cursor) => Place::Following { cursor, after: asked, seen: asked.min(version) },
+                Ok(cursor) => Place::following(cursor, asked, asked.min(version)),
                 Err(too_old) => {
                     let message = too_old.to_string();
                     return write_error(&Failure::Expired { message, continue_token: None }, batch);
@@ -245,20 +296,45 @@ impl Watch {
         while batch.len() < CHUNK {
             let Some(object) = listing.next() else {
                 if self.marks_initial_end {
-                    self.shape.write_bookmark(&self.resource, version, true, batch);
+                    self.write_bookmark(version, true, batch);
                 }
-                self.place = Place::Following { cursor: then, after: version, seen: version };
+                self.place = Place::following(then, version, version);
                 return;
             };
-            self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
+            self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
         }
         self.place = Place::Listing { listing, version, then };
     }
 
     /// Tells what has changed since the watch's place; true when it is up to date.
-    fn follow(&mut self, mut cursor: Cursor, after: Version, mut seen: Version, batch: &mut Vec<u8>) -> bool {
-        let snapshot = match &*self.states.borrow_and_update() {
-            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot.clone(),
+    fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
+        let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
+        let (changes, end, version) = match mailed {
+            Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
+            Mailed::Changes { changes, end, version } => (changes, end, version),
+        };
+        for routed in changes {
+            if routed.place >= place.cursor && routed.change.is_after(place.after) {
+                self.tell_routed(&routed, batch);
+            }
+        }
+        place.cursor = place.cursor.max(end);
+        place.seen = place.seen.max(version);
+        self.place = Place::Following(place);
+        true
+    }
+
+    /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
+    fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
+        let snapshot = match self.resource.live.state() {
+            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot,
+            // Some of what this watch was told was not so: a client that resumed would keep it.
+            LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
+                let told = place.after.max(place.seen);
+                let message = format!("too old resource version: {told} ({})", snapshot.oldest());
+                write_error(&Failure::Expired { message, continue_token: None }, batch);
+                return true;
+            }
             // Another history, or none any more: the client resumes or relists.
             LiveState::Ready(_)
             | LiveState::Gone
@@ -267,50 +343,54 @@ impl Watch {
             | LiveState::Refused { .. } => return false,
         };
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
-        if snapshot.jumped_over(after) {
-            let message = format!("too old resource version: {after} ({})", snapshot.version());
+        if snapshot.jumped_over(place.after) {
+            let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             write_error(&Failure::Expired { message, continue_token: None }, batch);
             self.place = Place::Ended;
             return true;
         }
-        let Some(changes) = snapshot.changes(cursor) else { return false };
-        let mut is_up_to_date = true;
+        let Some(changes) = snapshot.changes(place.cursor) else { return false };
+        place.is_behind = false;
         for change in changes {
             if batch.len() >= CHUNK {
-                is_up_to_date = false;
+                place.is_behind = true;
                 break;
             }
-            cursor = cursor.advanced(1);
-            if change.is_after(after) {
-                let length = batch.len();
-                match transition(&self.selection, change) {
-                    Some(Transition::Added(object)) => {
-                        self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
-                    }
-                    Some(Transition::Modified(object)) => {
-                        self.shape.write_event(&self.resource, "MODIFIED", Shown::as_is(&object), batch);
-                    }
-                    Some(Transition::Deleted(object)) => {
-                        let shown = Shown { object: &object, version: change.version };
-                        self.shape.write_event(&self.resource, "DELETED", shown, batch);
-                    }
-                    None => {}
-                }
-                if batch.len() > length {
-                    self.ends_within_jump = snapshot.jumped_over(change.version);
-                }
+            place.cursor = place.cursor.advanced(1);
+            if change.is_after(place.after)
+                && let Some(told) = transition(self.subscription.selection(), change)
+            {
+                let (kind, shown) = Kind::of(&told, change);
+                self.shape.write_event(&self.resource, kind, shown, batch);
+                self.ends_within_jump = snapshot.jumped_over(change.version);
             }
         }
-        if is_up_to_date {
-            seen = seen.max(snapshot.version());
+        if !place.is_behind {
+            place.seen = place.seen.max(snapshot.version());
         }
-        self.place = Place::Following { cursor, after, seen };
-        is_up_to_date
+        self.place = Place::Following(place);
+        !place.is_behind
+    }
+
+    /// Tells one change, in words that all watches of this form share.
+    fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) {
+        let Some(told) = transition(self.subscription.selection(), &routed.change) else { return };
+        let (kind, shown) = Kind::of(&told, &routed.change);
+        let Some(form) = self.shape.shared() else {
+            return self.shape.write_event(&self.resource, kind, shown, &mut batch.rest);
+        };
+        let line = routed.line(form * Kind::ALL.len() + kind as usize, || {
+            let mut line = Vec::with_capacity(shown.object.length() + 256);
+            self.shape.write_event(&self.resource, kind, shown, &mut line);
+            Bytes::from(line)
+        });
+        self.shape.is_first = false;
+        batch.push(line);
     }
 
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
-    fn bookmark_if_due(&mut self, batch: &mut Vec<u8>) {
-        let Place::Following { after, seen, .. } = self.place else { return };
+    fn bookmark_if_due(&mut self, batch: &mut Batch) {
+        let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
         let now = Instant::now();
         let is_due = now >= bookmarks.due();
@@ -319,20 +399,92 @@ impl Watch {
         }
         // A bookmark before the start of the watch would send the client back.
         if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
-            self.shape.write_bookmark(&self.resource, seen, false, batch);
+            self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
-    /// Until something may have happened. A resource without a registry any more ends the watch like one that went.
+    /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.
+    fn hand_on_proof(&mut self, batch: &mut Batch) {
+        let Place::Following(Following { after, seen, .. }) = self.place else { return };
+        let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
+        let made = self.resource.live.freshness().proof();
+        if proofs.told.replace(made) != Some(made) && batch.is_empty() {
+            self.write_bookmark(seen, false, &mut batch.rest);
+        }
+    }
+
+    fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
+        let lag = self.proofs.is_some().then(|| self.resource.live.freshness().lag());
+        self.shape.write_bookmark(&self.resource, &Mark { at, ends_initial_events, lag }, batch);
+    }
+
+    /// Until something may have happened.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
             None => self.deadline,
         };
         tokio::select! {
-            changed = self.states.changed() => if changed.is_err() { self.place = Place::Ended },
+            () = self.subscription.news() => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(bookmark.min(self.deadline)) => {}
+        }
+    }
+}
+
+/// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.
+#[derive(Default)]
+struct Batch {
+    first: Option<Bytes>,
+    rest: Vec<u8>,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.rest.is_empty()
+    }
+
+    fn push(&mut self, line: Bytes) {
+        if self.is_empty() {
+            self.first = Some(line);
+        } else {
+            self.rest.extend_from_slice(&line);
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self.first {
+            Some(first) if self.rest.is_empty() => first,
+            Some(first) => Bytes::from([&*first, &*self.rest].concat()),
+            None => Bytes::from(self.rest),
+        }
+    }
+}
+
+/// What an event is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Added, Kind::Modified, Kind::Deleted];
+
+    fn of<'a>(told: &'a Transition, change: &Change) -> (Kind, Shown<'a>) {
+        match told {
+            Transition::Added(object) => (Kind::Added, Shown::as_is(object)),
+            Transition::Modified(object) => (Kind::Modified, Shown::as_is(object)),
+            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: change.version }),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Added => "ADDED",
+            Kind::Modified => "MODIFIED",
+            Kind::Deleted => "DELETED",
         }
     }
 }
@@ -372,8 +524,19 @@ impl Shape {
         Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
     }
 
-    fn write_event(&mut self, resource: &Resource, kind: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
-        open_event(kind, out);
+    /// The number of this form among those whose lines are the same for every watch; a table counts ages to the moment of each
+    /// event, and its first one has columns.
+    fn shared(&self) -> Option<usize> {
+        match &self.form {
+            ShapeForm::Whole => Some(0),
+            ShapeForm::Partial(version) if version == "v1" => Some(1),
+            ShapeForm::Partial(_) => Some(2),
+            ShapeForm::Table { .. } => None,
+        }
+    }
+
+    fn write_event(&mut self, resource: &Resource, kind: Kind, shown: Shown<'_>, out: &mut Vec<u8>) {
+        open_event(kind.as_str(), out);
         let is_first = std::mem::take(&mut self.is_first);
         match &mut self.form {
             ShapeForm::Whole => shown.write_single(resource, out),
@@ -386,19 +549,21 @@ impl Shape {
         out.extend_from_slice(b"}\n");
     }
 
-    fn write_bookmark(&mut self, resource: &Resource, at: Version, ends_initial_events: bool, out: &mut Vec<u8>) {
+    fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
         let kind = match &self.form {
             ShapeForm::Partial(version)
-            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => Kind::Partial(version),
-            ShapeForm::Whole | ShapeForm::Table { .. } => Kind::Own,
+            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
+                bookmark::Kind::Partial(version)
+            }
+            ShapeForm::Whole | ShapeForm::Table { .. } => bookmark::Kind::Own,
         };
         let mut object = Vec::new();
-        bookmark::write(resource, kind, at, ends_initial_events, &mut object);
+        mark.write(resource, kind, &mut object);
         match &self.form {
             ShapeForm::Table { version, columns, .. } => {
-                columns.write_bookmark(&at.to_string(), &object, version, is_first, out)
+                columns.write_bookmark(&mark.at.to_string(), &object, version, is_first, out)
             }
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }

@@ -1,10 +1,14 @@
 //! How long to wait before trying again: client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s,
-//! with jitter, and back to the start after two quiet minutes.
+//! with jitter, and back to the start after two quiet minutes. Where nobody is there to be spared it stops much lower.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
+/// While no connection can be made at all. A server that answers can be overloaded, and thirty seconds spare it; one that
+/// is not there, or is just being started again, is spared nothing by them, and everybody who reads here waits them out
+/// after it has come back. One connection each second or two from one process is kind enough to what is in between.
+const LONGEST_UNREACHABLE: Duration = Duration::from_secs(1);
 /// Time without a failure after which the next one counts as the first.
 const RESET_AFTER: Duration = Duration::from_secs(120);
 
@@ -24,11 +28,20 @@ impl Backoff {
 
     /// The delay after a failure, given how long things had gone well before it: once to twice the base.
     pub fn after_failure(&mut self, quiet: Duration) -> Duration {
+        self.delay(quiet, LONGEST)
+    }
+
+    /// The same when no connection could be made: two seconds at most.
+    pub fn after_unreachable(&mut self, quiet: Duration) -> Duration {
+        self.delay(quiet, LONGEST_UNREACHABLE)
+    }
+
+    fn delay(&mut self, quiet: Duration, longest: Duration) -> Duration {
         if quiet >= RESET_AFTER {
             self.next = FIRST;
         }
-        let base = self.next;
-        self.next = (base * 2).min(LONGEST);
+        let base = self.next.min(longest);
+        self.next = (base * 2).min(longest);
         // An xorshift step: spread, not secrecy.
         self.seed = (self.seed | 1).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let share = f64::from((self.seed >> 40) as u32 & 0xff_ffff) / f64::from(0x100_0000);

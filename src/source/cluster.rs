@@ -3,25 +3,28 @@
 //! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
 //! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use sha2::{Digest, Sha256};
-use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
 use super::feed::Feed;
+use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments};
+use super::self_check::{self, SelfCheck};
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Version};
-use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{
+    Catalog, Group, Live, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource, VersionInfo,
+};
 use crate::store::{HistoryLimits, Snapshot};
 
 /// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
@@ -34,12 +37,30 @@ const DISCOVER_EVERY: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// What to read of a cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ClusterSettings {
     /// Resources that are loaded at once and never forgotten.
     pub pinned: Vec<Gvr>,
     /// How much history each store keeps.
     pub history: HistoryLimits,
+    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    pub max_lag: Duration,
+    /// How often each store is compared with the cluster; `None`: never.
+    pub self_check: Option<Duration>,
+}
+
+/// Bookmarks come about once a minute; one that is late is not yet a fault.
+pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
+
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings {
+            pinned: Vec::new(),
+            history: HistoryLimits::default(),
+            max_lag: DEFAULT_MAX_LAG,
+            self_check: Some(self_check::DEFAULT_INTERVAL),
+        }
+    }
 }
 
 /// A cluster that is being read.
@@ -49,12 +70,14 @@ pub struct Cluster {
     registry: Arc<Registry>,
     version: VersionInfo,
     discovery: Discovery,
-    keepers: JoinSet<()>,
-    /// Whose keeper each task is.
-    kept: HashMap<tokio::task::Id, Arc<Resource>>,
+    keepers: Keepers,
+    /// The right to check a store against the cluster: one at a time.
+    check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
+    /// Whether they have been read at all; without the right to, nothing is known of them.
+    knows_crds: bool,
 }
 
 /// The resource of CustomResourceDefinitions.
@@ -82,9 +105,10 @@ impl Cluster {
             registry,
             version,
             discovery,
-            keepers: JoinSet::new(),
-            kept: HashMap::new(),
+            keepers: Keepers::default(),
+            check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
+            knows_crds: false,
         };
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
@@ -116,8 +140,10 @@ impl Cluster {
                 };
                 let changed = tokio::select! {
                     changed = changed => changed,
-                    Some(ended) = self.keepers.join_next_with_id() => {
-                        self.tend_keeper(ended);
+                    Some(ended) = self.keepers.next_ended() => {
+                        if let Some(fallen) = ended {
+                            self.replace_keeper(fallen);
+                        }
                         continue;
                     }
                     _ = discover.tick() => {
@@ -156,7 +182,7 @@ impl Cluster {
 
     /// Reads what has changed among the CRDs; true when something has.
     fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
-        let mut changed = false;
+        let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         let mut present = BTreeSet::new();
         for (_, object) in snapshot.range(std::ops::Bound::Unbounded) {
             let key = object.key();
@@ -223,37 +249,78 @@ impl Cluster {
         let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
         self.documents.serve(kinds, gone).await;
-        let catalog = Catalog::new(groups, resources, self.version.clone()).with_documents(self.documents.clone());
+        let catalog = Catalog::new(groups, resources, self.version.clone())
+            .with_documents(self.documents.clone())
+            .with_offers(self.offers());
         self.registry.replace(catalog);
         for resource in fresh {
             self.start_keeper(resource);
         }
     }
 
-    fn start_keeper(&mut self, resource: Arc<Resource>) {
-        let pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
-        let task = keep(self.connection.clone(), resource.clone(), pinned, self.settings.history);
-        let handle = self.keepers.spawn(task);
-        self.kept.insert(handle.id(), resource);
+    /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
+    /// minute behind the definitions.
+    fn offers(&self) -> Offers {
+        let mut offers = self.discovery.offers.clone();
+        if !self.knows_crds {
+            return offers;
+        }
+        let custom: BTreeSet<&Gvr> =
+            self.discovery.resources.iter().filter(|found| found.spells_out_kind).map(|found| &found.gvr).collect();
+        for group in &mut offers.groups {
+            for version in &mut group.versions {
+                version.resources.retain(|resource| {
+                    let gvr = Gvr::new(&*group.name, &*version.name, &*resource.name);
+                    !custom.contains(&gvr) || self.may_be_offered(&gvr)
+                });
+            }
+            group.versions.retain(|version| version.is_stale || !version.resources.is_empty());
+        }
+        offers.groups.retain(|group| !group.versions.is_empty());
+        offers
     }
 
-    /// Forgets a keeper that ended with its resource, and starts one anew that a defect of ours has ended: its readers
-    /// wait for the new copy instead of being shown the last state of the old one for ever.
-    fn tend_keeper(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
-        let (id, defect) = match ended {
-            Ok((id, ())) => (id, None),
-            Err(error) => (error.id(), Some(error)),
-        };
-        if let (Some(resource), Some(defect)) = (self.kept.remove(&id), defect) {
-            tracing::error!(resource = %resource.gvr, error = %defect, "reading this resource met a defect, reading it anew");
-            resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
-            self.start_keeper(resource);
+    /// Whether a custom resource's definition is there, and serves its version as far as it can be read.
+    fn may_be_offered(&self, gvr: &Gvr) -> bool {
+        match self.crds.get(&gvr.group_resource()) {
+            Some((_, Some(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
+            Some((_, None)) => true,
+            None => false,
         }
+    }
+
+    fn start_keeper(&mut self, resource: Arc<Resource>) {
+        let keeper = self.keeper(resource.clone(), Duration::ZERO);
+        self.keepers.start(resource, keeper);
+    }
+
+    fn replace_keeper(&mut self, fallen: Fallen) {
+        let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
+        self.keepers.replace(fallen, keeper);
+    }
+
+    fn keeper(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let is_pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
+        let check = self.settings.self_check.map(|interval| {
+            SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
+        });
+        keep(self.connection.clone(), resource, is_pinned, self.settings.clone(), check, delay)
     }
 }
 
 /// Keeps one resource's data for as long as somebody wants it and it is served.
-async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, history: HistoryLimits) {
+async fn keep(
+    connection: Connection,
+    resource: Arc<Resource>,
+    pinned: bool,
+    settings: ClusterSettings,
+    mut check: Option<SelfCheck<Connection>>,
+    delay: Duration,
+) {
+    tokio::select! {
+        () = sleep(delay) => {}
+        () = gone(&resource.live) => return,
+    }
     let mut demands = resource.live.demands();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
@@ -264,18 +331,32 @@ async fn keep(connection: Connection, resource: Arc<Resource>, pinned: bool, his
                 () = gone(&resource.live) => return,
             }
         }
+        resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
-        let mut feed = Feed::new(resource.clone(), history);
-        tokio::select! {
-            never = follow(&connection, &resource.gvr, &resource.live, &mut feed) => match never {},
-            () = gone(&resource.live) => return,
-            seen = idle(&resource.live), if !pinned => {
-                tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
-                // A demand that comes after the last look starts the next load.
-                served = seen;
-                resource.live.publish(LiveState::Idle);
+        let mut feed = Feed::new(resource.clone(), settings.history);
+        loop {
+            tokio::select! {
+                never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
+                () = gone(&resource.live) => return,
+                // What is followed is followed anew, from a list that relies on nothing.
+                () = mismatch(&mut check) => feed.retract(),
+                seen = idle(&resource.live), if !pinned => {
+                    tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
+                    // A demand that comes after the last look starts the next load.
+                    served = seen;
+                    resource.live.publish(LiveState::Idle);
+                    break;
+                }
             }
         }
+    }
+}
+
+/// Waits for a check to find that the copy is wrong.
+async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
+    match check {
+        Some(check) => check.mismatch().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -13,6 +13,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 
+use crate::registry::chain::CONSISTENCY_HEADER;
+
 /// How to reach a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterOptions {
@@ -119,33 +121,7 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`].
     pub async fn open(options: &ClusterOptions) -> Result<Connection, ConnectionError> {
-        let place = match &options.kubeconfig {
-            Some(path) => path.display().to_string(),
-            None => "(from KUBECONFIG, the home directory or the Pod)".to_owned(),
-        };
-        let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
-        let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-        let server = match &options.server {
-            Some(server) => Some(server_url(server).map_err(|cause| ConnectionError::Client {
-                url: server.clone(),
-                cause: format!("--server is no URL such as https://127.0.0.1:6443: {cause}"),
-            })?),
-            None => None,
-        };
-        let mut config = match (&options.kubeconfig, &options.context, &server) {
-            (Some(path), _, _) => {
-                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| refuse(chain(&error)))?;
-                Config::from_custom_kubeconfig(kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))?
-            }
-            (None, Some(_), _) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
-            // A server alone is asked without credentials: those of the current context belong to another one.
-            (None, None, Some(server)) => Config::new(Uri::clone(server)),
-            (None, None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
-        };
-        if let Some(server) = server {
-            config.cluster_url = server;
-        }
-        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let (mut config, url) = configuration(options).await?;
         config.connect_timeout = Some(Duration::from_secs(10));
         // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
         config.read_timeout = Some(Duration::from_secs(150));
@@ -236,6 +212,17 @@ impl Connection {
         Ok(body.to_bytes())
     }
 
+    /// A GET with its whole body that another fieldcache must not answer from a copy that may be older.
+    ///
+    /// # Errors
+    /// As [`Connection::bytes`].
+    pub async fn strong_bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
+        let request = Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong");
+        let response = self.send(path, request).await?;
+        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
+        Ok(body.to_bytes())
+    }
+
     /// A GET of a JSON document.
     ///
     /// # Errors
@@ -252,6 +239,41 @@ impl Connection {
     pub(super) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
     }
+}
+
+/// The client configuration of these options, and the server URL for messages.
+///
+/// # Errors
+/// [`ConnectionError`].
+pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, String), ConnectionError> {
+    let place = match &options.kubeconfig {
+        Some(path) => path.display().to_string(),
+        None => "(from KUBECONFIG, the home directory or the Pod)".to_owned(),
+    };
+    let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
+    let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    let server = match &options.server {
+        Some(server) => Some(server_url(server).map_err(|cause| ConnectionError::Client {
+            url: server.clone(),
+            cause: format!("--server is no URL such as https://127.0.0.1:6443: {cause}"),
+        })?),
+        None => None,
+    };
+    let mut config = match (&options.kubeconfig, &options.context, &server) {
+        (Some(path), _, _) => {
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| refuse(chain(&error)))?;
+            Config::from_custom_kubeconfig(kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))?
+        }
+        (None, Some(_), _) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
+        // A server alone is asked without credentials: those of the current context belong to another one.
+        (None, None, Some(server)) => Config::new(Uri::clone(server)),
+        (None, None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
+    };
+    if let Some(server) = server {
+        config.cluster_url = server;
+    }
+    let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    Ok((config, url))
 }
 
 /// A server URL: with scheme and host, which the client takes for granted.

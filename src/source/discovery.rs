@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::connection::{Connection, RequestError};
 use crate::model::{GroupVersion, Gvr, Scope};
-use crate::registry::{Group, Subresource, VersionInfo};
+use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offers, Subresource, VersionInfo};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -39,6 +39,8 @@ pub struct Discovery {
     pub groups: Vec<Group>,
     /// Resources that can be listed and watched.
     pub resources: Vec<Discovered>,
+    /// Everything, as it is described.
+    pub offers: Offers,
 }
 
 /// A cluster that is too old.
@@ -89,10 +91,19 @@ pub async fn discover(connection: &Connection) -> Result<Discovery, RequestError
 fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();
+    let mut offered = Vec::new();
     for version in array(&group["versions"]) {
         let version_name = text(&version["version"]);
+        let is_stale = version["freshness"] == "Stale";
+        offered.push(OfferedVersion {
+            name: version_name.clone(),
+            is_stale,
+            resources: array(&version["resources"])
+                .map(|resource| OfferedResource::new(text(&resource["resource"]), resource))
+                .collect(),
+        });
         // A stale version belongs to an aggregated server that does not answer; it comes back by itself.
-        if version["freshness"] == "Stale" {
+        if is_stale {
             continue;
         }
         for resource in array(&version["resources"]) {
@@ -104,6 +115,7 @@ fn read_group(group: &Value, discovery: &mut Discovery) {
         }
         versions.push(version_name);
     }
+    discovery.offers.groups.push(OfferedGroup { name: name.clone(), versions: offered });
     discovery.groups.push(Group { name, versions });
 }
 

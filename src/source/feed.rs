@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::extract::Unreadable;
 use crate::model::{Key, Record, Version};
-use crate::registry::{LiveState, Resource, ResourceOrigin};
+use crate::registry::{LiveState, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
 
 /// What a source says, in its order.
@@ -24,6 +24,8 @@ pub enum SourceEvent {
     Item(Bytes),
     /// The list is complete and shows this version.
     Commit(Version),
+    /// The list broke off: what was read of it is let go. Without one under way it says nothing.
+    Abort,
     /// An object was created or changed.
     Upsert(Bytes),
     /// An object was deleted; its last state with the version of the deletion.
@@ -43,28 +45,35 @@ pub struct Feed {
     unreadable: BTreeMap<String, String>,
     /// Those of the list under way; what the old store lacks is said until the new one is complete.
     unreadable_in_list: BTreeMap<String, String>,
+    /// Whether readers have been told of `unreadable` as it is.
+    has_told_unreadable: bool,
     ready: bool,
     /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
     needs_list: bool,
-    /// Whether that list must not keep bytes of objects whose version is unchanged: see [`Feed::distrust`].
-    distrusts_bytes: bool,
+    /// What that list can rely on: see [`Feed::distrust`] and [`Feed::retract`].
+    trust: Trust,
 }
 
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
 const MAX_UNREADABLE: usize = 1_000;
 
+/// What stands for the name of an object that has none that could be read.
+const UNKNOWN_NAME: &str = "(unknown name)";
+
 impl Feed {
     /// A feed with an empty store.
     pub fn new(resource: Arc<Resource>, limits: HistoryLimits) -> Feed {
         let store = Store::with_epoch(limits, resource.live.next_epoch());
+        resource.live.tell_listing(false);
         Feed {
             resource,
             store,
             unreadable: BTreeMap::new(),
             unreadable_in_list: BTreeMap::new(),
+            has_told_unreadable: false,
             ready: false,
             needs_list: true,
-            distrusts_bytes: false,
+            trust: Trust::default(),
         }
     }
 
@@ -97,7 +106,14 @@ impl Feed {
     /// custom resource changes: the next list starts the store anew.
     pub fn distrust(&mut self) {
         self.needs_list = true;
-        self.distrusts_bytes = true;
+        self.trust = self.trust.max(Trust::Nothing);
+    }
+
+    /// The store is not what the source holds, so what readers were told may not have been so: the next list starts the
+    /// store anew, and watches end with it in a way that makes their clients list.
+    pub fn retract(&mut self) {
+        self.needs_list = true;
+        self.trust = Trust::NothingTold;
     }
 
     /// Objects that could not be read, with the reason.
@@ -116,6 +132,14 @@ impl Feed {
             SourceEvent::Begin => {
                 self.store.begin_list();
                 self.unreadable_in_list.clear();
+                self.resource.live.tell_listing(true);
+            }
+            SourceEvent::Abort => {
+                if self.store.is_listing() {
+                    self.store.abort_list();
+                    self.unreadable_in_list.clear();
+                    self.resource.live.tell_listing(false);
+                }
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
                 Ok(record) => self.put(&record),
@@ -131,12 +155,14 @@ impl Feed {
             },
             SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
             SourceEvent::Commit(version) => {
-                let distrusts = std::mem::take(&mut self.distrusts_bytes);
-                let trust = if distrusts { Trust::Nothing } else { Trust::SameVersionIsSame };
-                if self.store.commit_list(version, trust) == Replaced::Reset && !distrusts {
+                let trust = std::mem::take(&mut self.trust);
+                let replaced = self.store.commit_list(version, trust);
+                self.resource.live.tell_listing(false);
+                if replaced == Replaced::Reset && trust == Trust::SameVersionIsSame {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
+                self.has_told_unreadable = false;
                 if self.ready {
                     self.resource.live.count_relist();
                 }
@@ -152,9 +178,15 @@ impl Feed {
     }
 
     /// Shows readers what has been taken so far.
-    pub fn publish(&self) {
+    pub fn publish(&mut self) {
         if self.ready {
-            self.resource.live.tell_unreadable(self.unreadable.len());
+            if !self.has_told_unreadable {
+                self.resource.live.tell_unreadable(UnreadableNames {
+                    names: self.unreadable.keys().cloned().collect(),
+                    are_all: self.unreadable.len() < MAX_UNREADABLE && !self.unreadable.contains_key(UNKNOWN_NAME),
+                });
+                self.has_told_unreadable = true;
+            }
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
         }
     }
@@ -177,7 +209,7 @@ impl Feed {
 
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
         if removal == Removal::Told {
-            self.reported().remove(key.as_str());
+            self.forget_report(key);
         }
         match (self.store.is_listing(), removal, version) {
             (true, _, _) => self.store.unlist(key),
@@ -194,12 +226,12 @@ impl Feed {
     fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Named>> {
         match self.resource.plan.extract(bytes.clone()) {
             Ok(record) => {
-                self.reported().remove(record.key.as_str());
+                self.forget_report(&record.key);
                 Ok(record)
             }
             Err(error) => {
                 let named = named(&bytes);
-                let name = named.as_ref().map_or_else(|| "(unknown name)".to_owned(), |named| named.key.to_string());
+                let name = named.as_ref().map_or_else(|| UNKNOWN_NAME.to_owned(), |named| named.key.to_string());
                 self.report(name, &error);
                 Err(named)
             }
@@ -211,11 +243,18 @@ impl Feed {
         if self.store.is_listing() { &mut self.unreadable_in_list } else { &mut self.unreadable }
     }
 
+    fn forget_report(&mut self, key: &Key) {
+        if self.reported().remove(key.as_str()).is_some() {
+            self.has_told_unreadable = false;
+        }
+    }
+
     fn report(&mut self, name: String, error: &Unreadable) {
         tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "object cannot be read and is not served");
         let reported = self.reported();
         if reported.len() < MAX_UNREADABLE {
             reported.insert(name, error.to_string());
+            self.has_told_unreadable = false;
         }
     }
 }

@@ -4,11 +4,13 @@
 //! walk is that of `extract::scan`, which balances what it passes and does not judge it: that is the extractor's.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::extract::scan::{Cursor, Misplaced};
-use crate::model::Version;
+use crate::model::{Key, Version};
+use crate::registry::chain::LAG_ANNOTATION;
 
 /// What a watch line tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +155,50 @@ pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
     Ok(ListPage { items, version, next: next.unwrap_or_default() })
 }
 
+/// A page of a list of metadata: what it takes to tell whether a copy has the same objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataPage {
+    /// The key of each object, and its version; `None` for one that is no number.
+    pub entries: Vec<(Key, Option<Version>)>,
+    /// metadata.resourceVersion of the list.
+    pub version: Version,
+    /// metadata.continue; empty on the last page.
+    pub next: String,
+}
+
+/// Reads a page of a PartialObjectMetadataList; of whole objects the rest is passed over.
+///
+/// # Errors
+/// [`FrameError`] when it is not a list, or an item has no name.
+pub fn metadata_page(body: &Bytes) -> Result<MetadataPage, FrameError> {
+    let page = list_page(body)?;
+    let entries = page.items.iter().map(entry).collect::<Result<_, _>>()?;
+    Ok(MetadataPage { entries, version: page.version, next: page.next })
+}
+
+fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
+    let (mut namespace, mut name, mut version) = (None, None, None);
+    for_each_member(item, |key, cursor| {
+        let value = skip(cursor)?;
+        if key == b"metadata" {
+            let metadata = &item[value];
+            for_each_member(metadata, |key, cursor| {
+                let value = skip(cursor)?;
+                match key {
+                    b"namespace" => namespace = string(&metadata[value]),
+                    b"name" => name = string(&metadata[value]),
+                    b"resourceVersion" => version = string(&metadata[value]),
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })?;
+    let name = name.ok_or(FrameError { offset: 0, expected: "an object with metadata.name" })?;
+    Ok((Key::new(&namespace.unwrap_or_default(), &name), version.and_then(|text| Version::parse(&text))))
+}
+
 /// Calls `visit` for each member of a JSON object with the key as it stands between the quotes and the cursor at the
 /// value, which `visit` must step over.
 fn for_each_member(
@@ -209,25 +255,39 @@ fn string(bytes: &[u8]) -> Option<String> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// metadata.resourceVersion of a bookmark and whether it marks the end of the initial events.
+/// What a bookmark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bookmark {
+    /// Everything up to this version has been told.
+    pub version: Version,
+    /// Whether it marks the end of the initial events.
+    pub ends_initial_events: bool,
+    /// How long ago the source itself was shown that: another fieldcache says so, an API server knows no such thing.
+    pub lag: Duration,
+}
+
+/// Reads a bookmark.
 ///
 /// # Errors
 /// [`FrameError`] when there is no version.
-pub fn bookmark(object: &Bytes) -> Result<(Version, bool), FrameError> {
-    let mut version = None;
-    let mut ends_initial_events = false;
+pub fn bookmark(object: &Bytes) -> Result<Bookmark, FrameError> {
+    let mut read = None;
     for_each_member(object, |key, cursor| {
         let value = skip(cursor)?;
         if key == b"metadata" {
             // A bookmark is small; a plain decode is clearer than another splitter.
             let metadata: serde_json::Value = serde_json::from_slice(&object[value]).unwrap_or_default();
-            version = metadata["resourceVersion"].as_str().and_then(Version::parse);
-            ends_initial_events = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
+            let annotations = &metadata["annotations"];
+            let lag = annotations[LAG_ANNOTATION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
+            read = metadata["resourceVersion"].as_str().and_then(Version::parse).map(|version| Bookmark {
+                version,
+                ends_initial_events: annotations["k8s.io/initial-events-end"] == "true",
+                lag: Duration::from_millis(lag),
+            });
         }
         Ok(())
     })?;
-    let version = version.ok_or(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" })?;
-    Ok((version, ends_initial_events))
+    read.ok_or(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" })
 }
 
 /// Collects a stream of chunks into lines. A line that lies within one chunk is a slice of it; only one that was cut is

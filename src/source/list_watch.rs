@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long a connection lasted, to choose a back-off")]
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -19,7 +20,8 @@ use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
 use crate::model::{Gvr, Version};
-use crate::registry::LiveState;
+use crate::registry::chain::PROOFS_PARAMETER;
+use crate::registry::{Live, LiveState};
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
@@ -29,6 +31,11 @@ const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
 /// A watch is renewed after this long: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that
 /// an early end can be told from a due one.
 const WATCH_SECONDS: u64 = 290;
+/// Length of a watch that is to bring a proof at once: a server sends a bookmark two seconds before the end of a watch, with
+/// some jitter; asked for one or two seconds it sends none (seen with kube-apiserver 1.36).
+const PROOF_SECONDS: u64 = 3;
+/// After so many of these that told nothing at all, not even their bookmark, the source does not know what it is asked about.
+const MOST_SILENT_PROOFS: u32 = 3;
 /// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
 const SILENCE: Duration = Duration::from_secs(90);
 /// A line longer than this is no object: etcd refuses far smaller ones.
@@ -38,12 +45,17 @@ const BURST_BYTES: usize = 256 << 10;
 /// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
+const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Why a connection ended.
 #[derive(Debug)]
 enum End {
     /// The server closed it after its time.
     Clean,
+    /// It was opened for a proof and brought none, in all its time.
+    Silent,
+    /// We closed it: readers wait for a proof, which another watch brings sooner.
+    ProofNeeded,
     /// The version is too old; only a new list helps.
     TooOld,
     /// The source is behind what it has said before: a lagging server behind a load balancer, or versions that went
@@ -64,24 +76,28 @@ enum ListMode {
     Pages,
 }
 
-/// Follows a resource for ever; the caller ends it by dropping the future, at any point.
-pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::Live, feed: &mut Feed) -> ! {
+/// Follows a resource for ever; the caller ends it by dropping the future, at any point. Proofs come in time for readers
+/// who accept a lag of `max_lag`.
+pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut Feed, max_lag: Duration) -> ! {
     let base = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
+    let source = Source { connection, base: &base, live, max_lag };
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
     let mut mode = ListMode::Streaming;
     // Whether the next list must be at least as new as what is held.
     let mut not_older = true;
+    let mut silent_proofs = 0;
     loop {
         let started = Instant::now();
+        let length = source.length(feed);
         let end = match (feed.needs_list(), mode) {
-            (false, _) => watch(connection, &base, live, feed, WatchStart::From(feed.version())).await,
+            (false, _) => source.watch(feed, WatchStart::From(feed.version()), length).await,
             (true, ListMode::Streaming) => {
                 let not_older_than = Some(feed.version()).filter(|version| not_older && *version > Version::ZERO);
-                watch(connection, &base, live, feed, WatchStart::InitialEvents { not_older_than }).await
+                source.watch(feed, WatchStart::InitialEvents { not_older_than }, Length::Usual).await
             }
-            (true, ListMode::Pages) => match list(connection, &base, live, feed).await {
+            (true, ListMode::Pages) => match source.list(feed).await {
                 // The next list is tried as a stream again: what forbade it may be over.
                 Ok(()) => {
                     mode = ListMode::Streaming;
@@ -90,22 +106,30 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                 Err(end) => end,
             },
         };
+        // What came of a list that is not complete is of no use, and the next one may be long in coming.
+        feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
         if !feed.needs_list() {
             not_older = true;
         }
         let lasted = started.elapsed();
+        let is_unreachable = matches!(end, End::Failed(RequestError::Unreachable { .. }));
+        // A server whose versions went back may take a watch from its future and tell nothing.
+        let is_silent = matches!(end, End::Silent);
+        silent_proofs = if is_silent { silent_proofs + 1 } else { 0 };
         match end {
+            End::ProofNeeded => continue,
+            End::Silent if silent_proofs < MOST_SILENT_PROOFS => continue,
             // A stream that ends before its list does will not do better next time.
             End::Clean if feed.needs_list() => mode = ListMode::Pages,
-            End::Clean if ended_early(lasted) && began.elapsed() < DEFINITION_SETTLES && feed.is_custom() => {
+            End::Clean if length.ended_early(lasted) && began.elapsed() < DEFINITION_SETTLES && feed.is_custom() => {
                 tracing::info!(resource = %gvr, "the source ended a watch soon after the definition changed, listing again");
                 feed.distrust();
             }
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
-            End::Behind => {
+            End::Behind | End::Silent => {
                 tracing::warn!(resource = %gvr, version = %feed.version(), "source is behind, listing what it has");
                 feed.expect_list();
                 not_older = false;
@@ -133,6 +157,7 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
                     not_older &= !too_large_version;
                 }
                 tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
+                live.freshness().interrupted(error.to_string());
                 if !feed.is_ready() {
                     live.publish(match error.code() {
                         Some(code @ (401 | 403)) => LiveState::Refused { code, message: error.to_string() },
@@ -145,18 +170,41 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &crate::registry::
             }
             End::Error(message) => {
                 tracing::warn!(resource = %gvr, message, "source sent an error, trying again");
+                live.freshness().interrupted(message);
                 if feed.needs_list() {
                     mode = ListMode::Pages;
                 }
             }
         }
-        sleep(backoff.after_failure(lasted)).await;
+        let wait = if is_unreachable { backoff.after_unreachable(lasted) } else { backoff.after_failure(lasted) };
+        sleep(wait).await;
     }
 }
 
-/// Whether the server closed a watch before the time that it was asked to last.
-fn ended_early(lasted: Duration) -> bool {
-    lasted + SHORT_WATCH < Duration::from_secs(WATCH_SECONDS)
+/// How long a watch is asked to last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    /// Until it is renewed.
+    Usual,
+    /// Only until it has brought a proof; readers may wait for a version.
+    Proof {
+        /// The version.
+        wanted: Option<Version>,
+    },
+}
+
+impl Length {
+    fn seconds(self) -> u64 {
+        match self {
+            Length::Usual => WATCH_SECONDS,
+            Length::Proof { .. } => PROOF_SECONDS,
+        }
+    }
+
+    /// Whether the server closed the watch before that.
+    fn ended_early(self, lasted: Duration) -> bool {
+        lasted + SHORT_WATCH < Duration::from_secs(self.seconds())
+    }
 }
 
 /// Where a watch begins.
@@ -171,104 +219,220 @@ enum WatchStart {
     From(Version),
 }
 
-async fn watch(
-    connection: &Connection,
-    base: &str,
-    live: &crate::registry::Live,
-    feed: &mut Feed,
-    start: WatchStart,
-) -> End {
-    let mut path = format!("{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
-    let mut initial = match start {
-        WatchStart::InitialEvents { not_older_than } => {
-            path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
-            if let Some(version) = not_older_than {
-                path.push_str(&format!("&resourceVersion={version}"));
-            }
-            true
+/// One resource of a source, and who reads it.
+struct Source<'a> {
+    connection: &'a Connection,
+    /// Path of the collection.
+    base: &'a str,
+    live: &'a Live,
+    max_lag: Duration,
+}
+
+impl Source<'_> {
+    /// How long the next watch is to last.
+    fn length(&self, feed: &Feed) -> Length {
+        let freshness = self.live.freshness();
+        if feed.is_ready() && freshness.needs_proof(feed.version(), self.max_lag) {
+            Length::Proof { wanted: freshness.wanted(feed.version()) }
+        } else {
+            Length::Usual
         }
-        WatchStart::From(version) => {
-            path.push_str(&format!("&resourceVersion={version}"));
-            false
-        }
-    };
-    let mut body = match connection.get(&path, ACCEPT_JSON).await {
-        Ok(response) => response.into_body(),
-        Err(error) => return End::Failed(error),
-    };
-    if initial {
-        feed.take(SourceEvent::Begin);
     }
-    let mut lines = Lines::default();
-    let mut told = 0;
-    let opened = Instant::now();
-    let mut has_heard = false;
-    // A frame, or the end, that came while a burst was gathered.
-    let mut at_hand = None;
-    let mut taken = false;
-    let mut unpublished = 0;
-    loop {
-        let frame = match at_hand.take() {
-            Some(frame) => frame,
-            None => body.frame().await,
+
+    async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length) -> End {
+        let Source { connection, base, live, .. } = *self;
+        let wanted = match length {
+            Length::Proof { wanted } => wanted,
+            Length::Usual => None,
         };
-        let chunk = match frame {
-            // A server whose versions went back accepts a watch from what is its future and tells nothing.
-            None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
-            None => return End::Clean,
-            Some(Err(error)) => return End::Failed(connection.broken(&path, &error)),
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(chunk) => chunk,
-                Err(_) => continue,
-            },
+        let mut path = format!(
+            "{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{PROOFS_PARAMETER}={}",
+            length.seconds(),
+            wanted.unwrap_or_default()
+        );
+        let mut initial = match start {
+            WatchStart::InitialEvents { not_older_than } => {
+                path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+                if let Some(version) = not_older_than {
+                    path.push_str(&format!("&resourceVersion={version}"));
+                }
+                true
+            }
+            WatchStart::From(version) => {
+                path.push_str(&format!("&resourceVersion={version}"));
+                false
+            }
         };
-        has_heard = true;
-        unpublished += chunk.len();
-        lines.push(chunk);
-        if lines.pending() > MAX_LINE_BYTES {
-            return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));
+        let mut body = match connection.get(&path, ACCEPT_JSON).await {
+            Ok(response) => response.into_body(),
+            Err(error) => return End::Failed(error),
+        };
+        if initial {
+            feed.take(SourceEvent::Begin);
         }
-        while let Some(line) = lines.next_line() {
-            let event = match frames::watch_line(&line) {
-                Ok(event) => event,
-                Err(error) => return End::Failed(connection.broken(&path, &error)),
-            };
-            match event.told {
-                Told::Added if initial => feed.take(SourceEvent::Item(event.object)),
-                Told::Added | Told::Modified => feed.take(SourceEvent::Upsert(event.object)),
-                Told::Deleted => feed.take(SourceEvent::Remove(event.object)),
-                Told::Bookmark => match frames::bookmark(&event.object) {
-                    Ok((version, true)) if initial => {
-                        feed.take(SourceEvent::Commit(version));
-                        initial = false;
+        let mut lines = Lines::default();
+        let mut told = 0;
+        let opened = tokio::time::Instant::now();
+        let mut has_heard = false;
+        // Whether another watch could bring a proof that this one does not.
+        let mut may_reopen = length == Length::Usual;
+        let held = feed.version();
+        let mut question = pin!(self.source_version());
+        let mut asks = !may_reopen && !initial;
+        // A frame, or the end, that came while a burst was gathered.
+        let mut at_hand = None;
+        let mut taken = false;
+        let mut unpublished = 0;
+        loop {
+            let frame = match at_hand.take() {
+                Some(frame) => frame,
+                None => tokio::select! {
+                    // What is there is read first: it may be the proof.
+                    biased;
+                    frame = body.frame() => frame,
+                    answer = &mut question, if asks => {
+                        asks = false;
+                        match answer {
+                            // It went back: a restored etcd. Later ones than we held may have been passed since we asked.
+                            Some((_, version)) if version < held => return End::Behind,
+                            Some((asked, version)) if version <= feed.version() => {
+                                has_heard = true;
+                                may_reopen = true;
+                                live.freshness().proven(asked);
+                                // Nothing has changed but what is known of it, which other fieldcaches are waiting for.
+                                feed.publish();
+                            }
+                            // What is missing, and a bookmark, are on their way.
+                            Some(_) | None => {}
+                        }
+                        continue;
                     }
-                    Ok((version, _)) if !initial && version < feed.version() => return End::Behind,
-                    Ok((version, _)) if !initial => feed.take(SourceEvent::Mark(version)),
-                    Ok(_) => {}
-                    Err(error) => return End::Failed(connection.broken(&path, &error)),
+                    () = live.freshness().proof_needed(feed.version(), self.max_lag), if !initial && may_reopen => {
+                        return End::ProofNeeded;
+                    }
                 },
-                Told::Error => return error_event(&event.object),
+            };
+            let chunk = match frame {
+                // A server whose versions went back accepts a watch from what is its future and tells nothing.
+                None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
+                None if !initial && !has_heard && !may_reopen && !length.ended_early(opened.elapsed()) => {
+                    return End::Silent;
+                }
+                None => return End::Clean,
+                Some(Err(error)) => return End::Failed(connection.broken(&path, &error)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(chunk) => chunk,
+                    Err(_) => continue,
+                },
+            };
+            has_heard = true;
+            unpublished += chunk.len();
+            lines.push(chunk);
+            if lines.pending() > MAX_LINE_BYTES {
+                return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));
             }
-            // It could not even be told which object the event was about.
-            if !initial && feed.needs_list() {
-                return End::TooOld;
+            while let Some(line) = lines.next_line() {
+                let event = match frames::watch_line(&line) {
+                    Ok(event) => event,
+                    Err(error) => return End::Failed(connection.broken(&path, &error)),
+                };
+                let mut proven = tokio::time::Instant::now();
+                match event.told {
+                    Told::Added if initial => feed.take(SourceEvent::Item(event.object)),
+                    Told::Added | Told::Modified => feed.take(SourceEvent::Upsert(event.object)),
+                    Told::Deleted => feed.take(SourceEvent::Remove(event.object)),
+                    Told::Bookmark => match frames::bookmark(&event.object) {
+                        Ok(bookmark) if initial && bookmark.ends_initial_events => {
+                            feed.take(SourceEvent::Commit(bookmark.version));
+                            initial = false;
+                            // The list shows the state at which it began, however long it took.
+                            proven = opened.checked_sub(bookmark.lag).unwrap_or(opened);
+                        }
+                        Ok(bookmark) if !initial && bookmark.version < feed.version() => return End::Behind,
+                        Ok(bookmark) if !initial => {
+                            feed.take(SourceEvent::Mark(bookmark.version));
+                            proven = proven.checked_sub(bookmark.lag).unwrap_or(proven);
+                            may_reopen = true;
+                        }
+                        Ok(_) => {}
+                        Err(error) => return End::Failed(connection.broken(&path, &error)),
+                    },
+                    Told::Error => return error_event(&event.object),
+                }
+                // It could not even be told which object the event was about.
+                if !initial && feed.needs_list() {
+                    return End::TooOld;
+                }
+                taken = true;
+                if !initial {
+                    live.freshness().proven(proven);
+                }
             }
-            taken = true;
+            if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
+                told = feed.listed();
+                live.publish(LiveState::Loading(format!("{told} objects read")));
+            }
+            // One snapshot for everything that came together: readers see a burst as one step. A server writes every event
+            // as a frame of its own, and the connection's task holds one at a time, so it must have its turn in between.
+            if !initial && taken && unpublished < BURST_BYTES {
+                yield_now().await;
+                at_hand = body.frame().now_or_never();
+            }
+            if !initial && taken && !matches!(at_hand, Some(Some(Ok(_)))) {
+                feed.publish();
+                taken = false;
+                unpublished = 0;
+            }
         }
-        if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
-            told = feed.listed();
-            live.publish(LiveState::Loading(format!("{told} objects read")));
+    }
+
+    /// How far the source was at some moment after this call, and that moment. The question also makes an API server ask
+    /// etcd, without which it sends no bookmark for a resource that has not changed since it started (seen with 1.36).
+    async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
+        let asked = tokio::time::Instant::now();
+        let path = format!("{}?limit=1", self.base);
+        let answer = self.connection.strong_bytes(&path, ACCEPT_PARTIAL_LIST).await;
+        let version = answer.and_then(|body| {
+            frames::list_page(&body).map(|page| page.version).map_err(|error| self.connection.broken(&path, &error))
+        });
+        match version {
+            Ok(version) => Some((asked, version)),
+            Err(error) => {
+                tracing::debug!(path, error = %error, "source does not say how far it is");
+                None
+            }
         }
-        // One snapshot for everything that came together: readers see a burst as one step. A server writes every event
-        // as a frame of its own, and the connection's task holds one at a time, so it must have its turn in between.
-        if !initial && taken && unpublished < BURST_BYTES {
-            yield_now().await;
-            at_hand = body.frame().now_or_never();
-        }
-        if !initial && taken && !matches!(at_hand, Some(Some(Ok(_)))) {
-            feed.publish();
-            taken = false;
-            unpublished = 0;
+    }
+
+    async fn list(&self, feed: &mut Feed) -> Result<(), End> {
+        let Source { connection, base, live, .. } = *self;
+        let began = tokio::time::Instant::now();
+        feed.take(SourceEvent::Begin);
+        let mut next = String::new();
+        loop {
+            let mut path = format!("{base}?limit={PAGE}");
+            if !next.is_empty() {
+                path.push_str("&continue=");
+                path.push_str(&next);
+            }
+            let body = connection.bytes(&path, ACCEPT_JSON).await.map_err(|error| match error.code() {
+                Some(410) => End::TooOld,
+                _ => End::Failed(error),
+            })?;
+            let page = frames::list_page(&body).map_err(|error| End::Failed(connection.broken(&path, &error)))?;
+            for item in page.items {
+                feed.take(SourceEvent::Item(item));
+            }
+            if page.next.is_empty() {
+                feed.take(SourceEvent::Commit(page.version));
+                live.freshness().proven(began);
+                feed.publish();
+                return Ok(());
+            }
+            if !feed.is_ready() {
+                live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
+            }
+            next = page.next;
         }
     }
 }
@@ -279,34 +443,5 @@ fn error_event(object: &[u8]) -> End {
         Some(410) => End::TooOld,
         Some(504) if too_large_version(&status) => End::Behind,
         _ => End::Error(status["message"].as_str().unwrap_or("an event of an unknown type").to_owned()),
-    }
-}
-
-async fn list(connection: &Connection, base: &str, live: &crate::registry::Live, feed: &mut Feed) -> Result<(), End> {
-    feed.take(SourceEvent::Begin);
-    let mut next = String::new();
-    loop {
-        let mut path = format!("{base}?limit={PAGE}");
-        if !next.is_empty() {
-            path.push_str("&continue=");
-            path.push_str(&next);
-        }
-        let body = connection.bytes(&path, ACCEPT_JSON).await.map_err(|error| match error.code() {
-            Some(410) => End::TooOld,
-            _ => End::Failed(error),
-        })?;
-        let page = frames::list_page(&body).map_err(|error| End::Failed(connection.broken(&path, &error)))?;
-        for item in page.items {
-            feed.take(SourceEvent::Item(item));
-        }
-        if page.next.is_empty() {
-            feed.take(SourceEvent::Commit(page.version));
-            feed.publish();
-            return Ok(());
-        }
-        if !feed.is_ready() {
-            live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
-        }
-        next = page.next;
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
 //! A cluster: [`frames`] splits lists and watch lines into object bytes; [`connection`] is kube's client with errors a
-//! person can act on; [`backoff`] says when to try again; [`list_watch`] keeps one feed in step with one resource;
-//! [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
+//! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
+//! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
+//! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds. A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
 //! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
 //! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it.
@@ -17,13 +18,16 @@ pub mod discovery;
 pub mod feed;
 pub mod folder;
 pub mod folder_feeds;
+pub mod forward;
 pub mod frames;
 pub mod json;
+pub mod keepers;
 pub mod list_watch;
 pub mod object;
 pub mod openapi;
 pub mod scalar;
 pub mod scan;
+pub mod self_check;
 #[cfg(test)]
 mod tests;
 pub mod yaml;

@@ -36,18 +36,22 @@ pub(super) struct Over {
 pub enum Replaced {
     /// History goes on: removals, then changes in version order.
     Continued,
-    /// The versions went backwards (a restored or another cluster), or the source was not trusted: nothing before is
+    /// The versions went backwards (a restored or another cluster), or what was there was not trusted: nothing before is
     /// comparable, history starts anew and running watches must end.
     Reset,
 }
 
-/// Whether objects of the same version are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much of what is there a list can rely on; each trusts less than the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trust {
-    /// They are; their bytes are kept as they were.
+    /// Objects of the same version are the same; their bytes are kept as they were.
+    #[default]
     SameVersionIsSame,
     /// The source may have rewritten objects without a new version: the list begins another history.
     Nothing,
+    /// What was told before may not have been so: the same, and whoever was told it must list anew
+    /// ([`Snapshot::has_retracted`]).
+    NothingTold,
 }
 
 impl Relist {
@@ -74,11 +78,23 @@ impl Store {
     pub fn begin_list(&mut self) {
         let first = !self.is_filled && !matches!(self.relist, Some(Relist::Over(_)));
         if first {
-            self.current =
-                Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
-            self.free_slots.clear();
+            self.clear();
         }
         self.relist = Some(if first { Relist::First } else { Relist::Over(Over::default()) });
+    }
+
+    /// The list under way was cut off: what was read of it is let go at once, since the next one may be long in coming.
+    pub fn abort_list(&mut self) {
+        if let Some(Relist::First) = self.relist.take() {
+            self.clear();
+        }
+    }
+
+    /// Lets go what the first list has put in, which nobody has seen.
+    fn clear(&mut self) {
+        self.current =
+            Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
+        self.free_slots.clear();
     }
 
     /// How many objects the list under way has so far.
@@ -172,7 +188,7 @@ impl Store {
         };
         let before_gap = self.current.version;
         let goes_back = version < before_gap || over.changed.values().any(|object| object.version() <= before_gap);
-        let begins_anew = goes_back || trust == Trust::Nothing;
+        let begins_anew = goes_back || trust != Trust::SameVersionIsSame;
         let mut gone = self.current.occupied.to_bitmap() - &over.kept;
         for key in over.changed.keys() {
             if let Some(slot) = self.current.slot(key.as_str()) {
@@ -181,6 +197,9 @@ impl Store {
         }
         if begins_anew {
             self.current.epoch += 1;
+            if trust == Trust::NothingTold {
+                self.current.retracted = self.current.epoch;
+            }
             self.current.history.restart(version);
             self.current.version = version;
         }

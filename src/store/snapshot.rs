@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub(super) version: Version,
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
+    /// What was told in epochs before this one may not have been so.
+    pub(super) retracted: u64,
     pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
     pub(super) occupied: Arc<SlotSet>,
@@ -59,6 +61,13 @@ impl Snapshot {
     /// Rises when the source's versions went backwards.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether what was told in this epoch may not have been so. Who watches since then must list anew; who resumes is
+    /// refused by [`Snapshot::since`], because history begins behind all that was told then. (But for one who stopped at
+    /// the very version at which it begins: nothing tells that place from the one that the new list ends at.)
+    pub fn has_retracted(&self, epoch: u64) -> bool {
+        epoch < self.retracted
     }
 
     /// How many objects.
@@ -146,6 +155,11 @@ impl Snapshot {
     /// Whether a relist jumped over this version: what happened before and after it there is not known.
     pub fn jumped_over(&self, version: Version) -> bool {
         self.history.gap_around(version).is_some()
+    }
+
+    /// The last stretch of versions that a relist jumped over, both ends excluded, as far as history remembers.
+    pub fn last_jump(&self) -> Option<(Version, Version)> {
+        self.history.last_gap()
     }
 
     /// The place after the newest change.

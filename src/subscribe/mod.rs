@@ -1,7 +1,8 @@
 //! What a change means to one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
 //!
-//! Map: [`transition`] decides; whom to ask is not decided here yet: every watcher tests every change of its resource.
+//! Map: [`transition`] decides; [`routes`] says whom to ask.
 
+pub mod routes;
 #[cfg(test)]
 mod tests;
 

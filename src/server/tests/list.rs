@@ -132,7 +132,7 @@ async fn a_list_of_the_future_waits_for_it() {
     let mut fixture = Fixture::with_shirts(Settings::default());
     let server = fixture.server.clone();
     let path = format!("{ALL_SHIRTS}?resourceVersion=110");
-    let request = http::Request::builder().uri(path).body(()).unwrap();
+    let request = http::Request::builder().uri(path).body(String::new()).unwrap();
     let asked = tokio::join!(server.answer(request), async {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         fixture.put("a", "y", "red");

@@ -13,7 +13,9 @@ mod guards;
 mod list;
 mod listen;
 mod options;
+mod pass_through;
 mod samples;
+mod strong;
 mod table;
 mod tally;
 mod tls;
@@ -284,7 +286,7 @@ impl Fixture {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.server.answer(request.body(()).unwrap()).await
+        self.server.answer(request.body(String::new()).unwrap()).await
     }
 
     async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {

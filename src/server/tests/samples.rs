@@ -28,7 +28,7 @@ fn samples() -> (Server, FolderFeeds) {
 }
 
 async fn whole(server: &Server, path: &str) -> Value {
-    let request = Request::get(path).header("host", "127.0.0.1:8181").body(()).unwrap();
+    let request = Request::get(path).header("host", "127.0.0.1:8181").body(String::new()).unwrap();
     let bytes = server.answer(request).await.into_body().collect().await.unwrap().to_bytes();
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -10,7 +10,7 @@ use crate::model::Gvr;
 use crate::query::Access;
 use crate::registry::LiveState;
 use crate::server::Settings;
-use crate::server::tally::{BOUNDS, Counted, Outcome, Tally, Verb};
+use crate::server::tally::{AnswerPath, BOUNDS, Counted, Outcome, Tally, Verb};
 
 /// `VERB resource code path field label = count`, the parts that are not there as `-`.
 fn lines(tally: &Tally) -> Vec<String> {
@@ -26,7 +26,7 @@ fn line(counted: &Counted) -> String {
         outcome.verb.as_str(),
         or_none(&counted.gvr.resource),
         outcome.code,
-        or_none(outcome.access.map_or("", Access::as_str)),
+        or_none(outcome.path.map_or("", AnswerPath::as_str)),
         mark(outcome.has_field_selector, "field"),
         mark(outcome.has_label_selector, "label"),
         counted.buckets.iter().sum::<u64>()
@@ -123,7 +123,7 @@ fn durations_fall_into_the_first_bucket_that_holds_them() {
     ] {
         let tally = Tally::default();
         let outcome =
-            Outcome { verb: Verb::List, code: 200, access: None, has_field_selector: false, has_label_selector: false };
+            Outcome { verb: Verb::List, code: 200, path: None, has_field_selector: false, has_label_selector: false };
         tally.count(None, outcome, took);
         let counted = &tally.counted()[0];
         let mut expected = [0; BOUNDS.len() + 1];
@@ -139,7 +139,7 @@ fn counts_of_many_threads_are_all_there() {
     let outcome = |code| Outcome {
         verb: Verb::Get,
         code,
-        access: Some(Access::Index),
+        path: Some(AnswerPath::Own(Access::Index)),
         has_field_selector: false,
         has_label_selector: false,
     };

@@ -11,7 +11,7 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
 use crate::model::Version;
 use crate::registry::LiveState;
 use crate::server::Settings;
-use crate::store::HistoryLimits;
+use crate::store::{HistoryLimits, Trust};
 
 fn watch(query: &str) -> String {
     format!("{SHIRTS}?watch=true&{query}")
@@ -195,7 +195,13 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
     assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
+    // What its mailbox keeps is told whatever history keeps.
     for _ in 0..60 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    assert_eq!(slow.lines(60).await[59], "MODIFIED default/x@200");
+    for _ in 0..120 {
         fixture.put("default", "x", "blue");
         quick.line().await;
     }
@@ -340,6 +346,36 @@ async fn versions_that_go_backwards_end_watches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_copy_that_was_wrong_ends_watches_with_410_and_refuses_what_was_told_before() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let mut quiet = fixture.watch(&watch("resourceVersion=101&fieldSelector=spec.color%3Dnone")).await;
+    let mut behind = fixture.watch(&watch("resourceVersion=100")).await;
+    let mut ahead = fixture.watch(&watch("resourceVersion=150")).await;
+    assert_eq!(behind.line().await, "ADDED default/x@101");
+    fixture.put("default", "y", "blue");
+    fixture.shirts.store.begin_list();
+    fixture.shirts.store.commit_list(Version::new(110), Trust::NothingTold);
+    fixture.shirts.publish();
+    for (watched, told) in [(&mut quiet, 101), (&mut behind, 101), (&mut ahead, 150)] {
+        let expired = json!({"type": "ERROR", "object": {
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": format!("too old resource version: {told} (110)"), "reason": "Expired", "code": 410,
+        }});
+        assert_eq!(watched.next().await, Some(expired), "{told}");
+        watched.expect_end("it is told nothing else").await;
+    }
+    let mut resumed = fixture.watch(&watch("resourceVersion=102")).await;
+    assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410, "what was told at 102 may not have been so");
+    resumed.expect_end("refused").await;
+    assert_eq!(fixture.get(SHIRTS).await.names().len(), 0);
+    let mut anew = fixture.watch(&watch("resourceVersion=110")).await;
+    fixture.version = 110;
+    fixture.put("default", "z", "blue");
+    assert_eq!(anew.line().await, "ADDED default/z@111", "who has listed anew watches on");
+}
+
+#[tokio::test(start_paused = true)]
 async fn draining_ends_watches_and_readiness() {
     let fixture = Fixture::new();
     let mut waiting = fixture.watch(&watch("resourceVersion=100")).await;
@@ -402,7 +438,7 @@ async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     assert_eq!(patient.get(&format!("{SHIRTS}?timeout=2s")).await.code, 429);
     assert_eq!(started.elapsed().as_secs(), 2, "the client's own timeout bounds the wait");
     let server = patient.server.clone();
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(server.answer(request), async {
         advance(Duration::from_secs(30)).await;
         patient.shirts.store.replace(&[], Version::new(5));
@@ -459,7 +495,7 @@ async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_
     let old = Fixture::loading(Settings { patience, ..Settings::default() }, HistoryLimits::default());
     let mut new = Fixture::new();
     new.put("default", "x", "blue");
-    let request = http::Request::builder().uri(SHIRTS).body(()).unwrap();
+    let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(old.server.answer(request), async {
         sleep(Duration::from_secs(1)).await;
         old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
@@ -479,7 +515,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         for stored in [&old.shirts, &new.shirts] {
             stored.resource.live.publish(LiveState::Loading("some".to_owned()));
         }
-        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(()).unwrap();
+        let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(String::new()).unwrap();
         let started = Instant::now();
         let answer = async {
             let answer = old.server.answer(request).await;

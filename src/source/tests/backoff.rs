@@ -21,3 +21,18 @@ fn delays_double_to_a_bound_and_start_again_after_quiet() {
         assert!((800..=1600).contains(&delay), "seed {seed}: quiet for two minutes starts anew, got {delay} ms");
     }
 }
+
+#[test]
+fn a_server_that_is_not_there_is_asked_every_other_second() {
+    let mut backoff = Backoff::new(3);
+    for (step, (is_unreachable, base)) in
+        [(true, 800), (true, 1_000), (true, 1_000), (true, 1_000), (false, 1_000), (false, 2_000), (true, 1_000)]
+            .into_iter()
+            .enumerate()
+    {
+        let short = Duration::from_millis(5);
+        let delay = if is_unreachable { backoff.after_unreachable(short) } else { backoff.after_failure(short) };
+        let bounds = base..=2 * base;
+        assert!(bounds.contains(&delay.as_millis()), "step {step}: {delay:?} is within {bounds:?} ms");
+    }
+}

@@ -10,7 +10,7 @@ use crate::registry::{Live, LiveState, Resource, ResourceOrigin};
 use crate::source::feed::{Feed, SourceEvent};
 use crate::store::HistoryLimits;
 
-fn resource() -> Arc<Resource> {
+pub(super) fn resource() -> Arc<Resource> {
     Arc::new(Resource {
         gvr: Gvr::new("", "v1", "configmaps"),
         kind: "ConfigMap".to_owned(),
@@ -30,7 +30,7 @@ fn resource() -> Arc<Resource> {
     })
 }
 
-fn object(name: &str, version: u64) -> Bytes {
+pub(super) fn object(name: &str, version: u64) -> Bytes {
     Bytes::from(format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"{version}"}}}}"#))
 }
 
@@ -174,6 +174,66 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
 }
 
 #[test]
+fn a_list_that_breaks_off_is_let_go_at_once() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let broken = Bytes::from(r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"no"}}"#);
+    feed.take(SourceEvent::Abort);
+    assert!(feed.needs_list() && !feed.is_ready(), "without a list it says nothing");
+    for (committed, names_after) in [(false, None), (true, Some(vec!["a/y".to_owned()]))] {
+        if committed {
+            feed.take(SourceEvent::Begin);
+            feed.take(SourceEvent::Item(object("y", 4)));
+            feed.take(SourceEvent::Commit(Version::new(9)));
+            feed.expect_list();
+        }
+        feed.take(SourceEvent::Begin);
+        feed.take(SourceEvent::Item(object("z", 20)));
+        feed.take(SourceEvent::Item(broken.clone()));
+        assert_eq!((feed.listed(), resource.live.is_listing()), (1, true));
+        feed.take(SourceEvent::Abort);
+        feed.publish();
+        assert_eq!((feed.listed(), resource.live.is_listing()), (0, false), "nothing of it is held");
+        assert_eq!(names(&resource), names_after, "and nothing is shown");
+        assert!(feed.unreadable().is_empty() && feed.needs_list(), "the next list is still needed");
+    }
+    // Changes are taken again as before: the copy is what it was.
+    feed.take(SourceEvent::Upsert(object("x", 21)));
+    feed.publish();
+    assert_eq!(names(&resource), Some(vec!["a/x".to_owned(), "a/y".to_owned()]));
+}
+
+#[test]
+fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let list = |feed: &mut Feed, name: &str, version: u64| {
+        feed.take(SourceEvent::Begin);
+        feed.take(SourceEvent::Item(object(name, 3)));
+        feed.take(SourceEvent::Commit(Version::new(version)));
+        feed.publish();
+        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        snapshot
+    };
+    let first = list(&mut feed, "x", 9);
+    assert!(!first.has_retracted(first.epoch()));
+    feed.retract();
+    // A lesser distrust does not take it back, and neither does a list that breaks off.
+    feed.distrust();
+    feed.take(SourceEvent::Begin);
+    feed.take(SourceEvent::Abort);
+    let second = list(&mut feed, "x", 12);
+    assert!(second.has_retracted(first.epoch()) && !second.has_retracted(second.epoch()));
+    for (version, is_known) in [(8, false), (9, false), (11, false), (12, true), (13, true)] {
+        assert_eq!(second.since(Version::new(version)).is_ok(), is_known, "resuming from {version}");
+    }
+    feed.distrust();
+    let third = list(&mut feed, "x", 14);
+    assert!(third.has_retracted(first.epoch()), "a watch that slept through both is told");
+    assert!(!third.has_retracted(second.epoch()), "what was told since was so");
+}
+
+#[test]
 fn a_second_feed_of_a_resource_begins_another_epoch() {
     let resource = resource();
     let mut epochs = Vec::new();
@@ -214,6 +274,6 @@ fn relists_and_unreadable_objects_are_told_to_readers() {
             feed.take(event);
         }
         feed.publish();
-        assert_eq!((resource.live.relists(), resource.live.unreadable()), (relists, unreadable), "{why}");
+        assert_eq!((resource.live.relists(), resource.live.unreadable().names.len()), (relists, unreadable), "{why}");
     }
 }

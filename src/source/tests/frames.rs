@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::extract::Plan;
 use crate::model::Scope;
-use crate::source::frames::{Lines, Told, any_watch_line, bookmark, list_page, watch_line};
+use crate::source::frames::{Lines, Told, any_watch_line, bookmark, list_page, metadata_page, watch_line};
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
@@ -91,6 +91,36 @@ fn lists_are_split_in_any_order_of_keys() {
 }
 
 #[test]
+fn pages_of_metadata_are_read_for_keys_and_versions_only() {
+    for (items, expected) in [
+        ("[]", vec![]),
+        ("null", vec![]),
+        (r#"[{"metadata":{"name":"x","resourceVersion":"3"}}]"#, vec![("x", Some(3))]),
+        (
+            r#"[{"kind":"PartialObjectMetadata","metadata":{"name":"x","namespace":"a","uid":"u","resourceVersion":"3",
+                "labels":{"name":"no","resourceVersion":"9"},"managedFields":[{"f:metadata":{"name":"no"}}]}},
+                {"spec":{"name":"no"},"metadata":{"resourceVersion":"4","namespace":"b","name":"y\u002dz"}}]"#,
+            vec![("a/x", Some(3)), ("b/y-z", Some(4))],
+        ),
+        (r#"[{"metadata":{"name":"x","resourceVersion":"ten"}}]"#, vec![("x", None)]),
+        (r#"[{"metadata":{"name":"x","resourceVersion":7}}]"#, vec![("x", None)]),
+        (r#"[{"metadata":{"name":"x"}}]"#, vec![("x", None)]),
+    ] {
+        let body = bytes(&format!(r#"{{"metadata":{{"resourceVersion":"7","continue":"t"}},"items":{items}}}"#));
+        let page = metadata_page(&body).unwrap();
+        let found: Vec<(&str, Option<u64>)> =
+            page.entries.iter().map(|(key, version)| (key.as_str(), version.map(|version| version.number()))).collect();
+        assert_eq!((found, page.version.number(), &*page.next), (expected, 7, "t"), "{items}");
+    }
+    for items in
+        ["[{}]", r#"[{"metadata":{"namespace":"a"}}]"#, r#"[{"metadata":{"name":7}}]"#, "[7]", r#"[{"metadata":7}]"#]
+    {
+        let body = bytes(&format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":{items}}}"#));
+        assert!(metadata_page(&body).is_err(), "{items}");
+    }
+}
+
+#[test]
 fn bookmarks_say_their_version_and_whether_they_end_the_initial_events() {
     for (object, expected) in [
         (r#"{"kind":"Shirt","metadata":{"resourceVersion":"12"}}"#, Some((12, false))),
@@ -105,7 +135,7 @@ fn bookmarks_say_their_version_and_whether_they_end_the_initial_events() {
         (r#"{"metadata":{}}"#, None),
         ("{}", None),
     ] {
-        let found = bookmark(&bytes(object)).ok().map(|(version, ends)| (version.number(), ends));
+        let found = bookmark(&bytes(object)).ok().map(|found| (found.version.number(), found.ends_initial_events));
         assert_eq!(found, expected, "{object}");
     }
 }

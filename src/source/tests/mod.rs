@@ -4,6 +4,8 @@ mod backoff;
 mod feed;
 mod folder;
 mod frames;
+mod keepers;
 mod openapi;
 mod scan;
+mod self_check;
 mod yaml;

@@ -180,7 +180,19 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
     let shown = store.snapshot().get(rewritten[7].key.as_str()).unwrap().json();
     assert_eq!(shown, rewritten[7].bytes);
 
-    // Nothing of a list is left when another one begins.
+    // Nothing of a list is left when it breaks off.
+    store.begin_list();
+    store.list(&described("shop", 80_000));
+    store.abort_list();
+    assert!(!store.is_listing() && store.listed() == 0);
+    assert_eq!(kept(&store), 1_999, "what is held is as it was");
+    let mut first = Store::new(HistoryLimits::default());
+    first.begin_list();
+    first.list(&described("shop", 80_000));
+    first.abort_list();
+    assert_eq!((first.snapshot().len(), first.snapshot().held_bytes), (0, 0), "also of a first one");
+
+    // Nor when another one begins.
     store.begin_list();
     store.list(&described("shop", 90_000));
     store.begin_list();

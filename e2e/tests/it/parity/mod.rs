@@ -1,7 +1,7 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
 //! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`stage`] and
+//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those of older and newer servers, [`stage`] and
 //! [`fixtures`] the cluster and its objects. [`defects`] are faults put before our own server: each must turn the suite red.
 //! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
 
@@ -11,6 +11,7 @@ mod cases;
 mod defects;
 mod dimension;
 mod fixtures;
+mod other_versions;
 mod outcome;
 mod points;
 mod script;
@@ -44,18 +45,22 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     let stage = Stage::shared().await?;
     let reference = reference(stage);
     let itself = Side { name: "kube-apiserver itself", ..reference.clone() };
-    let ours = |name, client| Side { name, client, defect: None, may_drop_bookmarks: false };
+    let ours = |name, client, from_copy| Side { name, client, defect: None, from_copy, may_drop_bookmarks: false };
     let endpoint = stage.fieldcache.endpoint().clone();
-    let fieldcache = ours("fieldcache", endpoint.client());
-    let http2 = ours("fieldcache over HTTP/2", endpoint.speaking(Protocol::Http2).client());
-    let found = ask_everything(stage, &reference, &[itself.clone(), fieldcache, http2]).await?;
+    let fieldcache = ours("fieldcache", endpoint.client(), false);
+    let copy = ours("fieldcache's copy over HTTP/2", endpoint.speaking(Protocol::Http2).client(), true);
+    let found = ask_everything(stage, &reference, &[itself.clone(), fieldcache, copy]).await?;
 
     let mut report = String::new();
     let mut used: BTreeSet<Pattern> = BTreeSet::new();
     for Found { side, watch, differences } in &found {
         let mut faults = Vec::new();
         for difference in differences {
-            let covering = if *side == itself.name { Vec::new() } else { allowed::covering(watch, difference) };
+            let covering = if *side == itself.name {
+                Vec::new()
+            } else {
+                other_versions::covering(watch, differences, difference)
+            };
             if covering.is_empty() {
                 faults.push(difference);
             }
@@ -68,17 +73,23 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
             }
         }
     }
-    for (index, pattern) in allowed::patterns().filter(|pattern| !used.contains(pattern)) {
-        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {}", ALLOWED[index].reason));
+    for ((index, pattern), reason) in other_versions::needless(&used) {
+        report.push_str(&format!("\nof allowance {index}, {pattern:?} is not needed: {reason}"));
     }
     let (requests, watches) = (cases::all().len(), scripts::all().len());
+    let others = other_versions::reasons();
     let mut summary = format!(
-        "parity: {requests} requests, {watches} watch scripts, {} allowed differences (reasons in {})",
+        "parity: {requests} requests, {watches} watch scripts, {} allowed differences and {} of Kubernetes {} (reasons in {})",
         ALLOWED.len(),
-        "e2e/tests/it/parity/allowed.rs"
+        others.len(),
+        other_versions::under_test().name(),
+        "e2e/tests/it/parity/allowed.rs and other_versions.rs"
     );
     for allowance in &ALLOWED {
         summary.push_str(&format!("\n  allowed: {}", allowance.reason));
+    }
+    for reason in others {
+        summary.push_str(&format!("\n  allowed: {reason}"));
     }
     say(&summary);
     ensure!(report.is_empty(), "{report}\n{}", stage.fieldcache.process().tail());
@@ -89,12 +100,13 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
 async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     let stage = Stage::shared().await?;
     let client = stage.fieldcache.client();
-    let side = |name, defect| Side { name, client: client.clone(), defect, may_drop_bookmarks: false };
+    let side = |name, defect| Side { name, client: client.clone(), defect, from_copy: true, may_drop_bookmarks: false };
     let mut sides = vec![side("no defect", None)];
     sides.extend(DEFECTS.iter().map(|defect| side(defect.name, Some(defect))));
     let mut found = ask_everything(stage, &reference(stage), &sides).await?;
     for one in &mut found {
-        one.differences.retain(|difference| allowed::covering(&one.watch, difference).is_empty());
+        let all = one.differences.clone();
+        one.differences.retain(|difference| other_versions::covering(&one.watch, &all, difference).is_empty());
     }
     found.retain(|found| !found.differences.is_empty());
     // What is red without a defect proves nothing about one.
@@ -132,7 +144,13 @@ fn the_tables_are_as_large_as_promised_and_their_names_unique() {
 }
 
 fn reference(stage: &Stage) -> Side {
-    Side { name: "kube-apiserver", client: stage.control_plane.client(), defect: None, may_drop_bookmarks: true }
+    Side {
+        name: "kube-apiserver",
+        client: stage.control_plane.client(),
+        defect: None,
+        from_copy: false,
+        may_drop_bookmarks: true,
+    }
 }
 
 /// Asks all cases and plays all scripts on all sides; each side is compared with the reference.

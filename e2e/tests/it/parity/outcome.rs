@@ -11,8 +11,8 @@
 //! - entity tags and hashes in addresses: they are hashes of a document's bytes, and the order of an object's members, which means
 //!   nothing, is not the same. Compared is what they are: "the SHA-512 of the body", or their shape;
 //! - JSON and YAML by meaning; of JSON also whether it is indented and how it ends;
-//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. The order of groups, which
-//!   clients take as preference, is compared;
+//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. Their order, which clients
+//!   take as preference, is compared apart, but for the older lists of definitions' resources, whose order is that of a Go map;
 //! - in watches, what is a race within kube-apiserver: which later events of a Table repeat the columns, and how many bookmarks come
 //!   besides the one that ends the initial events.
 //!
@@ -237,58 +237,81 @@ fn normalised(mut document: Value, version: Version) -> Value {
     by_name(document)
 }
 
-/// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order of groups, which
-/// clients take as preference, stands apart, without the groups that only take writes.
+/// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order, which clients
+/// take as preference, stands apart, of all that can be read.
 fn by_name(mut document: Value) -> Value {
-    const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
     let kind = document["kind"].as_str().unwrap_or_default().to_owned();
-    let keyed = |list: &mut Value, key: &dyn Fn(&Value) -> String| {
-        if let Some(entries) = list.as_array() {
-            *list = entries.iter().map(|entry| (key(entry), entry.clone())).collect();
-        }
-    };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // What may be done is a set.
-    let verbs = |row: &mut Value| {
-        if row["verbs"].is_array() {
-            keyed(&mut row["verbs"], &text);
-        }
-    };
     match kind.as_str() {
         "APIResourceList" => {
-            document["resources"].as_array_mut().into_iter().flatten().for_each(verbs);
-            keyed(&mut document["resources"], &|row| text(&row["name"]));
+            for row in document["resources"].as_array_mut().into_iter().flatten() {
+                keyed(row, "verbs", &WRITES, |verb| verb);
+            }
+            let unread = unread(&document["resources"], "name");
+            keyed(&mut document, "resources", &unread, |row| &row["name"]);
+            // The rows of definitions come in the order of a Go map.
+            if let Some(members) = document.as_object_mut().filter(|document| of_definitions(document)) {
+                members.remove("order of resources");
+            }
         }
-        "APIGroupList" => {
-            let names = document["groups"].as_array().into_iter().flatten().map(|group| text(&group["name"]));
-            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
-            keyed(&mut document["groups"], &|group| text(&group["name"]));
-            document["order of groups"] = order.into();
-        }
+        "APIGroupList" => keyed(&mut document, "groups", &WRITTEN_ONLY, |group| &group["name"]),
         "APIGroupDiscoveryList" => {
-            let names =
-                document["items"].as_array().into_iter().flatten().map(|group| text(&group["metadata"]["name"]));
-            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
             for group in document["items"].as_array_mut().into_iter().flatten() {
                 for version in group["versions"].as_array_mut().into_iter().flatten() {
                     for resource in version["resources"].as_array_mut().into_iter().flatten() {
-                        verbs(resource);
                         if resource["subresources"].is_null() {
-                            resource["subresources"] = json!({});
-                        } else {
-                            resource["subresources"].as_array_mut().into_iter().flatten().for_each(verbs);
-                            keyed(&mut resource["subresources"], &|row| text(&row["subresource"]));
+                            resource["subresources"] = json!([]);
                         }
+                        for row in resource["subresources"].as_array_mut().into_iter().flatten() {
+                            keyed(row, "verbs", &WRITES, |verb| verb);
+                        }
+                        keyed(resource, "verbs", &WRITES, |verb| verb);
+                        let unread = unread(&resource["subresources"], "subresource");
+                        keyed(resource, "subresources", &unread, |row| &row["subresource"]);
                     }
-                    keyed(&mut version["resources"], &|row| text(&row["resource"]));
+                    let unread = unread(&version["resources"], "resource");
+                    keyed(version, "resources", &unread, |row| &row["resource"]);
                 }
             }
-            keyed(&mut document["items"], &|group| text(&group["metadata"]["name"]));
-            document["order of groups"] = order.into();
+            keyed(&mut document, "items", &WRITTEN_ONLY, |group| &group["metadata"]["name"]);
         }
         _ => {}
     }
     document
+}
+
+/// Whether a list of resources is of the suite's own groups.
+fn of_definitions(document: &Map<String, Value>) -> bool {
+    document["groupVersion"].as_str().is_some_and(|name| name.contains(".example.com/"))
+}
+
+/// Groups of which nothing can be read.
+const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// Verbs that write.
+const WRITES: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
+
+/// Makes an array within a document an object by name, and tells the order of the names apart, without some of them.
+fn keyed(document: &mut Value, member: &str, left_out: &[impl AsRef<str>], name: impl Fn(&Value) -> &Value) {
+    let Some(entries) = document[member].as_array() else { return };
+    let named: Vec<(String, Value)> =
+        entries.iter().map(|entry| (name(entry).as_str().unwrap_or_default().to_owned(), entry.clone())).collect();
+    let is_shown = |name: &&str| !left_out.iter().any(|other| other.as_ref() == *name);
+    let order: Vec<String> = named.iter().map(|(name, _)| &**name).filter(is_shown).map(str::to_owned).collect();
+    document[member] = named.into_iter().collect();
+    document[format!("order of {member}")] = order.into();
+}
+
+/// The names of rows that cannot be read, or lead into a workload.
+fn unread(rows: &Value, name: &str) -> Vec<String> {
+    let leads_away =
+        |name: &str| ["attach", "exec", "portforward", "proxy"].contains(&name.rsplit('/').next().unwrap_or_default());
+    let is_read = |row: &Value| {
+        ["get", "list", "watch"].iter().any(|verb| row["verbs"].get(verb).is_some())
+            || row["subresources"].as_object().is_some_and(|below| !below.is_empty())
+    };
+    let rows = rows.as_array().into_iter().flatten();
+    let names = rows.filter_map(|row| Some((row, row[name].as_str()?)));
+    names.filter(|(row, name)| !is_read(row) || leads_away(name)).map(|(_, name)| name.to_owned()).collect()
 }
 
 fn normalise(document: &mut Value, version: Version) {
@@ -318,7 +341,7 @@ fn normalise(document: &mut Value, version: Version) {
 /// A continue token by what it says; its version by whether it is that of the list.
 fn decoded(token: &str, own_version: &Value) -> Option<Value> {
     let mut decoded: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-    if own_version.as_str().is_some_and(|own_version| decoded["rv"].to_string() == own_version) {
+    if decoded["rv"].as_u64().is_some_and(|version| version == number(own_version)) {
         decoded["rv"] = "that of the list".into();
     }
     Some(decoded)

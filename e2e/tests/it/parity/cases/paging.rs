@@ -57,7 +57,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("narrowed to a namespace by 1", "fieldSelector=metadata.namespace%3Da&limit=1"),
         ("fieldSelector with a full page at the last key", "fieldSelector=spec.note%3Dlast&limit=1"),
         ("fieldSelector with a full page before the last key", "fieldSelector=spec.color%3Dgreen&limit=2"),
-        ("by name", "fieldSelector=metadata.name%3Dx&limit=1"),
+        ("fieldSelector of a name", "fieldSelector=metadata.name%3Dx&limit=1"),
         ("nothing selected", "labelSelector=no%3Dthing&limit=1"),
     ] {
         cases.push(walk(&format!("walk/{what}"), &format!("{SHIRTS}?{query}")));

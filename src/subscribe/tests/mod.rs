@@ -1,5 +1,7 @@
 //! Every row of the transition table, and that a change outside the namespace says nothing.
 
+mod routes;
+
 use super::{Transition, transition};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};

@@ -1,0 +1,120 @@
+//! Versions ahead of the copy are fetched, not refused; a copy that its source no longer proves is refused, not shown; in a chain the
+//! lags add up.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::Client;
+use e2e::objects;
+
+use super::{Shirts, write_elsewhere};
+
+const SOON: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_version_from_elsewhere_is_caught_up_with() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let writer = control_plane.client();
+    let shirts = Shirts::define(&writer).await?;
+    shirts.create(&writer, "one", "blue").await?;
+    let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&shirts.resource()]).await?;
+    let upstream = ["--server".to_owned(), fieldcache.address().to_owned(), "--resource".to_owned(), shirts.resource()];
+    let chained = Box::pin(Fieldcache::serve(upstream)).await?;
+    let namespace = objects::create_namespace(&writer).await?;
+    for (what, server) in [("directly", &fieldcache), ("through a chain", &chained)] {
+        let reader = server.client();
+        for query in ["", "&resourceVersionMatch=NotOlderThan", "&resourceVersionMatch=Exact", "&limit=1"] {
+            let version = write_elsewhere(&writer, &namespace).await?;
+            let path = format!("{}?resourceVersion={version}{query}", shirts.collection);
+            let list = reader.get(&path).await?.success().with_context(|| format!("{what}: {path}"))?.json()?;
+            let shown = super::version(&list)?;
+            let is_exact = query.ends_with("Exact") || query.starts_with("&limit");
+            ensure!(if is_exact { shown == version } else { shown >= version }, "{what}: {path}: {shown}");
+        }
+        let version = write_elsewhere(&writer, &namespace).await?;
+        let path = format!("{}/one?resourceVersion={version}", shirts.collection);
+        reader.get(&path).await?.success().with_context(|| format!("{what}: {path}"))?;
+        let version = write_elsewhere(&writer, &namespace).await?;
+        let initial = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+        let mut watch = reader.watch(&format!("{}?{initial}&resourceVersion={version}", shirts.collection)).await?;
+        let (added, mark) = (watch.event(SOON).await?, watch.event(SOON).await?);
+        ensure!(added["type"] == "ADDED" && mark["type"] == "BOOKMARK", "{what}: {added} {mark}");
+        ensure!(super::version(&mark["object"])? >= version, "{what}: {mark}");
+    }
+    let future = format!("{}?resourceVersion={}", shirts.collection, u64::from(u32::MAX));
+    let refused = fieldcache.client().get(&future).await?;
+    ensure!(refused.status == 504, "what nobody has is still refused: {}", refused.text());
+    let metrics = fieldcache.client().get(&shirts.collection).await?;
+    ensure!(metrics.status == 200, "and nothing else stops working");
+    Ok(())
+}
+
+/// The status and message of a list.
+async fn listed(client: &Client, path: &str) -> Result<(u16, String)> {
+    let answer = client.get(path).await?;
+    Ok((answer.status.as_u16(), answer.text()))
+}
+
+#[tokio::test]
+async fn a_copy_that_nobody_proves_is_refused_and_comes_back() -> Result<()> {
+    let mut control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
+    let writer = control_plane.client();
+    let shirts = Shirts::define(&writer).await?;
+    shirts.create(&writer, "one", "blue").await?;
+    let lag = |most: &str| ["--max-lag".to_owned(), most.to_owned(), "--resource".to_owned(), shirts.resource()];
+    let kubeconfig = ["--kubeconfig".to_owned(), control_plane.kubeconfig().display().to_string()];
+    let near = Box::pin(Fieldcache::serve(kubeconfig.into_iter().chain(lag("4s")))).await?;
+    let server = ["--server".to_owned(), near.address().to_owned()];
+    let far = Box::pin(Fieldcache::serve(server.into_iter().chain(lag("6s")))).await?;
+    for fieldcache in [&near, &far] {
+        let reader = fieldcache.client();
+        eventually("it serves", SOON, async || {
+            let (status, text) = listed(&reader, &shirts.collection).await?;
+            ensure!(status == 200, "{text}");
+            Ok(())
+        })
+        .await?;
+    }
+    // Nothing happens, longer than the accepted lag: proofs are asked for in time.
+    let began = std::time::Instant::now();
+    eventually("quiet for seven seconds", SOON, async || {
+        for fieldcache in [&near, &far] {
+            let (status, text) = listed(&fieldcache.client(), &shirts.collection).await?;
+            if status != 200 {
+                return Ok(Err(anyhow::anyhow!("{status} after {:?}: {text}", began.elapsed())));
+            }
+        }
+        ensure!(began.elapsed() > Duration::from_secs(7), "not yet");
+        Ok(Ok(()))
+    })
+    .await??;
+
+    control_plane.stop_apiserver();
+    for (name, fieldcache) in [("near", &near), ("far", &far)] {
+        let reader = fieldcache.client();
+        let refused = eventually("it is refused", SOON, async || {
+            let (status, text) = listed(&reader, &shirts.collection).await?;
+            ensure!(status == 503, "{status}");
+            Ok(text)
+        })
+        .await?;
+        ensure!(refused.contains("are accepted"), "{name}: {refused}");
+        let exact = format!("{}?resourceVersionMatch=Exact&resourceVersion=1", shirts.collection);
+        let (status, _) = listed(&reader, &exact).await?;
+        ensure!(status == 410, "{name}: the past is what it is: {status}");
+    }
+    control_plane.start_apiserver().await?;
+    for (name, fieldcache) in [("near", &near), ("far", &far)] {
+        let reader = fieldcache.client();
+        eventually(&format!("{name} serves again"), Duration::from_secs(60), async || {
+            let (status, text) = listed(&reader, &shirts.collection).await?;
+            ensure!(status == 200, "{text}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}

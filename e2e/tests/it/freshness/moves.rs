@@ -1,0 +1,243 @@
+//! Unmodified informers that are moved between two replicas of fieldcache and kube-apiserver, as behind a load balancer: they
+//! go on from where they were, whoever answers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::clients::{Toolkit, locate};
+use e2e::control_plane::ControlPlane;
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Endpoint};
+use e2e::objects;
+use e2e::process::Process;
+use e2e::relay::Relay;
+use e2e::run_directory::RunDirectory;
+use serde_json::{Value, json};
+
+use super::Shirts;
+
+/// Moves of all informers together.
+const MOVES: usize = 200;
+/// client-go lists anew after a watch that told nothing and was shorter than a second, whoever ended it.
+const BETWEEN_MOVES: Duration = Duration::from_millis(1_100);
+const SOON: Duration = Duration::from_secs(60);
+
+/// An informer that runs.
+struct Informer {
+    name: &'static str,
+    relay: Relay,
+    process: Process,
+}
+
+/// What an informer said so far: how it asked, and what came.
+#[derive(Default)]
+struct Said {
+    resumed: usize,
+    lists: usize,
+    refused: Vec<Value>,
+    events: Vec<(String, String, u64)>,
+    store: Option<Value>,
+}
+
+impl Informer {
+    fn said(&self) -> Result<Said> {
+        let mut said = Said::default();
+        for line in self.process.stdout()?.lines() {
+            // The last line may still be on its way.
+            let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+            if let Some(request) = line.get("request") {
+                match request["status"].as_u64() {
+                    Some(200) if request["verb"] == "watch" && request["sendInitialEvents"] == false => {
+                        said.resumed += 1
+                    }
+                    // A connection that was cut while it asked says nothing of the servers.
+                    Some(200) | None => {}
+                    Some(_) => said.refused.push(request.clone()),
+                }
+            } else if line.get("list").is_some() {
+                said.lists += 1;
+            } else if let Some(event) = line.get("event") {
+                let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+                said.events.push((text("type"), text("key"), text("resourceVersion").parse().unwrap_or(0)));
+            } else if let Some(error) = line.get("error") {
+                said.refused.push(error.clone());
+            } else if let Some(store) = line.get("store") {
+                said.store = Some(store.clone());
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// Keys and versions of a list.
+async fn truth(client: &Client, path: &str) -> Result<Value> {
+    let list = client.get_json(path).await?;
+    let mut found = json!({});
+    for item in list["items"].as_array().context("no items")? {
+        let metadata = &item["metadata"];
+        let key = format!(
+            "{}/{}",
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default()
+        );
+        found[key] = metadata["resourceVersion"].clone();
+    }
+    Ok(found)
+}
+
+/// Changes ConfigMaps without a pause until it is dropped.
+async fn churn(writer: Client, collection: String) -> Result<()> {
+    for number in 0_u64.. {
+        let path = format!("{collection}/churning-{}", number % 5);
+        objects::merge(&writer, &path, &json!({ "data": { "number": number.to_string() } })).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let writer = control_plane.client();
+    let shirts = Shirts::define(&writer).await?;
+    for number in 0..20 {
+        shirts.create(&writer, &format!("s{number}"), if number % 2 == 0 { "blue" } else { "green" }).await?;
+    }
+    let namespace = objects::create_namespace(&writer).await?;
+    let churning = format!("/api/v1/namespaces/{namespace}/configmaps");
+    for number in 0..5 {
+        let object =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": format!("churning-{number}") } });
+        objects::create(&writer, &churning, &object).await?;
+    }
+
+    let directory = RunDirectory::create("moves")?;
+    let identity = control_plane.authority().server("fieldcache", &[])?;
+    let certificate = directory.write("tls.crt", &identity.certificate)?;
+    let key = directory.write("tls.key", &identity.key)?;
+    let arguments = [
+        "--kubeconfig".to_owned(),
+        control_plane.kubeconfig().display().to_string(),
+        "--resource".to_owned(),
+        shirts.resource(),
+        "--resource".to_owned(),
+        "configmaps.v1".to_owned(),
+    ];
+    let authority = control_plane.authority().certificate();
+    let mut replicas = Vec::new();
+    for _ in 0..2 {
+        let replica = Fieldcache::serve_tls(arguments.clone(), &certificate, &key, &authority);
+        let replica = Box::pin(replica).await?;
+        let reader = replica.client();
+        eventually("the replica has loaded", SOON, async || {
+            for path in [&shirts.collection, &churning] {
+                reader.get(path).await?.success()?;
+            }
+            Ok(())
+        })
+        .await?;
+        replicas.push(replica);
+    }
+    let host = |endpoint: &Endpoint| endpoint.base().trim_start_matches("https://").to_owned();
+    let servers = [host(replicas[0].endpoint()), host(control_plane.endpoint()), host(replicas[1].endpoint())];
+
+    let blue = "-field-selector=spec.color=blue";
+    let of_shirts = ["-group", &shirts.group, "-resource", "shirts", "-kind", "Shirt"];
+    let of_maps = ["-resource", "configmaps", "-kind", "ConfigMap", "-namespace", &namespace];
+    let rows: [(&str, &[&str], &[&str], &str); 4] = [
+        ("quiet, dynamic", &["-client", "dynamic"], &of_shirts, "true"),
+        ("quiet, selected, without watch-list", &["-client", "dynamic", blue], &of_shirts, "false"),
+        ("churning, dynamic", &["-client", "dynamic"], &of_maps, "true"),
+        ("churning, without watch-list", &["-client", "dynamic"], &of_maps, "false"),
+    ];
+    let mut informers = Vec::new();
+    for (number, (name, family, resource, watch_list)) in rows.into_iter().enumerate() {
+        let relay = Relay::start(&servers[number % servers.len()]).await?;
+        let kubeconfig = control_plane.kubeconfig_for(&format!("https://{}", relay.address()));
+        let file = directory.write(&format!("kubeconfig-{number}"), kubeconfig.to_string())?;
+        let invocation = locate(Toolkit::Go)?
+            .arguments(["-kubeconfig".to_owned(), file.display().to_string()])
+            .arguments(family.iter().chain(resource).copied())
+            .environment("KUBE_FEATURE_WatchListClient", watch_list)
+            .environment("HOME", directory.path().display().to_string());
+        let process = Process::start(&format!("informer-{number}"), &invocation, directory.path())?;
+        informers.push(Informer { name, relay, process });
+    }
+    let churner = tokio::spawn(churn(writer.clone(), churning.clone()));
+    for informer in &informers {
+        eventually(&format!("{} has listed and watches", informer.name), SOON, async || {
+            let said = informer.said()?;
+            ensure!(said.lists == 1, "{} lists\n{}", said.lists, informer.process.tail());
+            Ok(())
+        })
+        .await?;
+    }
+    for round in 0..MOVES / informers.len() {
+        let opened = Instant::now();
+        let before = informers.iter().map(Informer::said).collect::<Result<Vec<_>>>()?;
+        eventually("the watches have lasted", SOON, async || {
+            ensure!(opened.elapsed() > BETWEEN_MOVES, "not yet");
+            Ok(())
+        })
+        .await?;
+        for (number, informer) in informers.iter().enumerate() {
+            informer.relay.move_to(&servers[(round + number + 1) % servers.len()]);
+        }
+        for (informer, before) in informers.iter().zip(before) {
+            eventually(&format!("{} goes on after move {round}", informer.name), SOON, async || {
+                let said = informer.said()?;
+                ensure!(said.resumed > before.resumed, "{} watches\n{}", said.resumed, informer.process.tail());
+                Ok(())
+            })
+            .await?;
+        }
+    }
+    if churner.is_finished() {
+        churner.await.context("the churning")??;
+        bail!("the churning ended before the moves did");
+    }
+    churner.abort();
+    let last = shirts.color(&writer, "s4", "red").await?;
+
+    for (informer, path) in informers.iter().zip([
+        shirts.collection.clone(),
+        format!("{}?fieldSelector=spec.color%3Dblue", shirts.collection),
+        churning.clone(),
+        churning,
+    ]) {
+        let name = informer.name;
+        let expected = truth(&writer, &path).await?;
+        let newest =
+            expected.as_object().into_iter().flatten().filter_map(|(_, text)| text.as_str()?.parse().ok()).max();
+        let newest: u64 = if path.contains("shirts") { last } else { newest.context("no version")? };
+        eventually(&format!("{name} is told the last change"), SOON, async || {
+            let said = informer.said()?;
+            let last = said.events.last();
+            ensure!(
+                said.events.iter().any(|(_, _, version)| *version == newest),
+                "{} events, the last {last:?}, not {newest}\n{}",
+                said.events.len(),
+                informer.process.tail()
+            );
+            Ok(())
+        })
+        .await?;
+        informer.process.signal("TERM")?;
+        informer.process.ended(SOON).await?;
+        let said = informer.said()?;
+        ensure!(said.refused.is_empty(), "{name}: refused: {:?}", said.refused);
+        ensure!(said.lists == 1, "{name}: {} lists", said.lists);
+        ensure!(said.store == Some(expected.clone()), "{name}: it holds {:?} instead of {expected}", said.store);
+        let mut versions: Vec<u64> = said.events.iter().map(|(_, _, version)| *version).collect();
+        let told = versions.len();
+        ensure!(versions.is_sorted(), "{name}: events out of order");
+        versions.dedup();
+        ensure!(versions.len() == told, "{name}: an event came twice");
+        println!(
+            "{name}: {} moves, {} resumed watches, {told} events in order, none twice, no refusal, no relist",
+            MOVES / rows.len(),
+            said.resumed
+        );
+    }
+    Ok(())
+}

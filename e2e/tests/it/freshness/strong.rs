@@ -1,0 +1,145 @@
+//! Strong reads: what was written to kube-apiserver before the request is in the answer, every time, also through a chain.
+
+#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::control_plane::ControlPlane;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Request};
+use e2e::objects;
+use e2e::statistics::percentile;
+use serde_json::Value;
+
+use super::{Shirts, write_elsewhere};
+
+/// Writes to the resource that is read, each followed by one read of every kind.
+const WRITES: usize = 600;
+/// Writes to another resource: each read waits up to 1.4 s for a proof.
+const ELSEWHERE: usize = 8;
+
+/// How the reads of one server were answered: by the header, their durations.
+type Answered = BTreeMap<String, Vec<Duration>>;
+
+/// One read; gives its answer and counts how it was answered.
+async fn read(client: &Client, path: &str, answered: &mut Answered) -> Result<Value> {
+    let began = Instant::now();
+    let answer = client.send(Request::get(path)).await?.success().with_context(|| path.to_owned())?;
+    let how = answer.header("fieldcache-read").with_context(|| format!("{path}: nothing says how it was read"))?;
+    answered.entry(how.to_owned()).or_default().push(began.elapsed());
+    answer.json()
+}
+
+/// Names of a list's items.
+fn names(list: &Value) -> Result<Vec<String>> {
+    let items = list["items"].as_array().context("no items")?;
+    Ok(items.iter().map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect())
+}
+
+/// All pages of a walk.
+async fn walk(client: &Client, path: &str, answered: &mut Answered) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut next = path.to_owned();
+    loop {
+        let page = read(client, &next, answered).await?;
+        found.extend(names(&page)?);
+        match page["metadata"]["continue"].as_str().unwrap_or_default() {
+            "" => return Ok(found),
+            token => next = format!("{path}&continue={token}"),
+        }
+    }
+}
+
+fn say(what: &str, answered: &Answered) {
+    let total: usize = answered.values().map(Vec::len).sum();
+    println!("{what}: {total} Strong reads");
+    for (how, durations) in answered {
+        let share = 100.0 * durations.len() as f64 / total as f64;
+        let (half, most) = (percentile(durations, 0.5), percentile(durations, 0.99));
+        println!("  {how:<9} {share:5.1} %, p50 {half:.1?}, p99 {most:.1?}");
+    }
+}
+
+/// Writes and reads at once, through one server; no answer may be older than its request.
+async fn never_stale(
+    writer: &Client,
+    shirts: &Shirts,
+    reader: &Client,
+    writes: usize,
+    elsewhere: usize,
+) -> Result<Answered> {
+    let mut answered = Answered::new();
+    let namespace = objects::create_namespace(writer).await?;
+    let by_color = |color: &str| format!("{}?fieldSelector=spec.color%3D{color}", shirts.collection);
+    for number in 0..writes {
+        // Each kind of read has a write of its own, so that none profits from the wait of the one before.
+        let name = format!("s{}", number % 7);
+        let mut color = format!("c{number}a");
+        shirts.color(writer, &name, &color).await?;
+        let found = names(&read(reader, &by_color(&color), &mut answered).await?)?;
+        ensure!(found == [name.clone()], "write {number}: the selected list has {found:?}");
+
+        color = format!("c{number}b");
+        shirts.color(writer, &name, &color).await?;
+        let all = read(reader, &shirts.collection, &mut answered).await?;
+        let items = all["items"].as_array().context("no items")?;
+        let seen = items.iter().find(|item| item["metadata"]["name"] == name.as_str()).context("it is not there")?;
+        ensure!(seen["spec"]["color"] == color.as_str(), "write {number}: the whole list has {}", seen["spec"]);
+
+        if number % 10 == 0 {
+            color = format!("c{number}c");
+            shirts.color(writer, &name, &color).await?;
+            let found = walk(reader, &format!("{}&limit=1", by_color(&color)), &mut answered).await?;
+            ensure!(found == [name.clone()], "write {number}: the pages have {found:?}");
+            let found = walk(reader, &format!("{}?limit=3", shirts.collection), &mut answered).await?;
+            ensure!(found.len() == 7, "write {number}: the pages have {found:?}");
+        }
+
+        color = format!("c{number}d");
+        shirts.color(writer, &name, &color).await?;
+        let one = read(reader, &format!("{}/{name}", shirts.collection), &mut answered).await?;
+        ensure!(one["spec"]["color"] == color.as_str(), "write {number}: the object has {}", one["spec"]);
+    }
+    for _ in 0..elsewhere {
+        let version = write_elsewhere(writer, &namespace).await?;
+        let list = read(reader, &shirts.collection, &mut answered).await?;
+        ensure!(super::version(&list)? >= version, "the list is not older than the write elsewhere");
+    }
+    Ok(answered)
+}
+
+#[tokio::test]
+async fn strong_reads_are_never_stale_however_they_are_answered() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let writer = control_plane.client();
+    let shirts = Shirts::define(&writer).await?;
+    for number in 0..7 {
+        shirts.create(&writer, &format!("s{number}"), "white").await?;
+    }
+    let kubeconfig = ["--kubeconfig".to_owned(), control_plane.kubeconfig().display().to_string()];
+    let strong = |pass_through: &str| {
+        let options = ["--consistency", "strong", "--pass-through", pass_through, "--resource"].map(str::to_owned);
+        options.into_iter().chain([shirts.resource()])
+    };
+    let forwarding = Box::pin(Fieldcache::serve(kubeconfig.iter().cloned().chain(strong("read")))).await?;
+    let waiting = Box::pin(Fieldcache::serve(kubeconfig.iter().cloned().chain(strong("off")))).await?;
+    let upstream = ["--server".to_owned(), waiting.address().to_owned()];
+    let chained = Box::pin(Fieldcache::serve(upstream.into_iter().chain(strong("off")))).await?;
+
+    let answered = never_stale(&writer, &shirts, &forwarding.client(), WRITES, ELSEWHERE).await?;
+    say("with pass-through", &answered);
+    ensure!(answered.contains_key("forwarded"), "what the copy has not reached is forwarded");
+    let answered = never_stale(&writer, &shirts, &waiting.client(), WRITES, ELSEWHERE).await?;
+    say("without pass-through", &answered);
+    ensure!(answered.contains_key("catch-up") && !answered.contains_key("forwarded"), "nothing is forwarded");
+    let answered = never_stale(&writer, &shirts, &chained.client(), WRITES / 4, ELSEWHERE).await?;
+    say("through a chain of two", &answered);
+    ensure!(!answered.contains_key("forwarded"), "nothing is forwarded");
+
+    for server in [&forwarding, &waiting, &chained] {
+        server.process().ensure_running()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What is told of a copy beside its objects: how comparisons with its source ended, and which objects it cannot show.
+//!
+//! Written by the feed and by `source::self_check`, read by `metrics`; no reader of objects looks here.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Objects that their feed cannot read and does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableNames {
+    /// Their keys.
+    pub names: BTreeSet<String>,
+    /// False when there may be others: a feed remembers a bounded number, and no name where none could be read.
+    pub are_all: bool,
+}
+
+impl Default for UnreadableNames {
+    fn default() -> UnreadableNames {
+        UnreadableNames { names: BTreeSet::new(), are_all: true }
+    }
+}
+
+/// How one comparison of a copy with its source ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// Both are the same.
+    Ok,
+    /// They differ, twice in a row.
+    Mismatch,
+    /// They could not be compared this time, and nothing is wrong with that.
+    Skipped,
+    /// The source gave no list.
+    Failed,
+}
+
+impl CheckOutcome {
+    /// All of them.
+    pub const ALL: [CheckOutcome; 4] =
+        [CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Skipped, CheckOutcome::Failed];
+
+    /// Its name, in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckOutcome::Ok => "ok",
+            CheckOutcome::Mismatch => "mismatch",
+            CheckOutcome::Skipped => "skipped",
+            CheckOutcome::Failed => "failed",
+        }
+    }
+}
+
+/// Comparisons by their outcome.
+#[derive(Debug, Default)]
+pub struct Checks([AtomicU64; CheckOutcome::ALL.len()]);
+
+impl Checks {
+    /// The copy was compared with its source.
+    pub fn count(&self, outcome: CheckOutcome) {
+        self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many comparisons ended like this.
+    pub fn ended(&self, outcome: CheckOutcome) -> u64 {
+        self.0[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether there was any.
+    pub fn is_empty(&self) -> bool {
+        CheckOutcome::ALL.iter().all(|outcome| self.ended(*outcome) == 0)
+    }
+}

@@ -1,0 +1,61 @@
+//! What the source cluster offers in all, as its own discovery says: more than what is served here.
+//!
+//! Served is what can be listed and watched; where requests are handed on, the rest can be reached too, and discovery
+//! has to show it. Rows stay text until somebody asks: a cluster has hundreds, and they are rarely read.
+
+use serde_json::Value;
+
+/// Everything that a cluster offers; empty for a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Groups in the cluster's order; the core group has the empty name.
+    pub groups: Vec<OfferedGroup>,
+}
+
+/// A group of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedGroup {
+    /// Its name.
+    pub name: String,
+    /// Its versions, preferred one first.
+    pub versions: Vec<OfferedVersion>,
+}
+
+/// A version of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedVersion {
+    /// Its name.
+    pub name: String,
+    /// Whether the aggregated server that serves it does not answer now.
+    pub is_stale: bool,
+    /// Its resources in the cluster's order.
+    pub resources: Vec<OfferedResource>,
+}
+
+/// A resource of a version, with its subresources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedResource {
+    /// Plural name.
+    pub name: String,
+    row: Box<str>,
+}
+
+impl OfferedResource {
+    /// From its row in aggregated discovery: an APIResourceDiscovery of apidiscovery.k8s.io/v2.
+    pub fn new(name: impl Into<String>, row: &Value) -> OfferedResource {
+        OfferedResource { name: name.into(), row: row.to_string().into() }
+    }
+
+    /// The row.
+    pub fn row(&self) -> Value {
+        serde_json::from_str(&self.row).expect("a row that was written from a value must be JSON")
+    }
+}
+
+impl Offers {
+    /// A group and version of it.
+    pub fn version(&self, group: &str, version: &str) -> Option<&OfferedVersion> {
+        let group = self.groups.iter().find(|held| held.name == group)?;
+        group.versions.iter().find(|held| held.name == version)
+    }
+}

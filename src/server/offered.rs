@@ -1,0 +1,187 @@
+//! What discovery has to show: groups, versions and the rows of resources, in the form of aggregated discovery.
+//!
+//! Without pass-through, what is served, with the verbs that are answered. With it, what the cluster offers: its own rows
+//! of built-in resources, the definition's of custom ones, which is never behind; without the verbs and subresources that
+//! are not handed on. The documents are written in `discovery`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::pass_through::PassThrough;
+use crate::model::{GroupVersion, Scope};
+use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
+
+/// What is answered from a copy.
+const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
+const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
+
+/// What kube-apiserver does with custom resources (apiextensions `apiserver/customresource_discovery_controller.go`).
+const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const CUSTOM_SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// A group to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Empty for the core group.
+    pub(super) name: String,
+    /// Preferred one first.
+    pub(super) versions: Vec<Version>,
+}
+
+/// A version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) name: String,
+    /// Whether the server of it does not answer.
+    pub(super) is_stale: bool,
+}
+
+/// The groups to show.
+pub(super) fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
+    let fresh = |name: &String| Version { name: name.clone(), is_stale: false };
+    let own = catalog
+        .groups
+        .iter()
+        .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
+    if passes == PassThrough::Off {
+        return own.collect();
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for offered in &catalog.offers.groups {
+        let is_shown = |version: &&OfferedVersion| {
+            let is_served = || catalog.resources_of(&offered.name, &version.name).next().is_some();
+            version.is_stale || is_served() || version.resources.iter().any(|found| reachable(found, passes).is_some())
+        };
+        let versions: Vec<Version> = offered
+            .versions
+            .iter()
+            .filter(is_shown)
+            .map(|version| Version { name: version.name.clone(), is_stale: version.is_stale })
+            .collect();
+        if !versions.is_empty() {
+            groups.push(Group { name: offered.name.clone(), versions });
+        }
+    }
+    // Discovery may be behind the definitions.
+    for own in own {
+        match groups.iter_mut().find(|group| group.name == own.name) {
+            None => groups.push(own),
+            Some(group) => {
+                let known: BTreeSet<&str> = own.versions.iter().map(|version| &*version.name).collect();
+                if known.iter().any(|name| group.versions.iter().all(|version| version.name != **name)) {
+                    // The registry's order has all versions that are served; what is not comes after.
+                    let others: Vec<Version> =
+                        group.versions.drain(..).filter(|version| !known.contains(&*version.name)).collect();
+                    group.versions = own.versions.iter().cloned().chain(others).collect();
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
+    let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
+    let mut rows = Vec::new();
+    if passes != PassThrough::Off
+        && let Some(offered) = catalog.offers.version(group, version)
+    {
+        for found in &offered.resources {
+            let served = missing.iter().position(|resource| resource.gvr.resource == found.name);
+            match served.map(|index| missing.remove(index)) {
+                Some(resource) if resource.origin == ResourceOrigin::Custom => rows.push(own(resource, passes)),
+                _ => rows.extend(reachable(found, passes)),
+            }
+        }
+    }
+    rows.extend(missing.into_iter().map(|resource| own(resource, passes)));
+    rows
+}
+
+/// The row of a served resource.
+fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
+    let response_kind = |kind: &str, other: Option<&GroupVersion>| {
+        // Built-in kinds leave the group and version of their own group version out.
+        let group_version = match (other, resource.origin) {
+            (Some(other), _) => other.clone(),
+            (None, ResourceOrigin::Custom) => resource.gvr.group_version(),
+            (None, ResourceOrigin::BuiltIn) => GroupVersion::new("", ""),
+        };
+        json!({"group": group_version.group, "version": group_version.version, "kind": kind})
+    };
+    let all = passes == PassThrough::All && resource.origin == ResourceOrigin::Custom;
+    let mut row = Map::new();
+    let mut set = |name: &str, value: Value| row.insert(name.to_owned(), value);
+    set("resource", json!(resource.gvr.resource));
+    set("responseKind", response_kind(&resource.kind, None));
+    set(
+        "scope",
+        json!(match resource.scope {
+            Scope::Namespaced => "Namespaced",
+            Scope::Cluster => "Cluster",
+        }),
+    );
+    set("singularResource", json!(resource.singular));
+    set("verbs", if all { json!(CUSTOM_VERBS) } else { json!(OWN_VERBS) });
+    for (name, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !values.is_empty() {
+            set(name, json!(values));
+        }
+    }
+    let is_shown = |subresource: &&Subresource| match passes {
+        PassThrough::Off => subresource.name == "status",
+        PassThrough::Read | PassThrough::All => passes.offers_subresource(&subresource.name),
+    };
+    let subresources: Vec<Value> = resource
+        .subresources
+        .iter()
+        .filter(is_shown)
+        .map(|subresource| {
+            json!({
+                "subresource": subresource.name,
+                "responseKind": response_kind(&subresource.kind, subresource.group_version.as_ref()),
+                "verbs": if all { json!(CUSTOM_SUBRESOURCE_VERBS) } else { json!(OWN_SUBRESOURCE_VERBS) },
+            })
+        })
+        .collect();
+    if !subresources.is_empty() {
+        set("subresources", Value::Array(subresources));
+    }
+    Value::Object(row)
+}
+
+/// The cluster's row, with what of it can be reached; `None` when nothing can.
+fn reachable(found: &OfferedResource, passes: PassThrough) -> Option<Value> {
+    let mut row = found.row();
+    let members = row.as_object_mut()?;
+    let can_be_used = keep_verbs(members, passes);
+    let has_subresources = match members.get_mut("subresources") {
+        Some(Value::Array(subresources)) => {
+            subresources.retain_mut(|subresource| {
+                let name = subresource["subresource"].as_str().unwrap_or_default();
+                passes.offers_subresource(name)
+                    && subresource.as_object_mut().is_some_and(|members| keep_verbs(members, passes))
+            });
+            !subresources.is_empty()
+        }
+        _ => false,
+    };
+    if !has_subresources {
+        members.remove("subresources");
+    }
+    (can_be_used || has_subresources).then_some(row)
+}
+
+/// Keeps the verbs that can be used; whether there are any.
+fn keep_verbs(row: &mut Map<String, Value>, passes: PassThrough) -> bool {
+    match row.get_mut("verbs") {
+        Some(Value::Array(verbs)) => {
+            verbs.retain(|verb| verb.as_str().is_some_and(|verb| passes.offers_verb(verb)));
+            !verbs.is_empty()
+        }
+        _ => false,
+    }
+}

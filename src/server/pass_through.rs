@@ -1,0 +1,200 @@
+//! Which requests go on to the API server behind: the policy. How they go is in `forward`.
+//!
+//! What is served here is answered here, but for two reads: one object without a resourceVersion, which must be as new as
+//! the request, and subresources, of which there is no copy. Everything else goes on as far as `--pass-through` lets it.
+//!
+//! Never handed on, whatever the mode: what opens a channel into a workload. A local server answers whoever reaches
+//! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
+
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderMap, Method};
+
+use super::failure::Failure;
+use super::params::percent_decode;
+use super::route::{Address, Target};
+use super::{Asked, read, write_verb};
+use crate::model::{GroupVersion, quote};
+use crate::registry::Catalog;
+use crate::registry::chain::CONSISTENCY_HEADER;
+
+/// Which requests that are not answered here go on to the API server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PassThrough {
+    /// None.
+    #[default]
+    Off,
+    /// Reads.
+    Read,
+    /// Reads and writes.
+    All,
+}
+
+/// Subresources that lead into a workload.
+const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
+
+/// Kubernetes' verbs that read.
+const READING: [&str; 3] = ["get", "list", "watch"];
+
+impl PassThrough {
+    /// Whether a verb of discovery can be used.
+    pub(super) fn offers_verb(self, verb: &str) -> bool {
+        self == PassThrough::All || READING.contains(&verb)
+    }
+
+    /// Whether a subresource can be reached.
+    pub(super) fn offers_subresource(self, name: &str) -> bool {
+        self != PassThrough::Off && !REFUSED.contains(&name)
+    }
+
+    /// Whether a request goes on.
+    ///
+    /// # Errors
+    /// The reason, when it would have to go on and must not.
+    pub(super) fn takes(
+        self,
+        asked: &Asked<'_>,
+        path: &str,
+        target: &Target,
+        catalog: &Catalog,
+    ) -> Result<bool, Failure> {
+        if self == PassThrough::Off {
+            return Ok(false);
+        }
+        let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let goes_on = match target {
+            Target::Resource(address) => is_behind(asked, address, catalog),
+            Target::Unknown | Target::UnknownBuiltIn | Target::Root => true,
+            Target::Group(name) => {
+                let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
+                !reads || !(is_offered || catalog.group(name).is_some())
+            }
+            Target::GroupVersion(GroupVersion { group, version }) => {
+                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version));
+                !reads || !(is_served || catalog.offers.version(group, version).is_some())
+            }
+            Target::Health { .. } | Target::Version | Target::OpenApi | Target::CoreVersions | Target::Groups => !reads,
+        };
+        if !goes_on || *asked.method == Method::CONNECT {
+            return Ok(false);
+        }
+        // Something between us and the API server may clean the path; what it means then is not what was looked at here.
+        if climbs(path) {
+            return Ok(false);
+        }
+        check_path(path)?;
+        check_upgrade(asked.headers)?;
+        if reads || self == PassThrough::All {
+            return Ok(true);
+        }
+        // A write of something that nobody has is answered here, as not found.
+        match target {
+            Target::Resource(address) if is_known(address, catalog) => Err(refuse_write(asked.method, address)),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// Whether a request for a resource is not answered from a copy.
+fn is_behind(asked: &Asked<'_>, address: &Address, catalog: &Catalog) -> bool {
+    if catalog.resource(&address.gvr).is_none() {
+        return true;
+    }
+    match write_verb(asked.method, address) {
+        // A method that Kubernetes has no verb for.
+        Some("") => false,
+        Some(_) => true,
+        None if address.legacy_watch => false,
+        None if address.subresource.is_some() => true,
+        None => {
+            let is_unset = |key: &str| asked.query.get(key).is_none_or(str::is_empty);
+            // Who asks for the copy gets it.
+            let wants_copy = asked.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
+            address.name.is_some() && is_unset("resourceVersion") && !asked.query.flag("watch") && !wants_copy
+        }
+    }
+}
+
+fn is_known(address: &Address, catalog: &Catalog) -> bool {
+    let gvr = &address.gvr;
+    if catalog.resource(gvr).is_some() {
+        // In a wrong scope it is not there either.
+        return read::find(catalog, address).is_ok();
+    }
+    catalog
+        .offers
+        .version(&gvr.group, &gvr.version)
+        .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
+}
+
+fn refuse_write(method: &Method, address: &Address) -> Failure {
+    match write_verb(method, address) {
+        None | Some("") => Failure::MethodNotAllowedHere,
+        Some(verb) => Failure::WriteNotHandedOn { verb, gvr: address.gvr.clone() },
+    }
+}
+
+/// Refuses to act for somebody else: our rights are the kubeconfig's, and an answer with them in the name of another user
+/// would be wrong.
+///
+/// # Errors
+/// 403 that names the header.
+pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), Failure> {
+    match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
+        None => Ok(()),
+        Some(name) => Err(Failure::Forbidden(format!(
+            "the header {name} asks to act as somebody else, but requests are answered with the rights of this server's \
+             kubeconfig: ask the API server directly, or start fieldcache with a kubeconfig of that user"
+        ))),
+    }
+}
+
+/// Whether a path has a part that leads up.
+fn climbs(path: &str) -> bool {
+    percent_decode(path, false).is_some_and(|decoded| decoded.split(['/', '\\']).any(|part| part == ".."))
+}
+
+/// Refuses what leads into a workload. The path is read generously, since something between us and the API server may
+/// clean it before it is looked at.
+fn check_path(path: &str) -> Result<(), Failure> {
+    let Some(decoded) = percent_decode(path, false) else { return Ok(()) };
+    let parts: Vec<&str> = decoded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    let Target::Resource(address) = Target::of(&encoded(&parts)) else { return Ok(()) };
+    let Some(subresource) = &address.subresource else { return Ok(()) };
+    // Below `proxy` comes the path of the workload.
+    let first = subresource.split('/').next().unwrap_or_default();
+    match REFUSED.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
+        None => Ok(()),
+        Some(&"proxy") => Err(Failure::Forbidden(format!(
+            "{}/proxy is not handed on: what a workload answers would be a page of this server, with the rights of its \
+             kubeconfig; ask the API server directly, with kubectl proxy or kubectl port-forward",
+            address.gvr.resource
+        ))),
+        Some(refused) => Err(Failure::Forbidden(format!(
+            "{}/{refused} is not handed on: this server answers whoever reaches its port, so it opens no channel into a \
+             workload; use kubectl without --server, which asks the API server directly",
+            address.gvr.resource
+        ))),
+    }
+}
+
+fn encoded(parts: &[&str]) -> String {
+    parts.iter().map(|part| format!("/{}", part.replace('%', "%25"))).collect()
+}
+
+/// Refuses other protocols. HTTP/2 in clear text is merely not taken up, as a server may.
+fn check_upgrade(headers: &HeaderMap) -> Result<(), Failure> {
+    let asks = headers.get_all(CONNECTION).iter().any(|value| {
+        value.to_str().is_ok_and(|text| text.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")))
+    });
+    let protocols: Vec<&str> =
+        headers.get_all(UPGRADE).iter().map(|value| value.to_str().unwrap_or("unreadable")).collect();
+    let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
+    if (asks || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
+        return Err(Failure::Forbidden(format!(
+            "an upgrade of the connection to {} is not handed on: plain requests and watches are; ask the API server \
+             directly",
+            quote(&protocols.join(", "))
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Reads that must not be older than their request: what they wait for, and how the answer says so.
+//!
+//! The source is asked how far it is (one object's metadata: what such a list costs does not grow with the data), and
+//! the copy has to have come that far. Where it has, it answers at once; where it has not, the source is made to prove more
+//! (`registry::Freshness`), or answers itself where that is allowed. Which of these it was stands in a header. Nothing
+//! here chooses a state of the past: exact versions and pages are what they are, and are waited for in `read`.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http_body_util::{BodyExt, Empty};
+
+use crate::model::{Gvr, Version};
+use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::registry::{Live, LiveState, Resource};
+use crate::store::Snapshot;
+
+use super::body::Body;
+use super::failure::Failure;
+use super::{Asked, Server, read};
+
+/// Response header that says how a Strong read was answered.
+pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
+
+const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// How long the source may take to say how far it is: one object's metadata, but through whatever is in between.
+const QUESTION_WAIT: Duration = Duration::from_secs(10);
+
+/// How fresh an answer is whose request names no resourceVersion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// As the copy is, within the accepted lag, but never without what was written through us.
+    #[default]
+    Eventual,
+    /// Not older than the request.
+    Strong,
+}
+
+/// How a read was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// From the copy as it was.
+    Own,
+    /// From the copy, once the source had proven more.
+    CatchUp,
+    /// By the source.
+    Forwarded,
+}
+
+impl ReadFrom {
+    /// The header's value.
+    pub fn value(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            ReadFrom::Own => "own",
+            ReadFrom::CatchUp => "catch-up",
+            ReadFrom::Forwarded => "forwarded",
+        })
+    }
+
+    /// Says it in the answer.
+    pub fn tell(self, response: &mut Response<Body>) {
+        response.headers_mut().insert(READ_HEADER, self.value());
+    }
+}
+
+/// How fresh the answer to this request must be: what it says itself, else the server's default.
+///
+/// # Errors
+/// 400 for a header that says neither.
+pub(super) fn consistency(server: &Server, asked: &Asked<'_>) -> Result<Consistency, Failure> {
+    match asked.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
+        None => Ok(server.settings.consistency),
+        Some(b"Strong") => Ok(Consistency::Strong),
+        Some(b"Eventual") => Ok(Consistency::Eventual),
+        Some(_) => Err(Failure::BadRequest(format!("{CONSISTENCY_HEADER}: the header is either Strong or Eventual"))),
+    }
+}
+
+/// The version that the copy must have reached for a read that names none; `None` where any will do.
+///
+/// # Errors
+/// 503 when the source cannot say how far it is.
+pub(super) async fn needed(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+) -> Result<Option<Version>, Failure> {
+    let written = Some(resource.live.last_written()).filter(|version| *version > Version::ZERO);
+    match (consistency(server, asked)?, &server.settings.upstream) {
+        (Consistency::Strong, Some(upstream)) => {
+            let ask = source_version(&**upstream, &resource.gvr);
+            let asked = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
+            let version = asked.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
+            version.map(Some).map_err(|problem| {
+                let what = "a read that must not be older than its request needs to know how far the source is";
+                Failure::Unavailable(format!("{what}: {problem}"))
+            })
+        }
+        // A folder has no source behind it: the copy is all there is.
+        (Consistency::Strong, None) | (Consistency::Eventual, _) => Ok(written),
+    }
+}
+
+/// A snapshot that has reached a version, and how it came there.
+///
+/// # Errors
+/// 504 with upstream's cause when the copy does not get there in time.
+pub(super) async fn reach(
+    live: &Live,
+    held: Snapshot,
+    version: Option<Version>,
+) -> Result<(Snapshot, ReadFrom), Failure> {
+    match version.filter(|version| held.version() < *version) {
+        None => Ok((held, ReadFrom::Own)),
+        Some(version) => Ok((read::not_older_than(live, held, version).await?, ReadFrom::CatchUp)),
+    }
+}
+
+/// The same for the newest state, which who stands behind can show as well: it does so where requests are handed on, since a
+/// proof for the copy takes a second.
+///
+/// # Errors
+/// [`Failure::Behind`] where it is to be handed on, else those of [`reach`].
+pub(super) async fn newest(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+    held: Snapshot,
+) -> Result<(Snapshot, ReadFrom), Failure> {
+    let needed = needed(server, asked, resource).await?;
+    let is_strong = consistency(server, asked)? == Consistency::Strong;
+    // What has come while the source was asked counts.
+    let held = match resource.live.state() {
+        LiveState::Ready(newest) if is_strong => newest,
+        _ => held,
+    };
+    if is_strong && server.upstream().is_some() && needed.is_some_and(|version| held.version() < version) {
+        return Err(Failure::Behind);
+    }
+    reach(&resource.live, held, needed).await
+}
+
+/// Asks the source for its version of a resource. Another fieldcache is told that its own copy's would not do.
+///
+/// # Errors
+/// What it answered instead, or why it did not.
+pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result<Version, String> {
+    let path = format!("/{}/{}?limit=1", gvr.group_version().path(), gvr.resource);
+    let body = UpstreamBody::new(Empty::new().map_err(|never| match never {}));
+    let request = Request::builder()
+        .method(Method::GET)
+        .uri(&path)
+        .header(header::ACCEPT, ACCEPT_PARTIAL_LIST)
+        .header(CONSISTENCY_HEADER, "Strong")
+        .body(body)
+        .map_err(|error| error.to_string())?;
+    let response = upstream.send(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
+    version.filter(|_| status.is_success()).ok_or_else(|| {
+        let message = document["message"].as_str().unwrap_or("no list with a version");
+        format!("it answered {} to {path}: {message}", status.as_u16())
+    })
+}

@@ -1,0 +1,247 @@
+//! How fresh answers are: lag, versions ahead of the copy, Strong reads, and what one fieldcache tells another.
+
+#![expect(clippy::disallowed_methods, reason = "requests that wait while the test goes on")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Full};
+use tokio::time::{Instant, advance};
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::model::Version;
+use crate::registry::chain::{CONSISTENCY_HEADER, PROOFS_PARAMETER};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::server::Settings;
+use crate::server::strong::Consistency;
+use crate::store::HistoryLimits;
+
+/// A source that answers every list with its version, after a while; version 0 is an error.
+#[derive(Debug, Default)]
+struct Source {
+    version: AtomicU64,
+    takes: Duration,
+    questions: AtomicU64,
+}
+
+impl Upstream for Source {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        assert_eq!(request.uri(), "/apis/stable.example.com/v1/shirts?limit=1");
+        assert_eq!(request.headers()[CONSISTENCY_HEADER], "Strong");
+        Box::pin(async move {
+            self.questions.fetch_add(1, Ordering::Relaxed);
+            let version = self.version.load(Ordering::Relaxed);
+            tokio::time::sleep(self.takes).await;
+            let (code, text) = match version {
+                0 => (403, "{\"message\":\"forbidden\"}".to_owned()),
+                version => (200, format!("{{\"metadata\":{{\"resourceVersion\":\"{version}\"}},\"items\":[]}}")),
+            };
+            let body = UpstreamBody::new(Full::from(text).map_err(|never| match never {}));
+            Ok(Response::builder().status(code).body(body).unwrap())
+        })
+    }
+}
+
+fn strong(version: u64, takes: Duration) -> (Fixture, Arc<Source>) {
+    let source = Arc::new(Source { version: AtomicU64::new(version), takes, ..Source::default() });
+    let settings = Settings { upstream: Some(source.clone()), consistency: Consistency::Strong, ..Settings::default() };
+    (Fixture::with(settings, HistoryLimits::default()), source)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven() {
+    let settings = Settings { max_lag: Some(Duration::from_secs(90)), ..Settings::default() };
+    let mut fixture = Fixture::with(settings, HistoryLimits::default());
+    fixture.put("default", "a", "blue");
+    advance(Duration::from_secs(1000)).await;
+    assert_eq!(fixture.get(SHIRTS).await.code, 200, "what has no source behind it cannot lag");
+    let live = fixture.shirts.resource.live.freshness();
+    live.proven(Instant::now());
+    advance(Duration::from_secs(89)).await;
+    assert_eq!(fixture.get(SHIRTS).await.code, 200, "within the accepted lag");
+    live.interrupted("cluster https://a cannot be reached".to_owned());
+    advance(Duration::from_secs(10)).await;
+    let one = format!("{SHIRTS}/a");
+    for path in [SHIRTS, &format!("{SHIRTS}?resourceVersion=0"), &format!("{SHIRTS}?watch=1"), &one] {
+        let began = Instant::now();
+        let refused = fixture.get(path).await;
+        assert_eq!(refused.code, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        let message = refused.message();
+        assert!(message.contains("at most 90 s are accepted"), "{path}: {message}");
+        assert!(message.ends_with(": cluster https://a cannot be reached"), "{path}: {message}");
+        assert_eq!(refused.header("retry-after"), "", "clients would repeat it silently");
+        assert_eq!(began.elapsed().as_secs(), 3, "{path}: a proof may be on its way");
+    }
+    let exact = format!("{SHIRTS}?resourceVersion=101&resourceVersionMatch=Exact");
+    assert_eq!(fixture.get(&exact).await.code, 200, "the state at one version is what it is");
+    let proof = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        live.proven(Instant::now());
+    };
+    let (answer, ()) = tokio::join!(fixture.get(SHIRTS), proof);
+    assert_eq!(answer.code, 200, "the proof came while the request waited");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_somebody_waits() {
+    let fixture = Fixture::new();
+    let live = fixture.shirts.resource.live.freshness();
+    let most = Duration::from_secs(90);
+    assert_eq!(live.wanted(Version::new(100)), None);
+    let path = format!("{ALL_SHIRTS}?resourceVersion=150");
+    let seen = async {
+        live.proof_needed(Version::new(100), most).await;
+        live.wanted(Version::new(100))
+    };
+    let (answer, wanted) = tokio::join!(fixture.get(&path), seen);
+    assert_eq!(answer.code, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(wanted, Some(Version::new(150)), "while the request waits");
+    assert_eq!(live.wanted(Version::new(100)), None, "nobody waits any more");
+    live.want(Version::new(160));
+    live.want(Version::new(155));
+    assert_eq!(live.wanted(Version::new(150)), Some(Version::new(160)), "the newest of all wishes");
+    assert_eq!(live.wanted(Version::new(160)), None, "reached");
+}
+
+#[tokio::test(start_paused = true)]
+async fn proofs_are_asked_for_before_the_lag_is_too_long() {
+    let fixture = Fixture::new();
+    let live = fixture.shirts.resource.live.freshness();
+    for (max_lag, expected) in [(90, 67_500), (4, 2_500), (2, 500)] {
+        live.proven(Instant::now());
+        let began = Instant::now();
+        live.proof_needed(Version::new(100), Duration::from_secs(max_lag)).await;
+        let after = began.elapsed().as_millis();
+        assert!(after.abs_diff(expected) <= 1, "lag of {max_lag} s: after {after} ms");
+    }
+    live.proven(Instant::now());
+    assert!(live.needs_proof(Version::new(100), Duration::from_millis(1400)), "all the time");
+    live.forget();
+    assert!(!live.needs_proof(Version::new(100), Duration::from_secs(90)), "nothing to be proven");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strong_read_answers_from_the_copy_once_it_has_reached_the_sources_version() {
+    let (mut fixture, source) = strong(101, Duration::from_millis(1));
+    fixture.put("default", "a", "blue");
+    let paths =
+        [SHIRTS.to_owned(), format!("{SHIRTS}/a"), format!("{ALL_SHIRTS}?fieldSelector=spec.color=blue&limit=1")];
+    for path in &paths {
+        let answer = fixture.get(path).await;
+        assert_eq!((answer.code.as_u16(), answer.header("fieldcache-read")), (200, "own"), "{path}");
+    }
+    source.version.store(102, Ordering::Relaxed);
+    let path = format!("{ALL_SHIRTS}?fieldSelector=spec.color=blue");
+    let server = fixture.server.clone();
+    let asked = tokio::spawn(async move {
+        let request = Request::builder().uri(&path).body(Empty::<Bytes>::new()).unwrap();
+        let response = server.answer(request).await;
+        let read = response.headers()["fieldcache-read"].to_str().unwrap().to_owned();
+        (read, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!asked.is_finished(), "the copy is behind");
+    fixture.put("default", "b", "blue");
+    let (read, body) = asked.await.unwrap();
+    assert_eq!(read, "catch-up");
+    assert!(body.contains("\"name\":\"b\""), "{body}");
+    let initial = format!("{SHIRTS}?watch=1&timeoutSeconds=1");
+    source.version.store(103, Ordering::Relaxed);
+    let mut watched = fixture.watch(&initial).await;
+    fixture.put("default", "c", "blue");
+    assert_eq!(watched.lines(3).await.last().unwrap(), "ADDED default/c@103", "a watch's initial events wait as well");
+    for (query, why) in [("resourceVersion=0", "any state"), ("resourceVersion=101", "not older than")] {
+        let asked = source.questions.load(Ordering::Relaxed);
+        assert_eq!(fixture.get(&format!("{SHIRTS}?{query}")).await.header("fieldcache-read"), "own", "{why}");
+        assert_eq!(source.questions.load(Ordering::Relaxed), asked, "{why}: the source is not asked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_chooses_its_consistency_and_an_unanswered_question_is_no_stale_answer() {
+    let (mut fixture, source) = strong(0, Duration::ZERO);
+    fixture.put("default", "a", "blue");
+    let refused = fixture.get(SHIRTS).await;
+    assert_eq!(refused.code, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.message().ends_with("it answered 403 to /apis/stable.example.com/v1/shirts?limit=1: forbidden"));
+    let eventual = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "Eventual")]).await;
+    assert_eq!((eventual.code.as_u16(), eventual.header("fieldcache-read")), (200, ""));
+    let wrong = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "strong")]).await;
+    assert_eq!(wrong.code, StatusCode::BAD_REQUEST, "{}", wrong.body);
+    source.version.store(200, Ordering::Relaxed);
+    let behind = fixture.get(SHIRTS).await;
+    assert_eq!(behind.code, StatusCode::GATEWAY_TIMEOUT, "the copy never got there: {}", behind.body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn strong_reads_that_come_together_share_two_questions() {
+    let (mut fixture, source) = strong(101, Duration::from_millis(10));
+    fixture.put("default", "a", "blue");
+    let reads = (0..50).map(|number| {
+        let fixture = &fixture;
+        async move {
+            tokio::time::sleep(Duration::from_millis(number / 10)).await;
+            fixture.get(SHIRTS).await
+        }
+    });
+    for answer in futures::future::join_all(reads).await {
+        assert_eq!(answer.code, 200);
+    }
+    // The first ones share a question; it was asked before the others came, so they need another one.
+    assert_eq!(source.questions.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_after_a_write_that_went_through_show_it() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "a", "blue");
+    fixture.shirts.resource.live.written(Version::new(102));
+    let server = fixture.server.clone();
+    let asked = tokio::spawn(async move {
+        let response = server.answer(Request::builder().uri(SHIRTS).body(Empty::<Bytes>::new()).unwrap()).await;
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!asked.is_finished());
+    fixture.put("default", "b", "blue");
+    assert!(asked.await.unwrap().contains("\"name\":\"b\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_fieldcache_is_told_every_proof_and_its_age() {
+    let mut fixture = Fixture::new();
+    let shirts = fixture.shirts.resource.clone();
+    let live = shirts.live.freshness();
+    live.proven(Instant::now());
+    advance(Duration::from_secs(2)).await;
+    let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=30");
+    let mut plain = fixture.watch(&path).await;
+    let mut told = fixture.watch(&format!("{path}&{PROOFS_PARAMETER}=0")).await;
+    let lag = |event: serde_json::Value| {
+        let metadata = &event["object"]["metadata"];
+        let lag = metadata["annotations"]["fieldcache.dev/lag-milliseconds"].as_str().unwrap_or("none").to_owned();
+        format!("{} {} {lag}", event["type"].as_str().unwrap(), metadata["resourceVersion"].as_str().unwrap())
+    };
+    assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 100 2000", "at once");
+    fixture.shirts.publish();
+    told.expect_silence().await;
+    live.proven(Instant::now());
+    fixture.shirts.store.prove(Version::new(105));
+    fixture.shirts.publish();
+    assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 105 0", "a proof without an event");
+    fixture.version = 105;
+    live.proven(Instant::now());
+    fixture.put("default", "a", "blue");
+    assert_eq!(told.line().await, "ADDED default/a@106");
+    told.expect_silence().await;
+    assert_eq!(plain.line().await, "ADDED default/a@106", "who has not asked is told nothing more");
+    plain.expect_silence().await;
+
+    let mut wanting = fixture.watch(&format!("{path}&{PROOFS_PARAMETER}=120")).await;
+    assert_eq!(live.wanted(Version::new(106)), Some(Version::new(120)), "what is waited for there is wanted here");
+    assert_eq!(wanting.line().await, "ADDED default/a@106");
+}

@@ -1,0 +1,125 @@
+//! A client of the source cluster for whole requests: bodies stream both ways, and an answer is handed on as it is.
+//!
+//! Beside `connection` and not in it: that one gives up a silent answer, and its client takes no body that streams.
+//! Connections are made by the runtime that asks, not by the one that follows the source. Nothing is retried here but a read on
+//! a connection that had died while it was not used.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::ConfigExt;
+use tower::util::{BoxCloneSyncService, ServiceExt};
+use tower::{BoxError, ServiceBuilder};
+
+use super::connection::{ClusterOptions, ConnectionError, chain, configuration};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection that is not in use is closed after this long: before kube-apiserver closes it, after 90 seconds, so that
+/// no write meets a connection that has just gone.
+const KEEP_IDLE: Duration = Duration::from_secs(45);
+
+/// The kernel asks this often whether the peer of a silent connection is still there. A watch or a log may be silent for as
+/// long as it likes, so silence itself says nothing.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_PROBES: u32 = 4;
+
+type Stack = BoxCloneSyncService<Request<UpstreamBody>, Response<Incoming>, BoxError>;
+
+/// The cluster as an [`Upstream`], with the credentials of the kubeconfig.
+pub struct Forwarder {
+    stack: Stack,
+    url: String,
+}
+
+impl fmt::Debug for Forwarder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Forwarder").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Forwarder {
+    /// Reads the kubeconfig and makes a client; asks nothing yet.
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub async fn open(options: &ClusterOptions) -> Result<Forwarder, ConnectionError> {
+        let (config, url) = configuration(options).await?;
+        let refuse = |cause: kube::Error| ConnectionError::Client { url: url.clone(), cause: chain(&cause) };
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_keepalive(Some(KEEP_ALIVE));
+        connector.set_keepalive_interval(Some(KEEP_ALIVE));
+        connector.set_keepalive_retries(Some(KEEP_ALIVE_PROBES));
+        let connector = config.rustls_https_connector_with_connector(connector).map_err(refuse)?;
+        let client: legacy::Client<_, UpstreamBody> =
+            legacy::Builder::new(TokioExecutor::new()).pool_idle_timeout(KEEP_IDLE).build(connector);
+        let stack = ServiceBuilder::new()
+            .layer(config.base_uri_layer())
+            .option_layer(config.auth_layer().map_err(refuse)?)
+            .layer(config.extra_headers_layer().map_err(refuse)?)
+            .map_err(BoxError::from)
+            .service(client);
+        Ok(Forwarder { stack: BoxCloneSyncService::new(stack), url })
+    }
+
+    fn once(&self, request: Request<UpstreamBody>) -> BoxFuture<'static, Result<Response<Incoming>, BoxError>> {
+        Box::pin(self.stack.clone().oneshot(request))
+    }
+
+    async fn ask(&self, request: Request<UpstreamBody>) -> Result<Response<UpstreamBody>, String> {
+        let again = repeatable(&request);
+        let mut answered = self.once(request).await;
+        if let (Err(error), Some(again)) = (&answered, again)
+            && !is_connect(&**error)
+        {
+            answered = self.once(again).await;
+        }
+        match answered {
+            Ok(response) => Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync())),
+            Err(error) => Err(format!(
+                "cluster {} cannot be reached: {}; check that it runs and that the kubeconfig names the right server",
+                self.url,
+                chain(&*error)
+            )),
+        }
+    }
+}
+
+impl Upstream for Forwarder {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(self.ask(request))
+    }
+}
+
+/// The same request once more, if it reads and has no body.
+fn repeatable(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
+    use http_body::Body;
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !reads || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut again = Request::new(Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync());
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.headers_mut() = request.headers().clone();
+    Some(again)
+}
+
+/// Whether no connection could be made, which another try at once would not mend.
+fn is_connect(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+}

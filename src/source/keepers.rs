@@ -1,0 +1,83 @@
+//! The tasks that keep resources, one each: which is whose, and when one that a defect of ours has ended is started anew.
+//!
+//! A panic is contained in its task: it costs one resource its copy for a moment and the others nothing. What a keeper does
+//! is `cluster`'s.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use crate::registry::{LiveState, Resource};
+
+/// Runs keepers. Dropping it ends them all.
+#[derive(Debug, Default)]
+pub struct Keepers {
+    tasks: JoinSet<()>,
+    kept: HashMap<Id, Kept>,
+}
+
+/// Whose keeper a task is.
+#[derive(Debug)]
+struct Kept {
+    resource: Arc<Resource>,
+    since: Instant,
+    backoff: Backoff,
+}
+
+/// A keeper that a defect has ended and that must be started anew.
+#[derive(Debug)]
+pub struct Fallen {
+    /// Its resource.
+    pub resource: Arc<Resource>,
+    /// To wait before: whatever it fell over may still be there.
+    pub delay: Duration,
+    backoff: Backoff,
+}
+
+impl Keepers {
+    /// Starts the first keeper of a resource.
+    pub fn start(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static) {
+        let seed =
+            resource.gvr.to_string().bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        self.spawn(resource, keeper, Backoff::new(seed));
+    }
+
+    /// Starts one in the place of one that fell; `keeper` waits for the delay itself.
+    pub fn replace(&mut self, fallen: Fallen, keeper: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(fallen.resource, keeper, fallen.backoff);
+    }
+
+    fn spawn(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static, backoff: Backoff) {
+        let task = self.tasks.spawn(keeper);
+        self.kept.insert(task.id(), Kept { resource, since: Instant::now(), backoff });
+    }
+
+    /// Waits until a keeper has ended; `None` at once when there is none. One that ended with its resource is forgotten,
+    /// one that a defect ended is answered: its readers wait for the new copy instead of being shown the last state of the
+    /// old one for ever. Safe to drop at any point.
+    pub async fn next_ended(&mut self) -> Option<Option<Fallen>> {
+        let ended = self.tasks.join_next_with_id().await?;
+        Some(self.ended(ended))
+    }
+
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<Fallen> {
+        let (id, defect) = match ended {
+            Ok((id, ())) => (id, None),
+            Err(error) => (error.id(), Some(error)),
+        };
+        let Kept { resource, since, mut backoff } = self.kept.remove(&id)?;
+        let defect = defect?;
+        let delay = backoff.after_failure(since.elapsed());
+        tracing::error!(
+            resource = %resource.gvr, error = %defect, delay = ?delay,
+            "reading this resource met a defect, reading it anew after a delay"
+        );
+        resource.live.count_panic();
+        resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
+        Some(Fallen { resource, delay, backoff })
+    }
+}

@@ -1,0 +1,351 @@
+//! Does the copy hold what its source holds? Asked every few minutes, and answered by comparing both at one version.
+//!
+//! The source is asked for its metadata at exactly the version of the copy, in pages, and keys and versions of both sides are
+//! summed up as hashes. Both then show one and the same moment, whatever changes meanwhile, so that an honest difference
+//! cannot be; a list of the newest state, to which the copy must first come and be undone again, would need a catch-up and
+//! as much history for the same answer. A difference that a second list confirms is told, with its first object.
+//!
+//! What is not seen here: how far the copy lags behind (a proof of that is the feed's business), and contents that changed
+//! under the same version. Nothing is repaired here either: the keeper lists anew and ends watches.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
+
+use super::connection::{Connection, RequestError};
+use super::frames::{self, MetadataPage};
+use crate::model::{Key, Version};
+use crate::registry::{CheckOutcome, Live, LiveState, Resource};
+use crate::store::Snapshot;
+
+/// How often a copy is checked unless something else is wanted.
+pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The shortest interval that is taken: below it a check would mostly measure itself.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Objects in a page, as in every other list.
+const PAGE: usize = 500;
+
+/// At least so many times as long as a check took nothing is checked: a copy of a million objects must not keep its source
+/// busy with metadata.
+const REST: u32 = 20;
+
+/// A mismatch that comes back after the store was read anew is not the store's; each doubles the interval, up to so often.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// Objects that are summed up before other tasks have their turn.
+const STEP: usize = 4_096;
+
+const ACCEPT: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Where pages of metadata come from.
+pub trait Pages: Sync {
+    /// The page at a path.
+    fn page(&self, path: &str) -> impl Future<Output = Result<MetadataPage, RequestError>> + Send;
+}
+
+impl Pages for Connection {
+    async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
+        let body = self.bytes(path, ACCEPT).await?;
+        frames::metadata_page(&body).map_err(|error| self.broken(path, &error))
+    }
+}
+
+/// How one check ended.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Both sides have the same objects.
+    Same,
+    /// They differ, and a second list says so as well.
+    Differs(Difference),
+    /// They could not be compared this time; the text says why.
+    Skipped(String),
+    /// The source gave no list.
+    Failed(RequestError),
+}
+
+impl Verdict {
+    /// What is counted.
+    pub fn outcome(&self) -> CheckOutcome {
+        match self {
+            Verdict::Same => CheckOutcome::Ok,
+            Verdict::Differs(_) => CheckOutcome::Mismatch,
+            Verdict::Skipped(_) => CheckOutcome::Skipped,
+            Verdict::Failed(_) => CheckOutcome::Failed,
+        }
+    }
+}
+
+/// What differs, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The version at which both sides were looked at.
+    pub version: Version,
+    /// How many objects the source lists.
+    pub listed: u64,
+    /// How many the copy holds.
+    pub held: u64,
+    /// The first object in the order of the list that differs; `None` where the source lists in another order.
+    pub first: Option<Differing>,
+}
+
+/// One object that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// Its key.
+    pub key: String,
+    /// Its version at the source, and in the copy; `None` where it is not.
+    pub listed: Option<Version>,
+    /// See `listed`.
+    pub held: Option<Version>,
+}
+
+impl fmt::Display for Differing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text =
+            |version: Option<Version>| version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
+        write!(formatter, "{}: source {}, copy {}", self.key, text(self.listed), text(self.held))
+    }
+}
+
+/// Checks one resource again and again.
+#[derive(Debug)]
+pub struct SelfCheck<P> {
+    pages: P,
+    resource: Arc<Resource>,
+    interval: Duration,
+    /// One check at a time in the whole process.
+    turn: Arc<Semaphore>,
+    /// Mismatches since the last check that found none.
+    mismatches: u32,
+    /// Whether the last one failed, which is told once.
+    has_failed: bool,
+}
+
+impl<P: Pages> SelfCheck<P> {
+    /// Of this resource, about once in `interval`, when it is its turn.
+    pub fn new(pages: P, resource: Arc<Resource>, interval: Duration, turn: Arc<Semaphore>) -> SelfCheck<P> {
+        let interval = interval.max(SHORTEST_INTERVAL);
+        SelfCheck { pages, resource, interval, turn, mismatches: 0, has_failed: false }
+    }
+
+    /// Waits until the copy is found not to be what its source holds. Safe to drop at any point.
+    pub async fn mismatch(&mut self) {
+        let gvr = &self.resource.gvr;
+        let path = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
+        let mut took = Duration::ZERO;
+        loop {
+            sleep(self.pause(took)).await;
+            let begun;
+            let verdict = {
+                // Nobody closes it.
+                let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
+                begun = Instant::now();
+                check(&self.pages, &path, &self.resource.live).await
+            };
+            took = begun.elapsed();
+            if self.heed(verdict) {
+                return;
+            }
+        }
+    }
+
+    /// Half to one and a half times what is due: checks of many resources, and of many processes, do not beat together.
+    fn pause(&self, took: Duration) -> Duration {
+        let doubled = self.interval * 2u32.pow(self.mismatches.min(MOST_DOUBLINGS));
+        let due = doubled.max(took * REST);
+        let random = u32::try_from(RandomState::new().hash_one(0u8) >> 32).unwrap_or(0);
+        due.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX))
+    }
+
+    /// Counts and tells a verdict; true for a mismatch.
+    fn heed(&mut self, verdict: Verdict) -> bool {
+        let gvr = &self.resource.gvr;
+        self.resource.live.checks().count(verdict.outcome());
+        let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, Verdict::Failed(_)));
+        match verdict {
+            Verdict::Same => self.mismatches = 0,
+            Verdict::Differs(Difference { version, listed, held, first }) => {
+                self.mismatches += 1;
+                let first = first.map_or_else(|| "not known".to_owned(), |first| first.to_string());
+                tracing::error!(
+                    resource = %gvr, version = %version, listed, held, first,
+                    "the copy is not what its source holds: reading it anew, watches end with 410 Expired"
+                );
+                return true;
+            }
+            Verdict::Skipped(reason) => tracing::debug!(resource = %gvr, reason, "self-check skipped"),
+            Verdict::Failed(error) if had_failed => {
+                tracing::debug!(resource = %gvr, error = %error, "self-check failed again");
+            }
+            Verdict::Failed(error) => {
+                tracing::warn!(resource = %gvr, error = %error, "self-check failed: the source gave no list of metadata; it is tried again");
+            }
+        }
+        false
+    }
+}
+
+/// Compares a copy with what is listed below `path`; a difference counts when a second list finds it too.
+pub async fn check(pages: &impl Pages, path: &str, live: &Live) -> Verdict {
+    let compared = async {
+        if compare(pages, path, live, false).await?.is_none() {
+            return Ok(None);
+        }
+        compare(pages, path, live, true).await
+    };
+    match compared.await {
+        Ok(None) => Verdict::Same,
+        Ok(Some(difference)) => Verdict::Differs(difference),
+        Err(Unable::Skipped(reason)) => Verdict::Skipped(reason),
+        Err(Unable::Failed(error)) => Verdict::Failed(error),
+    }
+}
+
+/// Why there is nothing to compare.
+enum Unable {
+    Skipped(String),
+    Failed(RequestError),
+}
+
+impl From<RequestError> for Unable {
+    fn from(error: RequestError) -> Unable {
+        match error {
+            RequestError::Refused { code: 410, .. } => {
+                Unable::Skipped("the source has forgotten the version".to_owned())
+            }
+            RequestError::Refused { too_large_version: true, .. } => {
+                Unable::Skipped("the source has not come to the version".to_owned())
+            }
+            other => Unable::Failed(other),
+        }
+    }
+}
+
+/// One comparison; `names` the first difference, for which the state of the copy is held until the list ends.
+async fn compare(pages: &impl Pages, path: &str, live: &Live, names: bool) -> Result<Option<Difference>, Unable> {
+    let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
+    if live.is_listing() {
+        return skipped("a full list is being read");
+    }
+    let LiveState::Ready(snapshot) = live.state() else { return skipped("it is not loaded") };
+    let unreadable = live.unreadable();
+    if !unreadable.are_all {
+        return skipped("objects that cannot be read are not all known by name");
+    }
+    let (version, epoch) = (snapshot.version(), snapshot.epoch());
+    let mut held = Sum::default();
+    for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
+        if !unreadable.names.contains(object.key()) {
+            held.add(object.key(), Some(object.version()));
+        }
+        if index % STEP == STEP - 1 {
+            yield_now().await;
+        }
+    }
+    let mut in_step = names.then(|| InStep::new(snapshot, &unreadable.names));
+    let mut listed = Sum::default();
+    let mut page_path = format!("{path}?limit={PAGE}&resourceVersion={version}&resourceVersionMatch=Exact");
+    loop {
+        let page = pages.page(&page_path).await?;
+        if page.version != version {
+            return skipped("the source does not list at an exact version");
+        }
+        for (key, version) in &page.entries {
+            if !unreadable.names.contains(key.as_str()) {
+                listed.add(key.as_str(), *version);
+                in_step.iter_mut().for_each(|in_step| in_step.take(key, *version));
+            }
+        }
+        if page.next.is_empty() {
+            break;
+        }
+        page_path = format!("{path}?limit={PAGE}&continue={}", page.next);
+    }
+    // Another history began meanwhile: whatever was wrong was wrong with the old one, which nobody is shown any more.
+    match live.state() {
+        LiveState::Ready(snapshot) if snapshot.epoch() == epoch => {}
+        _ => return skipped("the copy was replaced meanwhile"),
+    }
+    let first = in_step.and_then(InStep::finish);
+    let difference = Difference { version, listed: listed.objects, held: held.objects, first };
+    Ok((listed != held).then_some(difference))
+}
+
+/// A sum over keys and versions that does not depend on their order: lists of aggregated API servers need not come in that
+/// of the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    objects: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, key: &str, version: Option<Version>) {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        version.map(Version::number).hash(&mut hasher);
+        self.objects += 1;
+        // Added, not combined by XOR, in which an object that is listed twice would vanish.
+        self.hashes = self.hashes.wrapping_add(hasher.finish());
+    }
+}
+
+/// Walks a copy beside a list in the same order, up to the first difference.
+struct InStep<'a> {
+    snapshot: Snapshot,
+    ignored: &'a BTreeSet<String>,
+    /// The last object of the copy that the list has, too.
+    passed: Option<Key>,
+    last: Option<Key>,
+    is_in_order: bool,
+    found: Option<Differing>,
+}
+
+impl<'a> InStep<'a> {
+    fn new(snapshot: Snapshot, ignored: &'a BTreeSet<String>) -> InStep<'a> {
+        InStep { snapshot, ignored, passed: None, last: None, is_in_order: true, found: None }
+    }
+
+    /// The next object of the copy.
+    fn next_held(&self) -> Option<Differing> {
+        let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
+        let mut held = self.snapshot.range(from).map(|(_, object)| object);
+        let object = held.find(|object| !self.ignored.contains(object.key()))?;
+        Some(Differing { key: object.key().to_owned(), listed: None, held: Some(object.version()) })
+    }
+
+    /// Takes the next object of the list.
+    fn take(&mut self, key: &Key, version: Option<Version>) {
+        self.is_in_order &= self.last.as_ref().is_none_or(|last| last < key);
+        self.last = Some(key.clone());
+        if self.found.is_some() || !self.is_in_order {
+            return;
+        }
+        self.found = match self.next_held() {
+            Some(next) if next.key.as_str() < key.as_str() => Some(next),
+            Some(next) if next.key == key.as_str() && next.held == version => {
+                self.passed = Some(key.clone());
+                None
+            }
+            Some(next) if next.key == key.as_str() => Some(Differing { listed: version, ..next }),
+            _ => Some(Differing { key: key.to_string(), listed: version, held: None }),
+        };
+    }
+
+    /// The first difference, now that the list has ended.
+    fn finish(self) -> Option<Differing> {
+        if !self.is_in_order {
+            return None;
+        }
+        self.found.clone().or_else(|| self.next_held())
+    }
+}

@@ -1,0 +1,347 @@
+//! The self-check beside an obviously right comparison, with pages as a source would send them; what it does to a running
+//! fieldcache is tested beside a real API server in `e2e`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::collection::btree_map;
+use proptest::prelude::{Strategy, any};
+use proptest::{prop_assert_eq, proptest};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use super::feed::{object, resource};
+use crate::model::{Key, Version};
+use crate::registry::{CheckOutcome, LiveState, Resource};
+use crate::source::connection::RequestError;
+use crate::source::feed::{Feed, SourceEvent};
+use crate::source::frames::MetadataPage;
+use crate::source::self_check::{Difference, Differing, Pages, SelfCheck, Verdict, check};
+use crate::store::HistoryLimits;
+
+/// Namespace and name -> version.
+type Objects = BTreeMap<String, u64>;
+
+/// What a source answers next: each list in turn, the last one again and again.
+struct Listed {
+    lists: Vec<Objects>,
+    /// Objects in a page.
+    page: usize,
+    /// The version that lists say they show.
+    version: u64,
+    is_in_order: bool,
+    asked: Mutex<Vec<String>>,
+    begun: AtomicU64,
+}
+
+impl Listed {
+    fn new(lists: impl IntoIterator<Item = Objects>) -> Listed {
+        let lists = lists.into_iter().collect();
+        Listed { lists, page: 2, version: 50, is_in_order: true, asked: Mutex::default(), begun: AtomicU64::new(0) }
+    }
+}
+
+impl Pages for Listed {
+    async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
+        self.asked.lock().unwrap().push(path.to_owned());
+        let from: usize = path.split_once("continue=").map_or(0, |(_, from)| from.parse().unwrap());
+        if from == 0 {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+        }
+        let list = (self.begun.load(Ordering::Relaxed) as usize).min(self.lists.len()) - 1;
+        let mut entries: Vec<(Key, Option<Version>)> = self.lists[list]
+            .iter()
+            .map(|(key, version)| (Key::new("", key), Some(Version::new(*version)).filter(|_| *version > 0)))
+            .collect();
+        if !self.is_in_order {
+            entries.reverse();
+        }
+        let next = if from + self.page < entries.len() { (from + self.page).to_string() } else { String::new() };
+        let entries = entries.into_iter().skip(from).take(self.page).collect();
+        Ok(MetadataPage { entries, version: Version::new(self.version), next })
+    }
+}
+
+/// A source that answers nothing but this.
+struct Refusing(RequestError);
+
+impl Pages for Refusing {
+    async fn page(&self, _: &str) -> Result<MetadataPage, RequestError> {
+        Err(self.0.clone())
+    }
+}
+
+fn refused(code: u16, too_large_version: bool) -> RequestError {
+    RequestError::Refused {
+        url: "http://source".to_owned(),
+        path: "/x".to_owned(),
+        code,
+        message: "no".to_owned(),
+        too_large_version,
+        retry_after: None,
+    }
+}
+
+fn objects(objects: &[(&str, u64)]) -> Objects {
+    objects.iter().map(|(key, version)| ((*key).to_owned(), *version)).collect()
+}
+
+/// A feed that holds these objects of namespace `a` at version 50.
+fn holding(held: &Objects) -> (Arc<Resource>, Feed) {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    feed.take(SourceEvent::Begin);
+    for (key, version) in held {
+        feed.take(SourceEvent::Item(object(key.strip_prefix("a/").unwrap(), *version)));
+    }
+    feed.take(SourceEvent::Commit(Version::new(50)));
+    feed.publish();
+    (resource, feed)
+}
+
+fn difference(verdict: Verdict) -> Option<Difference> {
+    match verdict {
+        Verdict::Same => None,
+        Verdict::Differs(difference) => Some(difference),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_difference_is_found_and_its_first_object_named() {
+    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let differing = |key: &str, listed: Option<u64>, held: Option<u64>| Differing {
+        key: key.to_owned(),
+        listed: listed.map(Version::new),
+        held: held.map(Version::new),
+    };
+    for (listed, first, why) in [
+        (&[("a/b", 3), ("a/d", 4), ("a/f", 5)][..], None, "the same"),
+        (&[("a/b", 3), ("a/d", 6), ("a/f", 5)], Some(differing("a/d", Some(6), Some(4))), "a change that was lost"),
+        (&[("a/b", 3), ("a/d", 2), ("a/f", 5)], Some(differing("a/d", Some(2), Some(4))), "an older one"),
+        (&[("a/d", 4), ("a/f", 5)], Some(differing("a/b", None, Some(3))), "a deletion that was lost, the first"),
+        (&[("a/b", 3), ("a/f", 5)], Some(differing("a/d", None, Some(4))), "one in the middle"),
+        (&[("a/b", 3), ("a/d", 4)], Some(differing("a/f", None, Some(5))), "the last"),
+        (&[], Some(differing("a/b", None, Some(3))), "all of them"),
+        (&[("a/b", 3), ("a/c", 9), ("a/d", 4), ("a/f", 5)], Some(differing("a/c", Some(9), None)), "a creation"),
+        (&[("a/a", 9), ("a/b", 3), ("a/d", 4), ("a/f", 5)], Some(differing("a/a", Some(9), None)), "the first"),
+        (&[("a/b", 3), ("a/d", 4), ("a/f", 5), ("a/g", 9)], Some(differing("a/g", Some(9), None)), "the last"),
+        (
+            &[("a/b", 3), ("a/d", 5), ("a/f", 4)],
+            Some(differing("a/d", Some(5), Some(4))),
+            "versions that changed places",
+        ),
+        (&[("a/b", 3), ("a/d", 0), ("a/f", 5)], Some(differing("a/d", None, Some(4))), "a version that is no number"),
+        (&[("a/b", 3), ("a-/d", 4), ("a/f", 5)], Some(differing("a-/d", Some(4), None)), "another namespace"),
+    ] {
+        let (resource, _feed) = holding(&held);
+        let pages = Listed::new([objects(listed)]);
+        let found = difference(check(&pages, "/api/v1/configmaps", &resource.live).await);
+        let counts = found.as_ref().map(|found| (found.version.number(), found.listed, found.held));
+        assert_eq!(counts, first.is_some().then_some((50, listed.len() as u64, 3)), "{why}");
+        assert_eq!(found.and_then(|found| found.first), first, "{why}");
+        assert_eq!(pages.begun.load(Ordering::Relaxed), if first.is_some() { 2 } else { 1 }, "{why}: lists");
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_of_metadata_at_the_version_of_the_copy_in_pages() {
+    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let (resource, _feed) = holding(&held);
+    let pages = Listed::new([held]);
+    assert!(matches!(check(&pages, "/api/v1/configmaps", &resource.live).await, Verdict::Same));
+    let asked = pages.asked.into_inner().unwrap();
+    let expected = [
+        "/api/v1/configmaps?limit=500&resourceVersion=50&resourceVersionMatch=Exact",
+        "/api/v1/configmaps?limit=500&continue=2",
+    ];
+    assert_eq!(asked, expected);
+}
+
+#[tokio::test]
+async fn only_a_second_list_makes_a_mismatch() {
+    let held = objects(&[("a/b", 3)]);
+    let (resource, _feed) = holding(&held);
+    let pages = Listed::new([objects(&[]), held]);
+    assert!(matches!(check(&pages, "/x", &resource.live).await, Verdict::Same), "the first one was wrong");
+    assert_eq!(pages.begun.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_list_in_another_order_is_the_same_list() {
+    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let (resource, _feed) = holding(&held);
+    let pages = Listed { is_in_order: false, ..Listed::new([held]) };
+    assert!(matches!(check(&pages, "/x", &resource.live).await, Verdict::Same));
+    let pages = Listed { is_in_order: false, ..Listed::new([objects(&[("a/b", 3), ("a/d", 4)])]) };
+    let found = difference(check(&pages, "/x", &resource.live).await).unwrap();
+    assert_eq!((found.listed, found.held, found.first), (2, 3, None), "the first one cannot be told");
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_read_are_on_neither_side() {
+    let (resource, mut feed) = holding(&objects(&[("a/b", 3), ("a/d", 4)]));
+    let unreadable = |name: &str| {
+        Bytes::from(format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"?"}}}}"#))
+    };
+    feed.take(SourceEvent::Upsert(unreadable("d")));
+    feed.take(SourceEvent::Upsert(unreadable("z")));
+    feed.publish();
+    let lists = |version: u64| {
+        let list = objects(&[("a/b", 3), ("a/d", 0), ("a/z", 0)]);
+        Listed { version, ..Listed::new([list]) }
+    };
+    assert!(matches!(check(&lists(50), "/x", &resource.live).await, Verdict::Same));
+    feed.take(SourceEvent::Upsert(object("d", 60)));
+    feed.publish();
+    let found = difference(check(&lists(60), "/x", &resource.live).await).unwrap();
+    assert_eq!(found.first.map(|first| first.key), Some("a/d".to_owned()), "it can be read again, so it counts again");
+
+    for number in 0..1_000 {
+        feed.take(SourceEvent::Upsert(unreadable(&format!("n{number}"))));
+    }
+    feed.publish();
+    let verdict = check(&lists(60), "/x", &resource.live).await;
+    assert!(matches!(verdict, Verdict::Skipped(_)), "more than are remembered: {verdict:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
+    let held = objects(&[("a/b", 3)]);
+    let (resource, mut feed) = holding(&held);
+    for (error, outcome) in [
+        (refused(410, false), CheckOutcome::Skipped),
+        (refused(504, true), CheckOutcome::Skipped),
+        (refused(504, false), CheckOutcome::Failed),
+        (refused(403, false), CheckOutcome::Failed),
+        (refused(406, false), CheckOutcome::Failed),
+        (refused(429, false), CheckOutcome::Failed),
+    ] {
+        let what = error.to_string();
+        assert_eq!(check(&Refusing(error), "/x", &resource.live).await.outcome(), outcome, "{what}");
+    }
+    let newest = Listed { version: 51, ..Listed::new([held.clone()]) };
+    assert_eq!(
+        check(&newest, "/x", &resource.live).await.outcome(),
+        CheckOutcome::Skipped,
+        "a list of another version"
+    );
+
+    feed.take(SourceEvent::Begin);
+    let pages = Listed::new([held]);
+    assert_eq!(check(&pages, "/x", &resource.live).await.outcome(), CheckOutcome::Skipped, "a relist is under way");
+    assert_eq!(pages.begun.load(Ordering::Relaxed), 0, "and is not disturbed");
+    feed.take(SourceEvent::Abort);
+    assert_eq!(check(&pages, "/x", &resource.live).await.outcome(), CheckOutcome::Ok, "it broke off");
+    resource.live.publish(LiveState::Loading("anew".to_owned()));
+    assert_eq!(check(&pages, "/x", &resource.live).await.outcome(), CheckOutcome::Skipped, "nothing is loaded");
+}
+
+/// A source whose copy is replaced while it lists.
+struct Replacing(Listed, Mutex<Feed>);
+
+impl Pages for Replacing {
+    async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
+        {
+            let mut feed = self.1.lock().unwrap();
+            feed.retract();
+            feed.take(SourceEvent::Begin);
+            feed.take(SourceEvent::Commit(Version::new(50)));
+            feed.publish();
+        }
+        self.0.page(path).await
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_was_replaced_meanwhile_is_not_judged() {
+    let (resource, feed) = holding(&objects(&[("a/b", 3)]));
+    let pages = Replacing(Listed::new([objects(&[])]), Mutex::new(feed));
+    assert_eq!(check(&pages, "/x", &resource.live).await.outcome(), CheckOutcome::Skipped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() {
+    let (resource, _feed) = holding(&objects(&[("a/b", 3)]));
+    let turn = Arc::new(Semaphore::new(1));
+    let interval = Duration::from_secs(100);
+    let within = |waited: Duration, factor: u32, what: &str| {
+        let (shortest, longest) = (interval * factor / 2, interval * factor * 3 / 2);
+        assert!((shortest..=longest + Duration::from_millis(9)).contains(&waited), "{what}: {waited:?}");
+    };
+    let mut wrong = SelfCheck::new(Listed::new([objects(&[])]), resource.clone(), interval, turn.clone());
+    for factor in [1, 2, 4, 8, 16, 32, 64, 64] {
+        let begun = Instant::now();
+        wrong.mismatch().await;
+        within(begun.elapsed(), factor, "a mismatch that comes back");
+    }
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Mismatch), 8);
+
+    let right = objects(&[("a/b", 3)]);
+    // Right, wrong for both lists of a check, right, wrong.
+    let lists = [right.clone(), objects(&[]), objects(&[]), right, objects(&[])];
+    let mut healed = SelfCheck::new(Listed::new(lists), resource.clone(), interval, turn.clone());
+    let begun = Instant::now();
+    healed.mismatch().await;
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 1);
+    assert!(begun.elapsed() <= interval * 3, "two checks");
+    let begun = Instant::now();
+    healed.mismatch().await;
+    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 2);
+    assert!(begun.elapsed() <= interval * 9 / 2, "one at twice the interval, and one at the usual one again");
+
+    let held = turn.clone().acquire_owned().await.unwrap();
+    let before = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
+    timeout(interval * 1_000, healed.mismatch()).await.unwrap_err();
+    let after = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
+    assert_eq!(before, after, "it is another one's turn");
+    drop(held);
+    healed.mismatch().await;
+}
+
+/// Objects of few names and versions, so that sides often agree in part.
+fn sides() -> impl Strategy<Value = (Objects, Objects, BTreeSet<String>)> {
+    let some = || btree_map("a/[a-e]{1,2}", 1u64..4, 0..12);
+    (some(), some(), any::<[bool; 2]>(), proptest::collection::btree_set("a/[a-e]{1,2}", 0..3)).prop_map(
+        |(held, other, [is_near, has_unreadable], unreadable)| {
+            let listed = if is_near {
+                held.iter().chain(other.iter().take(1)).map(|(key, version)| (key.clone(), *version)).collect()
+            } else {
+                other
+            };
+            (held, listed, if has_unreadable { unreadable } else { BTreeSet::new() })
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_verdict_is_that_of_a_plain_comparison((held, listed, unreadable) in sides()) {
+        let (resource, mut feed) = holding(&held);
+        for key in &unreadable {
+            let name = key.strip_prefix("a/").unwrap();
+            let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"?"}}}}"#);
+            feed.take(SourceEvent::Upsert(Bytes::from(text)));
+        }
+        feed.publish();
+        let readable = |side: &Objects| -> Objects {
+            side.iter().filter(|(key, _)| !unreadable.contains(*key)).map(|(key, version)| (key.clone(), *version)).collect()
+        };
+        let (plain_held, plain_listed) = (readable(&held), readable(&listed));
+        let keys: BTreeSet<&String> = plain_held.keys().chain(plain_listed.keys()).collect();
+        let first = keys.into_iter().find(|key| plain_held.get(*key) != plain_listed.get(*key));
+        let pages = Listed { version: feed.version().number(), ..Listed::new([listed]) };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let found = difference(runtime.block_on(check(&pages, "/x", &resource.live)));
+        prop_assert_eq!(found.is_some(), plain_held != plain_listed);
+        let found = found.and_then(|found| found.first);
+        prop_assert_eq!(found.as_ref().map(|first| &first.key), first);
+        if let Some(found) = found {
+            let of = |side: &Objects| side.get(&found.key).copied().map(Version::new);
+            prop_assert_eq!((found.held, found.listed), (of(&plain_held), of(&plain_listed)));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Whom a change touches, against asking everybody.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::sample::select;
+use proptest::{option, prop_assert, prop_assert_eq, proptest};
+
+use crate::extract::FieldRef;
+use crate::model::{FieldIndex, Key, Version};
+use crate::query::{FieldTerm, Selection};
+use crate::selector::{FieldOperator, LabelSelector};
+use crate::store::tests::record;
+use crate::store::{Change, HistoryLimits, Store};
+use crate::subscribe::routes::{Routes, SubscriptionId};
+use crate::subscribe::transition;
+
+const VALUES: [&str; 4] = ["", "a", "b", "c"];
+const LABELS: [&str; 8] =
+    ["", "app=a", "app in (a,b)", "app", "!app", "app!=a,tier=b", "tier notin (a)", "app>1,tier in (a,c)"];
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let field = prop_oneof![
+        Just(FieldRef::Name),
+        Just(FieldRef::Namespace),
+        Just(FieldRef::Empty),
+        Just(FieldRef::Field(FieldIndex(0))),
+        Just(FieldRef::Field(FieldIndex(1))),
+    ];
+    let operator = select(vec![FieldOperator::Equals, FieldOperator::Equals, FieldOperator::NotEquals]);
+    let term = (field, operator, select(VALUES.to_vec())).prop_map(|(field, operator, value)| FieldTerm {
+        field,
+        operator,
+        value: value.to_owned(),
+    });
+    (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3)).prop_map(
+        |(namespace, labels, fields)| Selection {
+            namespace: namespace.map(str::to_owned),
+            labels: LabelSelector::parse(labels).unwrap(),
+            fields,
+        },
+    )
+}
+
+/// A change of an object: its namespace, name, labels and values, or that it is gone.
+type Step = (&'static str, &'static str, Option<(Vec<(&'static str, &'static str)>, [&'static str; 2])>);
+
+fn step() -> impl Strategy<Value = Step> {
+    let labels =
+        (option::of(select(vec!["a", "b", "3"])), option::of(select(vec!["a", "b", "c"]))).prop_map(|(app, tier)| {
+            let app = app.map(|value| ("app", value));
+            let tier = tier.map(|value| ("tier", value));
+            app.into_iter().chain(tier).collect()
+        });
+    let value = || select(VALUES.to_vec());
+    let state = option::weighted(0.8, (labels, (value(), value()).prop_map(|(one, other)| [one, other])));
+    (select(vec!["a", "b"]), select(vec!["a", "b", "c"]), state)
+}
+
+fn changes(steps: &[Step]) -> Vec<Change> {
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    for (version, (namespace, name, state)) in (2..).zip(steps) {
+        match state {
+            Some((labels, values)) => {
+                store.apply(&record(&format!("{namespace}/{name}"), version, labels, values));
+            }
+            None => {
+                store.delete(&Key::new(namespace, name), Version::new(version));
+            }
+        }
+    }
+    let snapshot = store.snapshot();
+    let cursor = snapshot.since(Version::new(1)).unwrap();
+    snapshot.changes(cursor).unwrap().map(|change| (**change).clone()).collect()
+}
+
+fn touched(routes: &Routes, change: &Change) -> BTreeSet<SubscriptionId> {
+    let mut touched = Vec::new();
+    routes.touched(change, &mut touched);
+    touched.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn whoever_would_be_told_is_touched(
+        selections in vec(selection(), 1..20),
+        gone in vec(select(vec![true, false]), 20),
+        steps in vec(step(), 1..20),
+    ) {
+        let mut routes = Routes::default();
+        for (id, selection) in (0..).zip(&selections) {
+            routes.insert(id, selection);
+        }
+        for ((id, selection), gone) in (0..).zip(&selections).zip(&gone) {
+            if *gone {
+                routes.remove(id, selection);
+            }
+        }
+        let held = |id: usize| !gone[id];
+        for change in changes(&steps) {
+            let touched = touched(&routes, &change);
+            for (id, selection) in selections.iter().enumerate() {
+                let told = held(id) && transition(selection, &change).is_some();
+                let id = id as SubscriptionId;
+                prop_assert!(!told || touched.contains(&id), "{selection:?} is told of {change:?}");
+                prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
+            }
+        }
+        for ((id, selection), gone) in (0..).zip(&selections).zip(&gone) {
+            if !gone {
+                routes.remove(id, selection);
+            }
+        }
+        prop_assert_eq!(format!("{routes:?}"), format!("{:?}", Routes::default()), "nothing is left behind");
+    }
+}
+
+#[test]
+fn a_change_touches_only_those_at_its_values() {
+    let field = |value: &str| FieldTerm {
+        field: FieldRef::Field(FieldIndex(0)),
+        operator: FieldOperator::Equals,
+        value: value.to_owned(),
+    };
+    let labels = |text: &str| LabelSelector::parse(text).unwrap();
+    let rows: [(Selection, &str); 10] = [
+        (Selection { fields: vec![field("red")], ..Selection::default() }, "the value it left"),
+        (Selection { fields: vec![field("blue")], ..Selection::default() }, "the value it came to"),
+        (Selection { fields: vec![field("green")], ..Selection::default() }, ""),
+        (Selection { labels: labels("app in (x,y)"), ..Selection::default() }, "one of some label values"),
+        (Selection { labels: labels("app=z"), ..Selection::default() }, ""),
+        (Selection { labels: labels("app=x"), fields: vec![field("green")], ..Selection::default() }, ""),
+        (Selection { namespace: Some("a".to_owned()), ..Selection::default() }, "the namespace"),
+        (Selection { namespace: Some("b".to_owned()), ..Selection::default() }, ""),
+        (
+            Selection { namespace: Some("b".to_owned()), fields: vec![field("blue")], ..Selection::default() },
+            "by its field",
+        ),
+        (Selection { labels: labels("!old"), ..Selection::default() }, "it only excludes"),
+    ];
+    let mut routes = Routes::default();
+    for (id, (selection, _)) in (0..).zip(&rows) {
+        routes.insert(id, selection);
+    }
+    assert_eq!(routes.unanchored(), 1);
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[record("a/x", 1, &[("app", "x")], &["red"])], Version::new(1));
+    store.apply(&record("a/x", 2, &[("app", "x")], &["blue"]));
+    let snapshot = store.snapshot();
+    let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
+    let found = touched(&routes, &change);
+    for (id, (selection, why)) in (0..).zip(&rows) {
+        assert_eq!(found.contains(&id), !why.is_empty(), "{why}: {selection:?}");
+    }
+}
