@@ -151,16 +151,28 @@ impl Kubernetes {
     }
 }
 
-/// Builds kube-apiserver of all [`Kubernetes::OTHERS`], one after the other, unless nothing changed since the last time. Go's own
+/// Those of [`Kubernetes::OTHERS`] with these names; all of them when there are no names.
+///
+/// # Errors
+/// When a name is none of them.
+pub fn named(names: &[String]) -> Result<Vec<Kubernetes>> {
+    let known = Kubernetes::OTHERS.map(Kubernetes::name);
+    let stray = names.iter().find(|name| !known.contains(name));
+    ensure!(stray.is_none(), "{stray:?} is not one of {}", known.join(", "));
+    let is_wanted = |version: &Kubernetes| names.is_empty() || names.contains(&version.name());
+    Ok(Kubernetes::OTHERS.into_iter().filter(is_wanted).collect())
+}
+
+/// Builds kube-apiserver of the [`named`] versions, one after the other, unless nothing changed since the last time. Go's own
 /// messages go to standard error.
 ///
 /// # Errors
-/// When Go is missing, too old or fails.
-pub fn build() -> Result<Built> {
+/// When Go is missing, too old or fails, or a name is unknown.
+pub fn build(names: &[String]) -> Result<Built> {
     find_go()?;
     let start = Instant::now();
     let mut built = Built::UpToDate;
-    for version in Kubernetes::OTHERS {
+    for version in named(names)? {
         if version.build().with_context(|| format!("kube-apiserver of {}", version.name()))? != Built::UpToDate {
             built = Built::Anew(start.elapsed());
         }

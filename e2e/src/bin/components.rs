@@ -1,6 +1,7 @@
 //! Builds the real components of the test bed and the client programs; see `e2e::components` and `e2e::clients`.
 //!
-//! With `--versions` kube-apiserver of the other Kubernetes versions instead; see `e2e::versions`.
+//! `--versions` and perhaps some of `1.31`, `1.32`, `1.33` and `1.37`: kube-apiserver of these or all of them instead; see
+//! `e2e::versions`.
 
 use std::process::ExitCode;
 
@@ -8,28 +9,29 @@ use anyhow::Result;
 use e2e::components::{self, Built};
 use e2e::{clients, versions};
 
-type Build = fn() -> Result<Built>;
-
 #[expect(clippy::print_stderr, reason = "a command speaks on its standard error")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let builds: &[(&str, Build)] = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => &[("components", components::build), ("clients", clients::build)],
-        ["--versions"] => &[("kube-apiserver of other versions", versions::build)],
-        _ => {
-            eprintln!("usage: components [--versions]");
+    let built: Vec<(&str, Result<Built>)> = match arguments.split_first() {
+        None => vec![("components", components::build()), ("clients", clients::build())],
+        Some((option, names)) if option == "--versions" => {
+            vec![("kube-apiserver of other versions", versions::build(names))]
+        }
+        Some(_) => {
+            eprintln!("usage: components [--versions [VERSION...]]");
             return ExitCode::FAILURE;
         }
     };
-    for (what, build) in builds {
-        match build() {
+    let mut code = ExitCode::SUCCESS;
+    for (what, built) in built {
+        match built {
             Ok(Built::UpToDate) => {}
             Ok(Built::Anew(elapsed)) => eprintln!("e2e {what} built in {:.0} s", elapsed.as_secs_f64()),
             Err(error) => {
                 eprintln!("{what}: {error:#}");
-                return ExitCode::FAILURE;
+                code = ExitCode::FAILURE;
             }
         }
     }
-    ExitCode::SUCCESS
+    code
 }

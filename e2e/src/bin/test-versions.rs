@@ -8,11 +8,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use e2e::versions::{Kubernetes, VARIABLE};
+use anyhow::{Context, Result};
+use e2e::versions::{Kubernetes, VARIABLE, named};
 
 /// What is run beside a version that fieldcache reads: everything that compares it with the API server in front of which it stands.
-const SUITES: [&str; 5] = ["versions::", "parity::", "conformance::", "check_agreement::", "clients::"];
+const SUITES: [&str; 6] = ["versions::", "parity::", "conformance::", "check_agreement::", "clients::", "freshness::"];
 
 /// What is run beside one that it refuses.
 const REFUSAL: [&str; 1] = ["versions::"];
@@ -34,17 +34,9 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "a command says what it found")]
 fn run() -> Result<bool> {
-    let named: Vec<String> = std::env::args().skip(1).collect();
-    let strays: Vec<&String> =
-        named.iter().filter(|name| !Kubernetes::OTHERS.iter().any(|version| version.name() == **name)).collect();
-    ensure!(
-        strays.is_empty(),
-        "no such version: {strays:?}; there are {}",
-        Kubernetes::OTHERS.map(Kubernetes::name).join(", ")
-    );
-    let wanted = |version: &Kubernetes| named.is_empty() || named.contains(&version.name());
+    let names: Vec<String> = std::env::args().skip(1).collect();
     let (mut report, mut passed) = (String::new(), true);
-    for version in Kubernetes::OTHERS.into_iter().filter(wanted) {
+    for version in named(&names)? {
         let suites: &[&str] = if version == Kubernetes::TOO_OLD { &REFUSAL } else { &SUITES };
         println!("\nKubernetes {}: {}", version.version()?, suites.join(" "));
         let start = Instant::now();

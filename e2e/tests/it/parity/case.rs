@@ -145,7 +145,7 @@ impl Case {
                 } else {
                     Value::String(answer.text())
                 };
-                let headers = outcome::headers(&answer)?;
+                let headers = outcome::headers_of(&answer.headers, &outcome::plain_body(&answer)?);
                 Ok(json!({ "status": answer.status.as_u16(), "headers": headers, "body": document }))
             }
             Reading::SecondTime => {

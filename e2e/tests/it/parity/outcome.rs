@@ -123,11 +123,13 @@ pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value
     }
     let mut outcome = json!({
         "status": recording.status.as_u16(),
-        "headers": headers_of(&recording.headers, &[]),
+        "headers": headers(&recording.headers),
         "ended": recording.ended,
         "events": whole_lines(events),
     });
-    if let Some(timeout) = timeout.filter(|_| recording.status.is_success()) {
+    // An error ends a watch at once, however late the end is read.
+    let failed = recording.events.last().is_some_and(|event| event["type"] == "ERROR");
+    if let Some(timeout) = timeout.filter(|_| recording.status.is_success() && !failed) {
         let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
         let (least, most) = (timeout * 1000, timeout * 1000 + 5000);
         outcome["lasted"] = if lasted < least {
@@ -167,12 +169,13 @@ pub(crate) fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// The headers that matter.
-pub(crate) fn headers(answer: &Answer) -> Result<Value> {
-    Ok(headers_of(&answer.headers, &plain_body(answer)?))
+/// The headers that matter, of an answer without a body of its own.
+pub(crate) fn headers(headers: &HeaderMap) -> Value {
+    headers_of(headers, &[])
 }
 
-fn headers_of(headers: &HeaderMap, body: &[u8]) -> Value {
+/// The headers that matter, of an answer with this body before compression.
+pub(crate) fn headers_of(headers: &HeaderMap, body: &[u8]) -> Value {
     let mut compared = Map::new();
     for name in COMPARED {
         let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
