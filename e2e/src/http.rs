@@ -54,6 +54,8 @@ pub struct Endpoint {
     base: String,
     tls: Arc<rustls::ClientConfig>,
     protocol: Protocol,
+    /// Sent with every request.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Endpoint {
@@ -64,7 +66,12 @@ impl Endpoint {
     pub fn plain(base: &str) -> Result<Endpoint> {
         // Never used, but the connector wants to know how it would.
         let tls = tls_builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
-        Ok(Endpoint { base: base.trim_end_matches('/').to_owned(), tls: Arc::new(tls), protocol: Protocol::default() })
+        Ok(Endpoint::with_tls(base, tls))
+    }
+
+    fn with_tls(base: &str, tls: rustls::ClientConfig) -> Endpoint {
+        let base = base.trim_end_matches('/').to_owned();
+        Endpoint { base, tls: Arc::new(tls), protocol: Protocol::default(), headers: Vec::new() }
     }
 
     /// A TLS server whose certificate the authority `authority` (PEM) signed; with `identity`, as that user.
@@ -82,7 +89,7 @@ impl Endpoint {
                 PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).context("reading a key")?,
             )?,
         };
-        Ok(Endpoint { base: base.trim_end_matches('/').to_owned(), tls: Arc::new(tls), protocol: Protocol::default() })
+        Ok(Endpoint::with_tls(base, tls))
     }
 
     /// The server and user of a kubeconfig as [`crate::control_plane::kubeconfig`] writes it: JSON, one cluster, data within.
@@ -113,6 +120,13 @@ impl Endpoint {
         self
     }
 
+    /// The same server, asked with one more header in every request.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Endpoint {
+        self.headers.push((HeaderName::from_static(name), HeaderValue::from_static(value)));
+        self
+    }
+
     /// `http://HOST:PORT` or `https://HOST:PORT`, with the path before every request's, without a slash at the end.
     #[must_use]
     pub fn base(&self) -> &str {
@@ -128,7 +142,7 @@ impl Endpoint {
             Protocol::Http1 => builder.build(schemes.enable_http1().build()),
             Protocol::Http2 => builder.http2_only(true).build(schemes.enable_http2().build()),
         };
-        Client { base: self.base.clone(), inner }
+        Client { base: self.base.clone(), headers: self.headers.clone(), inner }
     }
 }
 
@@ -240,6 +254,7 @@ impl Answer {
 #[derive(Debug, Clone)]
 pub struct Client {
     base: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
     inner: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
@@ -360,6 +375,7 @@ impl Client {
             .method(request.method)
             .uri(format!("{}{}", self.base, request.path))
             .body(Full::new(request.body))?;
+        built.headers_mut().extend(self.headers.iter().cloned());
         for (name, value) in &request.headers {
             built.headers_mut().append(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
         }

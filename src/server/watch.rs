@@ -1,9 +1,11 @@
 //! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
 //!
-//! A watch is a place in the history of its resource, not a queue. The connection pulls; each pull reads the newest
-//! snapshot, turns the changes since the watch's place into lines, at most a chunk of them, and moves the place on. A slow
-//! reader therefore holds one chunk and a place; when history has moved past it, its body ends and the client resumes
-//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`.
+//! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
+//! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
+//! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
+//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`].
+
+mod shape;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +18,21 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
-use crate::registry::chain::{LAG_ANNOTATION, PROOFS_PARAMETER};
+use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::router::{Mailed, Routed, Subscription};
-use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Change, Cursor, Snapshot};
-use crate::subscribe::{Transition, transition};
+use crate::registry::{Live, LiveState, OpenWatch, Resource};
+use crate::store::{Cursor, Snapshot};
+use crate::subscribe::transition;
 
 use super::body::Body;
-use super::encode::{CHUNK, Shown, write_string, write_type};
+use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Format, Offer, negotiate};
 use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
-use super::table::{Columns, Include};
-use super::{Asked, Clock, Server, explain, media_type, read, with_type};
+use super::{Asked, Server, explain, media_type, read, with_type};
+use shape::{Kind, Mark, Shape, write_error};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -455,164 +457,4 @@ impl Batch {
             None => Bytes::from(self.rest),
         }
     }
-}
-
-/// What an event is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Added,
-    Modified,
-    Deleted,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Added, Kind::Modified, Kind::Deleted];
-
-    fn of<'a>(told: &'a Transition, change: &Change) -> (Kind, Shown<'a>) {
-        match told {
-            Transition::Added(object) => (Kind::Added, Shown::as_is(object)),
-            Transition::Modified(object) => (Kind::Modified, Shown::as_is(object)),
-            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: change.version }),
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Kind::Added => "ADDED",
-            Kind::Modified => "MODIFIED",
-            Kind::Deleted => "DELETED",
-        }
-    }
-}
-
-/// What a bookmark says.
-struct Mark {
-    at: Version,
-    ends_initial_events: bool,
-    /// For another fieldcache: how old the proof is.
-    lag: Option<Duration>,
-}
-
-impl Mark {
-    fn write_annotations(&self, out: &mut Vec<u8>) {
-        let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
-        let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
-        let mut opening = "\"annotations\":{";
-        // In the order of their names, as Go writes a map.
-        for (name, value) in lag.into_iter().chain(end) {
-            out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
-            write_string(name, out);
-            out.push(b':');
-            write_string(&value, out);
-        }
-        if opening == "," {
-            out.extend_from_slice(b"},");
-        }
-    }
-}
-
-/// How events are written.
-struct Shape {
-    form: ShapeForm,
-    /// Column definitions are told with the first event only.
-    is_first: bool,
-    /// Ages are counted up to the moment of each event, not to the opening of the watch.
-    clock: Clock,
-}
-
-enum ShapeForm {
-    Whole,
-    Partial(String),
-    Table { version: String, columns: Columns, include: Include },
-}
-
-impl Shape {
-    fn new(server: &Server, asked: &Asked<'_>, resource: &Resource, form: Form) -> Result<Shape, Failure> {
-        let include = Include::read(&asked.query, &form)?;
-        let form = match form {
-            Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
-            Form::Partial(version) => ShapeForm::Partial(version),
-            Form::PartialList(_) => {
-                return Err(Failure::NotAcceptable(format!(
-                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                    super::list::go_type(resource, &resource.kind)
-                )));
-            }
-            Form::Table(version) => {
-                let columns = Columns::of(resource, (server.settings.clock)());
-                ShapeForm::Table { version, columns, include }
-            }
-        };
-        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
-    }
-
-    /// The number of this form among those whose lines are the same for every watch; a table counts ages to the moment of each
-    /// event, and its first one has columns.
-    fn shared(&self) -> Option<usize> {
-        match &self.form {
-            ShapeForm::Whole => Some(0),
-            ShapeForm::Partial(version) if version == "v1" => Some(1),
-            ShapeForm::Partial(_) => Some(2),
-            ShapeForm::Table { .. } => None,
-        }
-    }
-
-    fn write_event(&mut self, resource: &Resource, kind: Kind, shown: Shown<'_>, out: &mut Vec<u8>) {
-        open_event(kind.as_str(), out);
-        let is_first = std::mem::take(&mut self.is_first);
-        match &mut self.form {
-            ShapeForm::Whole => shown.write_single(resource, out),
-            ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
-            ShapeForm::Table { version, columns, include } => {
-                columns.count_ages_to((self.clock)());
-                columns.write_single(shown, resource, version, *include, is_first, out);
-            }
-        }
-        out.extend_from_slice(b"}\n");
-    }
-
-    fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
-        open_event("BOOKMARK", out);
-        let is_first = std::mem::take(&mut self.is_first);
-        let at = mark.at.to_string();
-        let own_version = resource.gvr.api_version();
-        let mut object = Vec::new();
-        match &self.form {
-            ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
-                object.extend_from_slice(b"{\"apiVersion\":");
-                write_string(&own_version, &mut object);
-                object.extend_from_slice(b",\"kind\":");
-                write_string(&resource.kind, &mut object);
-            }
-            ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
-            ShapeForm::Partial(version)
-            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
-                write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
-            }
-            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
-        }
-        object.extend_from_slice(b",\"metadata\":{");
-        mark.write_annotations(&mut object);
-        object.extend_from_slice(b"\"resourceVersion\":");
-        write_string(&at, &mut object);
-        object.extend_from_slice(b"}}");
-        match &self.form {
-            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
-            ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
-        }
-        out.extend_from_slice(b"}\n");
-    }
-}
-
-fn open_event(kind: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-}
-
-/// An ERROR event; the watch ends after it.
-fn write_error(failure: &Failure, out: &mut Vec<u8>) {
-    open_event("ERROR", out);
-    out.extend_from_slice(&failure.status());
-    out.extend_from_slice(b"}\n");
 }

@@ -132,27 +132,45 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
         .map_or_else(|error| ensure_contains(&format!("{error:#}"), "serviceaccounts \"default\" not found"), Ok)?;
 
     // What has no kubelet behind it fails with the words of kube-apiserver itself.
+    let bound = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "bound" },
+        "spec": { "nodeName": "nowhere", "containers": [{ "name": "c", "image": "none" }] } });
+    says_there(&["create", "-f", &put("bound", &bound)?], "created").await?;
     let own = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
-    for command in
-        [&["logs", "web"][..], &["logs", "-f", "web"], &["get", "pod", "nobody"], &["get", "--raw", "/nothing"]]
-    {
+    for command in [
+        &["logs", "bound"][..],
+        &["logs", "-f", "bound"],
+        &["logs", "nobody"],
+        &["get", "pod", "nobody"],
+        &["get", "--raw", "/nothing"],
+    ] {
         let command = [command, &in_namespace].concat();
         let (theirs, ours) = (own.run(&command).await?, kubectl.run(&command).await?);
         // Older servers have an empty log of a Pod that was never run.
         let fails = Kubernetes::under_test()?.is_usual() || command[0] != "logs";
         ensure!(theirs == ours && (!fails || theirs.exit_code == 1), "{command:?}: {theirs:?} <> {ours:?}");
     }
+    let both = (
+        own.run(&["logs", "web", in_namespace[0], in_namespace[1]]).await?,
+        kubectl.run(&["logs", "web", in_namespace[0], in_namespace[1]]).await?,
+    );
+    ensure!(both.0 == both.1, "{both:?}");
+    // kubectl itself asks for nothing of a Pod that does not run.
+    let running = r#"{"status":{"phase":"Running"}}"#;
+    says_there(&["patch", "pod", "bound", "--subresource=status", "--type=merge", "-p", running], "patched").await?;
     for (command, reason) in [
-        (&["exec", "web", "--", "true"][..], "pods/exec is not handed on"),
-        (&["attach", "web"], "pods/attach is not handed on"),
-        (&["port-forward", "pod/web", "18080:80"], "pods/portforward is not handed on"),
+        (&["attach", "bound"][..], "pods/attach is not handed on"),
+        (&["port-forward", "pod/bound", ":80"], "pods/portforward is not handed on"),
         (&["get", "pods", "--as=jane"], "asks to act as somebody else"),
     ] {
         let refused = kubectl.run(&[command, &in_namespace].concat()).await?;
-        ensure!(refused.exit_code != 0, "{command:?}: {refused:?}");
-        // A Pod that does not run is refused by kubectl itself.
-        let by_kubectl = refused.stderr.contains("not running") || refused.stderr.contains("phase is Pending");
-        ensure!(by_kubectl || refused.stderr.contains(reason), "{command:?}: {}", refused.stderr);
+        ensure!(refused.exit_code != 0 && refused.stderr.contains(reason), "{command:?}: {refused:?}");
+    }
+    let exec = format!("/api/v1/namespaces/{namespace}/pods/bound/exec?command=sh&stdin=true");
+    for (method, protocol) in [(Method::POST, "SPDY/3.1"), (Method::GET, "websocket")] {
+        let request = Request::new(method, &exec).header("connection", "Upgrade").header("upgrade", protocol);
+        let refused = fieldcache.client().send(request).await?;
+        ensure!(refused.status == 403, "{}: {}", refused.status, refused.text());
+        ensure_contains(&refused.text(), "pods/exec is not handed on")?;
     }
     says_there(&["delete", "pod", "web", "--now"], "deleted").await?;
     Ok(())
