@@ -128,11 +128,23 @@ fn tokens_read_as_kube_apiserver_reads_them() {
     let token = ContinueToken { version: Some(Version::new(7)), start: "a/x\0".to_owned() };
     assert_eq!(token.encode(), encode(r#"{"v":"meta.k8s.io/v1","rv":7,"start":"a/x\u0000"}"#));
     assert_eq!(ContinueToken::decode(&token.encode()).unwrap(), token);
+    let after = ContinueToken::after(Version::new(7), "a/x");
+    assert_eq!((&*after.start, after.key()), ("/a/x\0", "a/x\0"), "a slash in front is no part of the key");
     let newest = ContinueToken { version: None, start: "x\0".to_owned() };
     assert_eq!(ContinueToken::decode(&newest.encode()).unwrap(), newest);
     for (text, expected) in [
         ("a%b".to_owned(), "illegal base64 data at input byte 1"),
+        ("a".to_owned(), "illegal base64 data at input byte 0"),
+        ("YW\nJj".to_owned(), "invalid character 'a' looking for beginning of value"),
         (encode("no"), "invalid character 'n' looking for beginning of value"),
+        (encode("{"), "unexpected end of JSON input"),
+        (encode("{} x"), "invalid character 'x' after top-level value"),
+        (encode("7"), "json: cannot unmarshal number into Go value of type storage.continueToken"),
+        (encode("[]"), "json: cannot unmarshal array into Go value of type storage.continueToken"),
+        (
+            encode(r#"{"v":"meta.k8s.io/v1","rv":1.5}"#),
+            "json: cannot unmarshal number 1.5 into Go struct field continueToken.rv of type int64",
+        ),
         (encode(r#"{"v":"v2","rv":1,"start":"a"}"#), "server does not recognize this encoded version v2"),
         (
             encode(r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#),

@@ -14,8 +14,7 @@ use crate::model::Version;
 pub struct ContinueToken {
     /// The version that every page shows; `None`: the newest (an inconsistent continuation).
     pub version: Option<Version>,
-    /// The first key of the next page, relative to the request: `namespace/name`, or `name` in a request for one
-    /// namespace. Ends with a NUL byte when it means "after this key".
+    /// The first key of the next page as the token has it: see [`ContinueToken::key`].
     pub start: String,
 }
 
@@ -34,50 +33,97 @@ impl ContinueToken {
         URL_SAFE_NO_PAD.encode(text)
     }
 
+    /// The token of a page that follows the object with this key, which is relative to the request. With a slash in front,
+    /// as kube-apiserver's cache makes them; its store makes them without.
+    pub fn after(version: Version, key: &str) -> ContinueToken {
+        ContinueToken { version: Some(version), start: format!("/{key}\0") }
+    }
+
+    /// The first key of the next page, relative to the request: `namespace/name`, or `name` in a request for one
+    /// namespace. Ends with a NUL byte when it means "after this key".
+    pub fn key(&self) -> &str {
+        self.start.strip_prefix('/').unwrap_or(&self.start)
+    }
+
     /// Reads a token.
     ///
     /// # Errors
     /// kube-apiserver's message for each defect.
     pub fn decode(text: &str) -> Result<ContinueToken, TokenError> {
         let invalid = |problem: String| TokenError(format!("continue key is not valid: {problem}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
+        // Go's decoder passes over line breaks.
+        let text: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+        let bytes = URL_SAFE_NO_PAD.decode(&text).map_err(|error| {
             let offset = match error {
                 base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol { offset, .. } => {
                     offset
                 }
-                base64::DecodeError::InvalidLength(length) => length,
+                // One letter too many: Go tells where the group of four began.
+                base64::DecodeError::InvalidLength(length) => length.saturating_sub(1) / 4 * 4,
                 base64::DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
             };
             invalid(format!("illegal base64 data at input byte {offset}"))
         })?;
-        let document: Value = serde_json::from_slice(&bytes).map_err(|_| {
-            let first =
-                bytes.first().map_or_else(|| "end of input".to_owned(), |byte| format!("{:?}", char::from(*byte)));
-            invalid(format!("invalid character {first} looking for beginning of value"))
-        })?;
+        let document: Value = serde_json::from_slice(&bytes).map_err(|error| invalid(json_problem(&bytes, &error)))?;
+        if let Some(kind) = kind_that_is_no_object(&document) {
+            return Err(invalid(format!("json: cannot unmarshal {kind} into Go value of type storage.continueToken")));
+        }
         let shape = document["v"].as_str().unwrap_or_default();
         if shape != SHAPE {
             return Err(invalid(format!("server does not recognize this encoded version {shape}")));
         }
-        if document["rv"].is_string() {
-            let problem = "json: cannot unmarshal string into Go struct field continueToken.rv of type int64";
-            return Err(invalid(problem.to_owned()));
+        let wrong = match &document["rv"] {
+            Value::String(_) => Some("string".to_owned()),
+            Value::Number(number) if number.as_i64().is_none() => Some(format!("number {number}")),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            let problem = format!("json: cannot unmarshal {wrong} into Go struct field continueToken.rv of type int64");
+            return Err(invalid(problem));
         }
         let version = match document["rv"].as_i64() {
             Some(-1) => None,
             Some(number) if number > 0 => Some(Version::new(number.unsigned_abs())),
             _ => return Err(invalid(format!("incorrect encoded start resourceVersion (version {SHAPE})"))),
         };
-        let start = document["start"].as_str().unwrap_or_default();
+        let start = document["start"].as_str().unwrap_or_default().to_owned();
         if start.is_empty() {
             return Err(invalid(format!("encoded start key empty (version {SHAPE})")));
         }
         // Upstream cleans the path and refuses a key that this changes, so that no token leaves its prefix.
-        let relative = start.strip_prefix('/').unwrap_or(start);
-        let unclean = relative.split('/').any(|segment| segment == ".." || segment == "." || segment.is_empty());
+        let token = ContinueToken { version, start };
+        let unclean = token.key().split('/').any(|segment| segment == ".." || segment == "." || segment.is_empty());
         if unclean {
-            return Err(invalid(start.to_owned()));
+            return Err(invalid(token.start));
         }
-        Ok(ContinueToken { version, start: relative.to_owned() })
+        Ok(token)
+    }
+}
+
+/// What Go calls a JSON value that is no object; `null` counts as an empty one.
+fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
+    match document {
+        Value::Object(_) | Value::Null => None,
+        Value::Bool(_) => Some("bool"),
+        Value::Number(_) => Some("number"),
+        Value::String(_) => Some("string"),
+        Value::Array(_) => Some("array"),
+    }
+}
+
+/// What Go says of bytes that are no JSON, in the cases that are met: cut off, something behind it, something else.
+fn json_problem(bytes: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let is_whole = values.next().is_some_and(|value| value.is_ok());
+    let rest = bytes.get(values.byte_offset()..).unwrap_or_default().trim_ascii_start();
+    match rest.first().filter(|_| is_whole) {
+        Some(byte) => format!("invalid character {:?} after top-level value", char::from(*byte)),
+        None => {
+            let first = bytes.first().copied().map_or('\0', char::from);
+            format!("invalid character {first:?} looking for beginning of value")
+        }
     }
 }

@@ -40,6 +40,15 @@ pub struct VersionInfo {
     pub body: serde_json::Value,
 }
 
+impl VersionInfo {
+    /// The minor version of Kubernetes; 0 when it is not told. A provider may write `36+`.
+    pub fn minor(&self) -> u64 {
+        let minor = self.body["minor"].as_str().unwrap_or_default();
+        let digits = minor.find(|letter: char| !letter.is_ascii_digit()).map_or(minor, |end| &minor[..end]);
+        digits.parse().unwrap_or(0)
+    }
+}
+
 /// One served resource of one version.
 #[derive(Debug)]
 pub struct Resource {

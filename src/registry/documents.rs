@@ -12,6 +12,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::openapi::{Document, hash, protobuf};
@@ -66,6 +67,7 @@ pub enum Encoding {
 pub struct DocumentSet {
     v3: BTreeMap<String, Arc<Forms>>,
     index: OnceLock<Document>,
+    since: OnceLock<Timestamp>,
 }
 
 /// Makes a document when it is first asked for.
@@ -79,12 +81,17 @@ impl DocumentSet {
 
     /// From documents of which some may be shared with an earlier set.
     pub fn of_forms(v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
-        DocumentSet { v3, index: OnceLock::new() }
+        DocumentSet { v3, index: OnceLock::new(), since: OnceLock::new() }
     }
 
     /// The v3 document of a key, such as `apis/apps/v1`.
     pub fn v3(&self, key: &str) -> Option<&Forms> {
         self.v3.get(key).map(|forms| &**forms)
+    }
+
+    /// Since when the index is as it is: the time of the first answer with it.
+    pub fn since(&self, now: Timestamp) -> Timestamp {
+        *self.since.get_or_init(|| now)
     }
 
     /// The index of the v3 documents. Builds them all, for their hashes.
@@ -104,6 +111,7 @@ pub struct Forms {
     protobuf: OnceLock<Bytes>,
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
+    since: OnceLock<Timestamp>,
 }
 
 impl fmt::Debug for Forms {
@@ -131,7 +139,13 @@ impl Forms {
             protobuf: OnceLock::new(),
             gzipped_json: OnceLock::new(),
             gzipped_protobuf: OnceLock::new(),
+            since: OnceLock::new(),
         }
+    }
+
+    /// Since when it is as it is: the time of the first answer with it.
+    pub fn since(&self, now: Timestamp) -> Timestamp {
+        *self.since.get_or_init(|| now)
     }
 
     /// Its JSON and hash.

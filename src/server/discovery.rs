@@ -6,18 +6,18 @@
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::model::{GroupVersion, Gvr};
+use crate::openapi::hash;
 use crate::registry::Catalog;
 
 use super::body::Body;
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate};
 use super::offered::{self, Group};
 use super::pass_through::PassThrough;
 use super::route::Target;
-use super::{Asked, document, encode, with_type};
+use super::{Asked, document, encode, read, with_type};
 
 pub(super) fn answer(
     catalog: &Catalog,
@@ -28,6 +28,9 @@ pub(super) fn answer(
     let groups = offered::groups(catalog, passes);
     let body = match target {
         Target::CoreVersions | Target::Groups => {
+            if *target == Target::CoreVersions {
+                asked.is_routed(&OBJECTS)?;
+            }
             let agreed = negotiate(asked.headers, Offer::Discovery)?;
             let is_core = *target == Target::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
@@ -41,15 +44,17 @@ pub(super) fn answer(
             merge(&mut body, group_members(group.ok_or(Failure::PageNotFound)?));
             body
         }
-        Target::GroupVersion(group_version) => resources(catalog, passes, &groups, group_version)?,
+        Target::GroupVersion(group_version) => {
+            let resources = resources(catalog, passes, &groups, group_version)?;
+            if read::is_built_in(catalog, &group_version.group) {
+                asked.is_routed(&OBJECTS)?;
+            }
+            resources
+        }
         _ => paths(&groups),
     };
     let agreed = negotiate(asked.headers, Offer::Plain)?;
-    let mut response = document(encode::json_bytes(&body), agreed.format, asked);
-    if matches!(target, Target::CoreVersions | Target::Groups) {
-        response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
-    }
-    Ok(response)
+    Ok(document(encode::json_bytes(&body), agreed.format, asked))
 }
 
 /// `/`: where to go.
@@ -103,8 +108,8 @@ fn resources(
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
     });
     if !is_shown {
-        // The built-in router answers for everything below /api.
-        return Err(if group_version.group.is_empty() { Failure::UnknownResource } else { Failure::PageNotFound });
+        let is_built_in = read::is_built_in(catalog, &group_version.group);
+        return Err(if is_built_in { Failure::UnknownResource } else { Failure::PageNotFound });
     }
     let mut rows = Vec::new();
     for row in offered::rows(catalog, passes, &group_version.group, &group_version.version) {
@@ -195,10 +200,10 @@ fn aggregated(
         "items": items,
     });
     let json = encode::json_bytes(&body);
-    let tag: String = Sha256::digest(&json).iter().map(|byte| format!("{byte:02X}")).collect();
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", hash::of(&json));
     let known = asked.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag || known.trim() == "*"));
+    // As a text: upstream knows neither lists of tags nor the asterisk here.
+    let is_known = known == Some(&*tag);
     let mut response = if is_known {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;

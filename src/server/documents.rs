@@ -1,8 +1,8 @@
 //! The OpenAPI endpoints as functions: a request's path, query and headers in, a response out. kube-openapi
 //! `pkg/handler` and `pkg/handler3`, kube-aggregator `pkg/controllers/openapiv3`.
 //!
-//! Three defects of upstream are not copied: the index is `application/json`, not `text/plain`; an unknown group-version
-//! is 404, not an empty 200; every answer is made from one set, so an index never names a document that is gone.
+//! Two defects of upstream are not copied: an unknown group-version is 404, not an empty 200; every answer is made from one
+//! set, so an index never names a document that is gone. The method is not looked at but for HEAD, as upstream.
 //! No routing, authorization or socket here: `server` asks [`answer`] for everything below `/openapi`. How documents are
 //! built is said in `openapi`.
 
@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, RANGE, VARY,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    LOCATION, RANGE, VARY,
 };
 use http::{Method, Response, StatusCode};
-use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
+use jiff::{Timestamp, ToSpan as _, civil::DateTime, tz::TimeZone};
 
-use crate::openapi::{Document, hash};
+use crate::openapi::hash;
 use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
 
 /// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
@@ -24,13 +25,16 @@ const SMALLEST_GZIPPED_BODY: usize = 1400;
 
 const JSON: &str = "application/json";
 
+/// How HTTP writes times.
+const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
+
 /// What `Cache-Control` says when nothing may be cached: kube-apiserver's default.
 const NOT_CACHED: &str = "no-cache, private";
 
 /// A request below `/openapi`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// GET and HEAD are answered; anything else is 405.
+    /// HEAD is answered without a body, everything else like GET.
     pub method: &'a Method,
     /// What stands before `/openapi` in the client's URL, such as the path of a View; empty at the root. Redirects repeat
     /// it; the index does not, since clients put it before what they read there.
@@ -39,9 +43,9 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The query without its question mark.
     pub query: Option<&'a str>,
-    /// Accept, Accept-Encoding, If-None-Match and Range are looked at.
+    /// Accept, Accept-Encoding, If-None-Match, If-Modified-Since and Range are looked at.
     pub headers: &'a HeaderMap,
-    /// The time of the answer, for `Expires`.
+    /// The time of the answer, for `Expires` and `Last-Modified`.
     pub now: Timestamp,
 }
 
@@ -69,15 +73,12 @@ impl Needed {
 
 /// Answers one request.
 pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
-    if request.method != Method::GET && request.method != Method::HEAD {
-        return Answer::new(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD").finish();
-    }
     let documents = match documents {
         Needed::V2(document) => return v2(request, document),
         Needed::V3(documents) => documents,
     };
     match request.path {
-        "/v3" => index(request, documents.index()),
+        "/v3" => index(request, documents),
         path => match path.strip_prefix("/v3/").and_then(|key| documents.v3(key).map(|document| (key, document))) {
             Some((key, document)) => v3(request, key, document),
             None => Answer::new(StatusCode::NOT_FOUND).finish(),
@@ -92,6 +93,7 @@ fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
     };
     let answer = vary(Answer::new(StatusCode::OK))
         .header(CONTENT_TYPE, content_type(encoding, Version::V2))
+        .since(document.since(request.now))
         .header(ETAG, &quoted(&document.document().hash));
     let body = document.body(encoding);
     if accepts_gzip(request.headers) && body.len() >= SMALLEST_GZIPPED_BODY && !request.headers.contains_key(RANGE) {
@@ -100,11 +102,13 @@ fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
     answer.content(request, body)
 }
 
-fn index(request: &Request<'_>, document: &Document) -> Response<Bytes> {
+/// The index, in the words of the aggregator, which stands in front of all documents of kube-apiserver: it calls its JSON
+/// plain text and does not tag it.
+fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
     Answer::new(StatusCode::OK)
-        .header(CONTENT_TYPE, JSON)
-        .header(ETAG, &quoted(&document.hash))
-        .content(request, document.json.clone())
+        .header(CONTENT_TYPE, "text/plain; charset=utf-8")
+        .since(documents.since(request.now))
+        .content(request, documents.index().json.clone())
 }
 
 fn v3(request: &Request<'_>, key: &str, document: &Forms) -> Response<Bytes> {
@@ -122,10 +126,11 @@ fn v3(request: &Request<'_>, key: &str, document: &Forms) -> Response<Bytes> {
             .finish(),
         // The address names the content, so it never goes stale.
         Some(_) => answer
+            .since(document.since(request.now))
             .header(CACHE_CONTROL, "public, immutable")
             .header(EXPIRES, &in_a_year(request.now))
             .content(request, document.body(encoding)),
-        None => answer.content(request, document.body(encoding)),
+        None => answer.since(document.since(request.now)).content(request, document.body(encoding)),
     }
 }
 
@@ -147,6 +152,18 @@ impl Answer {
         self
     }
 
+    /// With the time of the last change.
+    fn since(self, time: Timestamp) -> Answer {
+        self.header(LAST_MODIFIED, &time.to_zoned(TimeZone::UTC).strftime(HTTP_DATE).to_string())
+    }
+
+    /// Whether the content is no newer than the client knows it. Only looked at where no tag is asked about.
+    fn is_not_newer(&self, headers: &HeaderMap) -> bool {
+        let time = |value: Option<&HeaderValue>| DateTime::strptime(HTTP_DATE, value?.to_str().ok()?).ok();
+        let known = time(headers.get(IF_MODIFIED_SINCE)).filter(|_| !headers.contains_key(IF_NONE_MATCH));
+        known.is_some_and(|known| time(self.headers.get(LAST_MODIFIED)).is_some_and(|since| since <= known))
+    }
+
     /// The content, or a part of it, or the news that the client has it already. Go's `http.ServeContent`.
     fn content(mut self, request: &Request<'_>, body: Bytes) -> Response<Bytes> {
         let is_known = self.headers.get(ETAG).is_some_and(|tag| {
@@ -157,10 +174,14 @@ impl Answer {
                     .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
             })
         });
-        if is_known {
+        if is_known || self.is_not_newer(request.headers) {
             self.status = StatusCode::NOT_MODIFIED;
             for name in [CONTENT_TYPE, CONTENT_ENCODING] {
                 self.headers.remove(name);
+            }
+            // The tag says more.
+            if self.headers.contains_key(ETAG) {
+                self.headers.remove(LAST_MODIFIED);
             }
             return self.finish();
         }

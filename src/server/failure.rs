@@ -49,6 +49,8 @@ pub enum Failure {
     InvalidOptions(Vec<OptionFault>),
     /// No offered media type is accepted, or not in the form that was asked for.
     NotAcceptable(String),
+    /// No offered media type is accepted by a built-in path; what is offered.
+    NotRouted(&'static [&'static str]),
     /// A body without a media type.
     UnsupportedMediaType(String),
     /// A browser on a foreign page; see `guards`.
@@ -243,6 +245,10 @@ impl Failure {
             }
             Failure::InvalidOptions(faults) => invalid_options(faults),
             Failure::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
+            Failure::NotRouted(offered) => {
+                let message = format!("406: Not Acceptable\n\nAvailable representations: {}", offered.join(", "));
+                Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
+            }
             Failure::UnsupportedMediaType(message) => {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }

@@ -6,13 +6,14 @@
 use http::Response;
 use tokio::time::Instant;
 
+use crate::model::quote;
 use crate::query::{Access, Explanation};
 use crate::registry::{Resource, ResourceOrigin};
 
 use super::body::Body;
 use super::encode::Shown;
 use super::failure::Failure;
-use super::negotiate::{Form, Offer, negotiate};
+use super::negotiate::{Form, OBJECTS, Offer, negotiate, routed};
 use super::params::read_version;
 use super::route::Address;
 use super::strong::{self, Consistency};
@@ -27,7 +28,12 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Failure> {
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || Failure::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
-    match address.subresource.as_deref() {
+    // Behind a custom resource's subresource nothing is looked at any more.
+    let subresource = address.subresource.as_deref().map(|below| match resource.origin {
+        ResourceOrigin::Custom => below.split('/').next().unwrap_or_default(),
+        ResourceOrigin::BuiltIn => below,
+    });
+    match subresource {
         None => {}
         Some("status") if resource.subresources.iter().any(|held| held.name == "status") => {}
         // The other subresources are no views of the object: scale has a kind of its own, log and exec are streams.
@@ -40,14 +46,13 @@ pub(super) async fn answer(
         Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(Failure::UnknownResource),
         Some(_) => return Err(not_found()),
     }
-    let agreed = negotiate(asked.headers, Offer::Resource)?;
-    if let Form::PartialList(_) = agreed.form {
-        return Err(Failure::NotAcceptable(format!(
-            "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-            super::list::go_type(resource, &resource.kind)
-        )));
+    if resource.origin == ResourceOrigin::BuiltIn {
+        routed(asked.headers, &OBJECTS)?;
     }
-    let include = Include::read(&asked.query, &agreed.form)?;
+    let agreed = negotiate(asked.headers, Offer::Resource)?;
+    if let Some(problem) = problem_of_name(name) {
+        return Err(Failure::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
+    }
     let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
@@ -68,6 +73,17 @@ pub(super) async fn answer(
     let took = begun.elapsed();
     asked.noted.accessed(Access::Index);
     let object = found.ok_or_else(not_found)?;
+    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+    if let Form::PartialList(_) = agreed.form {
+        return Err(match resource.origin {
+            ResourceOrigin::Custom => Failure::Bare("content is not a list".to_owned()),
+            ResourceOrigin::BuiltIn => Failure::NotAcceptable(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                super::list::go_type(resource, &resource.kind)
+            )),
+        });
+    }
+    let include = Include::read(&asked.query, &agreed.form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::with_capacity(object.length() + 256);
     match &agreed.form {
@@ -89,4 +105,15 @@ pub(super) async fn answer(
         explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)
+}
+
+/// Why a name can be none (apimachinery `api/validation/path`).
+fn problem_of_name(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        _ if name.contains('/') => Some("may not contain '/'"),
+        _ if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
+    }
 }

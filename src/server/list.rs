@@ -17,7 +17,7 @@ use crate::store::{Object, Snapshot};
 use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
@@ -42,16 +42,12 @@ pub(super) async fn answer(
     address: &Address,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
+    if resource.origin == ResourceOrigin::BuiltIn {
+        routed(asked.headers, &LISTS)?;
+    }
     let agreed = negotiate(asked.headers, Offer::Resource)?;
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;
-    if let Form::Partial(_) = agreed.form {
-        return Err(Failure::NotAcceptable(format!(
-            "you requested PartialObjectMetadata, but the requested object is a list ({})",
-            go_type(resource, &resource.list_kind)
-        )));
-    }
-    let include = Include::read(&asked.query, &agreed.form)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
     let consistency = strong::consistency(server, asked)?;
     let patience = server.settings.patience.min(asked.timeout);
@@ -73,6 +69,14 @@ pub(super) async fn answer(
         }
     };
     let state = wanted.state(snapshot)?;
+    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+    if let Form::Partial(_) = agreed.form {
+        return Err(Failure::NotAcceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type(resource, &resource.list_kind)
+        )));
+    }
+    let include = Include::read(&asked.query, &agreed.form)?;
     let begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);
     let took = begun.elapsed();
@@ -131,8 +135,9 @@ impl Wanted {
         let place_is_known = selection.namespace.is_some() || resource.scope == Scope::Cluster;
         let is_lookup = place_is_known && read::exact_name(&selection.fields).is_some();
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !is_lookup);
-        let is_zero = !options.version.is_empty() && options.version.bytes().all(|digit| digit == b'0');
-        if !options.continue_token.is_empty() && !is_lookup {
+        // The text is looked at: "00" is a version too, but not the one that knows no pages.
+        let is_zero = options.version == "0";
+        if !options.continue_token.is_empty() {
             let token = ContinueToken::decode(&options.continue_token)
                 .map_err(|error| Failure::BadRequest(error.to_string()))?;
             // Version 0 knows no limit, also with a token: all the rest of the token's state.
@@ -142,14 +147,16 @@ impl Wanted {
                 return Err(Failure::BadRequest(message.to_owned()));
             }
             let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
-            let key = format!("{prefix}{}", token.start);
-            return Ok(Wanted { state, limit, start: Some((token.start, key)), prefix });
+            // Without the slash in front, which a token that replaces this one has not, upstream.
+            let start = token.key().to_owned();
+            let key = format!("{prefix}{start}");
+            return Ok(Wanted { state, limit, start: Some((start, key)), prefix });
         }
         let version = read_version(&options.version)
             .map_err(|problem| Failure::BadRequest(format!("invalid resource version: {problem}")))?;
         let (state, limit) = match version {
             None => (WantedState::Newest, limit),
-            Some(Version::ZERO) => (WantedState::Any, None),
+            Some(Version::ZERO) => (WantedState::Any, limit.filter(|_| !is_zero)),
             Some(version) if options.is_exact() => (WantedState::Exactly(version), limit),
             Some(version) if options.is_not_older_than() || limit.is_none() => {
                 (WantedState::NotOlderThan(version), limit)
@@ -216,8 +223,7 @@ impl Page {
         let mut next = None;
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
             let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
-            let start = format!("{relative}\0");
-            meta.continue_token = ContinueToken { version: Some(version), start }.encode();
+            meta.continue_token = ContinueToken::after(version, relative).encode();
             next = Some(format!("{last}\0"));
         }
         let objects = if limit <= KEPT_PAGE {

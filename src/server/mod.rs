@@ -4,7 +4,7 @@
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
 //! answered, and `explain` tells how a selection was.
 //!
@@ -40,6 +40,7 @@ pub mod tally;
 mod tests;
 pub mod tls;
 pub mod watch;
+mod written;
 pub mod yaml;
 
 use std::error::Error;
@@ -60,6 +61,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
+use crate::model::Scope;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 
@@ -193,7 +195,8 @@ impl Server {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
         if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
-            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            // A length that is there already is that of a body which HEAD does not send.
+            response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
         }
         if parts.method == Method::HEAD {
             response = response.map(|_| Body::empty());
@@ -303,19 +306,18 @@ impl Server {
 
     /// Everything that is no resource.
     fn around(&self, asked: &Asked<'_>, target: Target) -> Result<Response<Body>, Failure> {
-        if target == Target::Unknown {
-            return Err(Failure::PageNotFound);
-        }
-        if !asked.is_read() {
-            return Err(Failure::MethodNotAllowedHere);
-        }
         let catalog = self.registry.catalog();
         match target {
+            Target::Unknown => Err(Failure::PageNotFound),
+            Target::UnknownBuiltIn => Err(Failure::UnknownResource),
             Target::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
                 Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
             }
-            Target::Version => Ok(version(&catalog)),
+            Target::Version => {
+                asked.is_routed(&negotiate::VERSION)?;
+                Ok(version(&catalog))
+            }
             other => discovery::answer(&catalog, self.passes(), &other, asked),
         }
     }
@@ -324,9 +326,7 @@ impl Server {
         let catalog = self.registry.catalog();
         let resource = read::find(&catalog, address)?;
         asked.noted.served(asked, address, &resource);
-        if let Some(verb) = write_verb(asked.method, address) {
-            return Err(refuse_verb(verb, &resource, address));
-        }
+        refuse_method(asked.method, address, &resource)?;
         let answered = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
             watch::answer(self, asked, address, &resource).await
         } else if address.name.is_some() {
@@ -371,11 +371,24 @@ impl Server {
 impl Asked<'_> {
     /// A failure as an answer in the format asked for.
     fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
-        let is_watch = self.query.flag("watch") || legacy_watch;
-        let format = negotiate::negotiate(self.headers, if is_watch { Offer::Watch } else { Offer::Resource })
-            .map_or(Format::Json, |agreed| agreed.format);
         // Clients read the answer of a watch line by line, errors too.
-        failed(failure, format, self.pretty() && !is_watch)
+        if self.query.flag("watch") || legacy_watch {
+            return failed(failure, Format::Json, false);
+        }
+        // An error has no other form than its own. Where that is not accepted, a person is taken to be asking, as upstream.
+        match negotiate::negotiate(self.headers, Offer::Plain) {
+            Ok(agreed) => failed(failure, agreed.format, self.pretty()),
+            Err(_) => failed(failure, Format::Json, true),
+        }
+    }
+
+    /// Asks what kube-apiserver's router asks before a built-in path is looked at: the method, which has to be GET, and
+    /// whether one of the types can be sent. Its other paths answer every method alike.
+    fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), Failure> {
+        if *self.method != Method::GET {
+            return Err(Failure::MethodNotAllowedHere);
+        }
+        negotiate::routed(self.headers, offered)
     }
 
     fn is_read(&self) -> bool {
@@ -406,10 +419,29 @@ fn write_verb(method: &Method, address: &Address) -> Option<&'static str> {
     }
 }
 
-fn refuse_verb(verb: &'static str, resource: &Resource, address: &Address) -> Failure {
-    match resource.origin {
-        ResourceOrigin::BuiltIn if verb.is_empty() => Failure::MethodNotAllowedHere,
-        _ => Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() },
+/// Refuses what does not read.
+///
+/// # Errors
+/// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
+fn refuse_method(method: &Method, address: &Address, resource: &Resource) -> Result<(), Failure> {
+    let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
+    let verb = match write_verb(method, address) {
+        None if *method == Method::GET || !is_built_in => return Ok(()),
+        verb => verb.unwrap_or_default(),
+    };
+    let is_known = |below: &str| resource.subresources.iter().any(|held| held.name == below);
+    match address.subresource.as_deref() {
+        Some(below) if is_built_in && !is_known(below) => Err(Failure::UnknownResource),
+        Some(below) if !is_known(below.split('/').next().unwrap_or_default()) => {
+            let name = address.name.clone().unwrap_or_default();
+            Err(Failure::NotFound { gvr: address.gvr.clone(), name })
+        }
+        // All namespaces at once can only be read.
+        None if !is_built_in && resource.scope == Scope::Namespaced && address.namespace.is_none() => {
+            Err(Failure::PageNotFound)
+        }
+        _ if is_built_in && verb.is_empty() => Err(Failure::MethodNotAllowedHere),
+        _ => Err(Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() }),
     }
 }
 

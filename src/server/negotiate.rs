@@ -106,12 +106,13 @@ impl<'a> Clause<'a> {
 
     fn form(&self, offer: Offer) -> Option<Form> {
         let stream = self.parameter("stream");
-        if !stream.is_empty() && (stream != "watch" || !matches!(offer, Offer::Resource | Offer::Watch)) {
+        if !stream.is_empty() && stream != "watch" {
             return None;
         }
         let version = self.parameter("v");
         let convert = self.parameter("as");
-        if convert.is_empty() {
+        // A group or a version without a form asks for a form too, one without a name.
+        if ["as", "g", "v"].iter().all(|name| self.parameter(name).is_empty()) {
             return Some(Form::Whole);
         }
         match (offer, self.parameter("g"), convert) {
@@ -154,8 +155,39 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer) -> Result<Agreed, Failure> {
     Err(Failure::NotAcceptable(format!("only the following media types are accepted: {offered}")))
 }
 
-/// Whether the answer is indented: asked for, or the client looks like a person's (`handlers/negotiation`).
+/// What routes of built-in objects can send.
+pub const OBJECTS: [&str; 2] = ["application/json", "application/yaml"];
+
+/// What routes of built-in lists, which are those of watches too, can send.
+pub const LISTS: [&str; 3] = ["application/json", "application/yaml", "application/json;stream=watch"];
+
+/// What the route of the version can send.
+pub const VERSION: [&str; 1] = ["application/json"];
+
+/// What kube-apiserver's router asks of an Accept header before a built-in path is looked at (go-restful): any of the
+/// types by its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
+///
+/// # Errors
+/// 406 with the types on offer, in the router's words.
+pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), Failure> {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_taken = |clause: &str| {
+        let named = clause.split(';').next().unwrap_or_default().trim();
+        named == "*/*" || named == PROTOBUF || offered.contains(&named)
+    };
+    if header.is_empty() || header.split(',').any(is_taken) { Ok(()) } else { Err(Failure::NotRouted(offered)) }
+}
+
+/// Passes the router, as it does upstream; whether it is served is said by [`negotiate`].
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Whether the answer is indented: asked for, by the media type or by a parameter, or the client looks like a person's
+/// (`handlers/negotiation`).
 pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accepted.split(',').filter_map(Clause::parse).any(|clause| clause.parameter("pretty") == "1") {
+        return true;
+    }
     if let Some(text) = query.get("pretty").filter(|text| !text.is_empty()) {
         return matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True");
     }

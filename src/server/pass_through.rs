@@ -12,7 +12,7 @@ use http::{HeaderMap, Method};
 use super::failure::Failure;
 use super::params::percent_decode;
 use super::route::{Address, Target};
-use super::{Asked, write_verb};
+use super::{Asked, read, write_verb};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;
@@ -63,7 +63,7 @@ impl PassThrough {
         let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
         let goes_on = match target {
             Target::Resource(address) => is_behind(asked, address, catalog),
-            Target::Unknown | Target::Root => true,
+            Target::Unknown | Target::UnknownBuiltIn | Target::Root => true,
             Target::Group(name) => {
                 let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
                 !reads || !(is_offered || catalog.group(name).is_some())
@@ -75,6 +75,10 @@ impl PassThrough {
             Target::Health { .. } | Target::Version | Target::OpenApi | Target::CoreVersions | Target::Groups => !reads,
         };
         if !goes_on || *asked.method == Method::CONNECT {
+            return Ok(false);
+        }
+        // Something between us and the API server may clean the path; what it means then is not what was looked at here.
+        if climbs(path) {
             return Ok(false);
         }
         check_path(path)?;
@@ -112,11 +116,14 @@ fn is_behind(asked: &Asked<'_>, address: &Address, catalog: &Catalog) -> bool {
 
 fn is_known(address: &Address, catalog: &Catalog) -> bool {
     let gvr = &address.gvr;
-    catalog.resource(gvr).is_some()
-        || catalog
-            .offers
-            .version(&gvr.group, &gvr.version)
-            .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
+    if catalog.resource(gvr).is_some() {
+        // In a wrong scope it is not there either.
+        return read::find(catalog, address).is_ok();
+    }
+    catalog
+        .offers
+        .version(&gvr.group, &gvr.version)
+        .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
 }
 
 fn refuse_write(method: &Method, address: &Address) -> Failure {
@@ -141,14 +148,16 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
+/// Whether a path has a part that leads up.
+fn climbs(path: &str) -> bool {
+    percent_decode(path, false).is_some_and(|decoded| decoded.split(['/', '\\']).any(|part| part == ".."))
+}
+
 /// Refuses what leads into a workload. The path is read generously, since something between us and the API server may
 /// clean it before it is looked at.
 fn check_path(path: &str) -> Result<(), Failure> {
     let Some(decoded) = percent_decode(path, false) else { return Ok(()) };
     let parts: Vec<&str> = decoded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
-    if parts.contains(&"..") {
-        return Err(Failure::BadRequest(format!("the path {} has a part .., which is not handed on", quote(path))));
-    }
     let Target::Resource(address) = Target::of(&encoded(&parts)) else { return Ok(()) };
     let Some(subresource) = &address.subresource else { return Ok(()) };
     // Below `proxy` comes the path of the workload.

@@ -27,11 +27,7 @@ pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failure> {
     let gvr = &address.gvr;
     let unknown = || {
-        let built_in = gvr.group.is_empty()
-            || catalog
-                .resources_of(&gvr.group, &gvr.version)
-                .any(|resource| resource.origin == ResourceOrigin::BuiltIn);
-        if built_in { Failure::UnknownResource } else { Failure::PageNotFound }
+        if is_built_in(catalog, &gvr.group) { Failure::UnknownResource } else { Failure::PageNotFound }
     };
     let resource = catalog.resource(gvr).ok_or_else(unknown)?;
     let fits = match (resource.scope, &address.namespace, &address.name) {
@@ -43,6 +39,14 @@ pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failu
         }
     };
     if fits { Ok(resource.clone()) } else { Err(unknown()) }
+}
+
+/// Whether a group is one of kube-apiserver's own, whose paths are routes.
+pub fn is_built_in(catalog: &Catalog, group: &str) -> bool {
+    let of_group = |version: &String| {
+        catalog.resources_of(group, version).any(|resource| resource.origin == ResourceOrigin::BuiltIn)
+    };
+    group.is_empty() || catalog.group(group).is_some_and(|group| group.versions.iter().any(of_group))
 }
 
 /// The namespace that selects objects: none for cluster-scoped resources, whatever the path carries.

@@ -35,6 +35,8 @@ pub enum Target {
     Resource(Address),
     /// Anything else.
     Unknown,
+    /// Nothing below a path that kube-apiserver's router has to itself.
+    UnknownBuiltIn,
 }
 
 /// Where a resource request points to.
@@ -56,17 +58,25 @@ impl Target {
     /// Reads a path, still percent-encoded.
     pub fn of(path: &str) -> Target {
         let Some(decoded) = percent_decode(path, false) else { return Target::Unknown };
+        // Only the last slash is one too many at most; a doubled one in front is another path.
+        if decoded.starts_with("//") {
+            return Target::Unknown;
+        }
         let trimmed = decoded.trim_matches('/');
         if trimmed.is_empty() {
             return Target::Root;
         }
         let parts: Vec<&str> = trimmed.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {
-            return Target::Unknown;
+            return if parts[0] == "api" { Target::UnknownBuiltIn } else { Target::Unknown };
         }
+        let is_closed = decoded.ends_with('/');
         match parts[..] {
+            ["livez" | "readyz" | "healthz", ..] if is_closed => Target::Unknown,
+            ["version", _, ..] => Target::UnknownBuiltIn,
             ["version"] => Target::Version,
-            ["openapi", ..] => Target::OpenApi,
+            ["openapi", "v3", ..] => Target::OpenApi,
+            ["openapi", "v2"] if !is_closed => Target::OpenApi,
             ["livez", ref rest @ ..] => health("livez", rest),
             ["readyz", ref rest @ ..] => health("readyz", rest),
             ["healthz", ref rest @ ..] => health("healthz", rest),

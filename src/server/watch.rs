@@ -20,14 +20,14 @@ use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::router::{Mailed, Routed, Subscription};
-use crate::registry::{Live, LiveState, OpenWatch, Resource};
+use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Cursor, Snapshot};
 use crate::subscribe::transition;
 
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
-use super::negotiate::{Format, Offer, negotiate};
+use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
@@ -51,6 +51,9 @@ pub(super) async fn answer(
     address: &Address,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
+    if resource.origin == ResourceOrigin::BuiltIn {
+        routed(asked.headers, &LISTS)?;
+    }
     negotiate(asked.headers, Offer::Resource)?;
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;

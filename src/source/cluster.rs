@@ -221,7 +221,7 @@ impl Cluster {
             if found.spells_out_kind || custom.contains(&found.gvr) {
                 continue;
             }
-            resources.push(built_in_resource(found));
+            resources.push(built_in_resource(found, self.version.minor()));
         }
         for crd in &crds {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
@@ -385,7 +385,7 @@ fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
     crd.versions.iter().map(|version| crd.gvr(&version.name))
 }
 
-fn built_in_resource(found: &discovery::Discovered) -> Resource {
+fn built_in_resource(found: &discovery::Discovered, minor: u64) -> Resource {
     Resource {
         gvr: found.gvr.clone(),
         kind: found.kind.clone(),
@@ -398,11 +398,18 @@ fn built_in_resource(found: &discovery::Discovered) -> Resource {
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
-        deprecation_warning: None,
+        deprecation_warning: deprecation_warning(&found.gvr, minor),
         definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Live::default(),
     }
+}
+
+/// What kube-apiserver warns of with every answer about a deprecated built-in resource. Of those that can be watched there
+/// is one that is served by default.
+fn deprecation_warning(gvr: &Gvr, minor: u64) -> Option<String> {
+    let is_endpoints = gvr.group.is_empty() && &*gvr.resource == "endpoints" && minor >= 33;
+    is_endpoints.then(|| "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
 }
 
 /// The resource of one version of a CRD; also folder mode's.

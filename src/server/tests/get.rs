@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::{Fixture, SHIRTS};
 
+const PODS: &str = "/api/v1/namespaces/a/pods";
+
 #[tokio::test]
 async fn an_object_is_its_stored_bytes_and_a_line_break() {
     let mut fixture = Fixture::new();
@@ -104,7 +106,41 @@ async fn writes_are_refused_by_verb() {
         assert_eq!(answer.json()["reason"], "MethodNotAllowed");
         assert_eq!(answer.json()["details"], json!({"group": "stable.example.com", "kind": "shirts"}));
     }
-    let discovery = fixture.whole(Method::POST, "/apis", &[]).await;
-    let message = "the server does not allow this method on the requested resource";
-    assert_eq!((discovery.code.as_u16(), &*discovery.message()), (405, message));
+}
+
+#[tokio::test]
+async fn methods_that_do_not_read_are_answered_as_the_path_is_routed_upstream() {
+    let fixture = Fixture::new();
+    let object = format!("{SHIRTS}/x");
+    for (method, path, code, why) in [
+        (Method::HEAD, SHIRTS, 200, "custom resources know HEAD"),
+        (Method::HEAD, PODS, 405, "routes do not"),
+        (Method::OPTIONS, PODS, 405, "nor anything else"),
+        (Method::POST, "/api/v1", 405, "a route"),
+        (Method::HEAD, "/version", 405, "a route"),
+        (Method::POST, "/api/v7", 404, "no route at all"),
+        (Method::POST, "/apis", 200, "a handler that does not look at the method"),
+        (Method::OPTIONS, "/healthz", 200, "another one"),
+        (Method::POST, "/apis/stable.example.com/v1", 200, "another one"),
+        (Method::POST, "/apis/stable.example.com/v1/shirts", 404, "nothing is created in all namespaces"),
+        (Method::PUT, &*format!("{object}/sleeves"), 404, "an unknown subresource"),
+        (Method::PUT, &*format!("{object}/status"), 405, "a known one"),
+    ] {
+        let answer = fixture.whole(method.clone(), path, &[]).await;
+        assert_eq!(answer.code.as_u16(), code, "{method} {path}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_can_be_none_are_refused() {
+    let fixture = Fixture::new();
+    for (name, problem) in [
+        ("%2E", "\".\": may not be '.'"),
+        ("%2E%2E", "\"..\": may not be '..'"),
+        ("x%25", "\"x%\": may not contain '%'"),
+    ] {
+        let answer = fixture.get(&format!("{SHIRTS}/{name}")).await;
+        let message = format!("Name parameter invalid: {problem}");
+        assert_eq!((answer.code.as_u16(), answer.message()), (400, message), "{name}");
+    }
 }

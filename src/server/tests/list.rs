@@ -178,7 +178,7 @@ async fn pages_show_the_state_of_the_first_one() {
     let first = fixture.get(&format!("{namespace}?limit=1")).await;
     let token = first.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let decoded = crate::query::ContinueToken::decode(&token).unwrap();
-    assert_eq!((decoded.start.as_str(), decoded.version.unwrap().number()), ("x\0", 109), "relative to the namespace");
+    assert_eq!((decoded.start.as_str(), decoded.version.unwrap().number()), ("/x\0", 109), "relative to the namespace");
     fixture.delete("a", "x-y");
     fixture.put("a", "x-z", "new");
     fixture.put("a", "x.y", "changed");

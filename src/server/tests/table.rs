@@ -16,6 +16,8 @@ use crate::store::{HistoryLimits, Store};
 const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
     application/json";
 
+const PODS: &str = "/api/v1/namespaces/a/pods";
+
 #[tokio::test]
 async fn media_types_are_agreed_on() {
     let mut fixture = Fixture::new();
@@ -61,10 +63,15 @@ async fn media_types_are_agreed_on() {
         (
             "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
             &*object,
-            406,
+            500,
             "Status",
             "the wrong form, single",
         ),
+        ("application/json;g=meta.k8s.io;v=v1", SHIRTS, 406, "Status", "a group and a version of no form"),
+        ("*", PODS, 406, "Status", "the router of built-in paths knows one wildcard"),
+        ("application/*", PODS, 406, "Status", "and not this one"),
+        ("application/*", SHIRTS, 200, "ShirtList", "custom resources have no router"),
+        ("text/html, */*;q=0.1", PODS, 200, "PodList", "the one that it knows"),
     ] {
         let answer = fixture.get_with(path, &[("accept", accept)]).await;
         assert_eq!((answer.code.as_u16(), &answer.json()["kind"]), (code, &json!(kind)), "{why}: {}", answer.body);
@@ -73,6 +80,12 @@ async fn media_types_are_agreed_on() {
     let refused = fixture.get_with(SHIRTS, &[("accept", "text/html")]).await;
     let message = "only the following media types are accepted: application/json, application/yaml";
     assert_eq!((&*refused.message(), &refused.json()["reason"]), (message, &json!("NotAcceptable")));
+    assert!(refused.body.starts_with("{\n  \"kind\""), "what cannot be agreed on is said to a person");
+    let routed = fixture.get_with(PODS, &[("accept", "text/html")]).await;
+    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch";
+    assert_eq!((&*routed.message(), &routed.json()["details"]), (message, &json!({})));
+    let watched = fixture.get_with(&format!("{SHIRTS}?watch=1"), &[("accept", "text/html")]).await;
+    assert_eq!(watched.body.lines().count(), 1, "the answer to a watch is read line by line");
     let accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
     let wrong = fixture.get_with(SHIRTS, &[("accept", accept)]).await.message();
     let message =

@@ -74,7 +74,8 @@ async fn every_request_is_counted_once_and_by_what_it_was() {
         ("GET", "/apis".to_owned(), &[], "GET - 200 - - - = 1"),
         ("GET", "/livez".to_owned(), &[], "GET - 200 - - - = 1"),
         ("GET", "/nowhere/at/all".to_owned(), &[], "GET - 404 - - - = 1"),
-        ("POST", "/apis".to_owned(), &json, "POST - 405 - - - = 1"),
+        ("POST", "/apis".to_owned(), &json, "POST - 200 - - - = 1"),
+        ("POST", "/version".to_owned(), &json, "POST - 405 - - - = 1"),
     ] {
         let fixture = Fixture::with_shirts(Settings::default());
         fixture.whole(Method::from_bytes(method.as_bytes()).unwrap(), &path, headers).await;

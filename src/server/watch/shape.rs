@@ -58,12 +58,15 @@ impl Mark {
         !self.ends_initial_events && self.lag.is_none()
     }
 
-    fn write_annotations(&self, out: &mut Vec<u8>) {
+    fn write_annotations(&self, resource: &Resource, out: &mut Vec<u8>) {
+        // Its conversion to this version leaves a trace, even of an empty one.
+        let is_daemon_set = resource.origin == ResourceOrigin::BuiltIn && resource.kind == "DaemonSet";
+        let generation = is_daemon_set.then(|| ("deprecated.daemonset.template.generation", "0".to_owned()));
         let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
         let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
         let mut opening = "\"annotations\":{";
         // In the order of their names, as Go writes a map.
-        for (name, value) in lag.into_iter().chain(end) {
+        for (name, value) in generation.into_iter().chain(lag).chain(end) {
             out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
             write_string(name, out);
             out.push(b':');
@@ -156,7 +159,7 @@ impl Shape {
             ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
         }
         object.extend_from_slice(b",\"metadata\":{");
-        mark.write_annotations(&mut object);
+        mark.write_annotations(resource, &mut object);
         object.extend_from_slice(b"\"resourceVersion\":");
         write_string(&at, &mut object);
         object.push(b'}');

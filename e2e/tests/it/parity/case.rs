@@ -1,18 +1,20 @@
 //! One request case: what is asked, how the answers are read, and how they are compared.
 //!
-//! Cases are data, made by the few functions here and listed in [`super::cases`]. Paths are templates over the stage's variables.
+//! Cases are data, made by the few functions here and by [`super::dimension`], and listed in [`super::cases`]. Paths are templates
+//! over the stage's variables.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use e2e::http::{Answer, Request};
 use e2e::openapi::{Form as Document, View, decode};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::outcome::{self, Version};
-use super::side::Side;
+use super::side::{Recording, Side};
 use super::stage::Variables;
 
 /// How an answer is read.
@@ -22,10 +24,10 @@ pub(crate) enum Reading {
     Whole,
     /// All pages, each asked for with the token of the one before.
     Walk,
-    /// Of a Swagger 2 document only what belongs to the suite's groups, and the root without the rest.
-    SwaggerOfGroups,
-    /// An OpenAPI 3 index: addresses without their hashes.
+    /// An OpenAPI 3 index, which is JSON whatever its media type says: addresses without their hashes.
     Index,
+    /// The events of a watch that ends soon.
+    Events,
     /// A protobuf document, read by the decoder of Go clients.
     Protobuf(Document),
     /// The same request again with the answer's `ETag`.
@@ -41,25 +43,18 @@ pub(crate) struct Case {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) version: Version,
     pub(crate) reading: Reading,
 }
 
-/// A GET whose answer, if it is a list, is of the moment.
+/// A GET.
 pub(crate) fn get(name: &str, path: &str) -> Case {
     Case {
         name: name.to_owned(),
         method: Method::GET,
         path: path.to_owned(),
         headers: Vec::new(),
-        version: Version::Current,
         reading: Reading::Whole,
     }
-}
-
-/// A GET whose answer's version is determined by the request.
-pub(crate) fn exact(name: &str, path: &str) -> Case {
-    Case { version: Version::Exact, ..get(name, path) }
 }
 
 /// A GET of all pages.
@@ -100,20 +95,48 @@ impl Case {
         })
     }
 
+    /// What the version of the answer means, if it is a list: it is determined by a token with a version, by a version that has to be
+    /// met exactly, and by a version with a limit, which means the same.
+    fn version(&self) -> Version {
+        let (_, query) = self.path.split_once('?').unwrap_or_default();
+        let value = |name: &str| {
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+        };
+        let named = value("resourceVersion").starts_with('{');
+        let exact = match value("resourceVersionMatch") {
+            "Exact" => true,
+            "" => !value("limit").is_empty(),
+            _ => false,
+        };
+        let token = value("continue").strip_prefix("{token:").is_some_and(|token| !token.starts_with("newest"));
+        if token || (named && exact) { Version::Exact } else { Version::Current }
+    }
+
     async fn read(&self, side: &Side, path: &str) -> Result<Value> {
         match self.reading {
-            Reading::Whole => Ok(outcome::of_answer(&self.send(side, path).await?, self.version)),
+            Reading::Whole => Ok(outcome::of_answer(&self.send(side, path).await?, self.version())),
             Reading::Walk => self.walk(side, path).await,
-            Reading::SwaggerOfGroups => self.swagger(side, path).await,
             Reading::Index => {
                 let answer = self.send(side, path).await?;
-                let mut outcome = outcome::of_answer(&answer, self.version);
+                let mut outcome = outcome::of_answer(&answer, self.version());
                 let document: Value = serde_json::from_slice(&answer.body).context("the index is no JSON")?;
                 outcome["body"] = index(&document);
                 if let Some(members) = outcome.as_object_mut() {
                     members.remove("text");
                 }
                 Ok(outcome)
+            }
+            Reading::Events => {
+                let answer = self.send(side, path).await?;
+                let lines = answer.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                let recording = Recording {
+                    status: answer.status,
+                    headers: answer.headers.clone(),
+                    events: lines.map(serde_json::from_slice).collect::<Result<_, _>>().context("no line of JSON")?,
+                    ended: true,
+                    lasted: Duration::ZERO,
+                };
+                Ok(outcome::of_recording(&recording, None))
             }
             Reading::Protobuf(form) => {
                 let answer = self.send(side, path).await?;
@@ -122,18 +145,24 @@ impl Case {
                 } else {
                     Value::String(answer.text())
                 };
-                let headers = outcome::headers(&answer.headers);
+                let headers = outcome::headers_of(&answer.headers, &outcome::plain_body(&answer)?);
                 Ok(json!({ "status": answer.status.as_u16(), "headers": headers, "body": document }))
             }
             Reading::SecondTime => {
                 let first = self.send(side, path).await?;
                 let etag = first.header("etag").context("no ETag")?;
                 let again = self.clone().header("if-none-match", etag).send(side, path).await?;
-                Ok(outcome::of_answer(&again, self.version))
+                let mut outcome = outcome::of_answer(&again, self.version());
+                outcome["the tag of the first time"] = (again.header("etag") == Some(etag)).into();
+                Ok(outcome)
             }
             Reading::Hashed => {
                 let url = address(side, path).await?;
-                Ok(outcome::of_answer(&self.send(side, &url).await?, self.version))
+                let answer = self.send(side, &url).await?;
+                let mut outcome = outcome::of_answer(&answer, self.version());
+                let hash = url.split_once("hash=").map(|(_, hash)| format!("\"{hash}\""));
+                outcome["the hash of the address is the tag"] = (answer.header("etag") == hash.as_deref()).into();
+                Ok(outcome)
             }
         }
     }
@@ -144,55 +173,47 @@ impl Case {
         side.send(request).await
     }
 
-    /// Names, sizes and counts of all pages. Whether a selection ends with one page of nothing stands apart: a server that scans
-    /// cannot know, one with an index can.
+    /// Every page as it is, with its version told by whether it is that of the first. A last page of nothing stands apart: a server
+    /// that scans cannot know that nothing more matches, one with an index can; so whether there is a token is told of all pages but
+    /// the last that has something.
     async fn walk(&self, side: &Side, path: &str) -> Result<Value> {
         const MOST: usize = 40;
-        let (mut names, mut sizes, mut remaining, mut versions) = (vec![], vec![], vec![], vec![]);
+        let mut pages: Vec<Value> = Vec::new();
+        let mut first_version = Value::Null;
         let mut next = path.to_owned();
-        let mut empty_last = false;
-        for _ in 0..MOST {
+        loop {
             let answer = self.send(side, &next).await?;
-            if !answer.status.is_success() {
-                return Ok(json!({ "after": names, "failed": outcome::of_answer(&answer, self.version) }));
+            let version = if pages.is_empty() { self.version() } else { Version::Exact };
+            let mut page = outcome::of_answer(&answer, version);
+            let document: Value =
+                serde_json::from_slice(&outcome::plain_body(&answer)?).context("a page is no JSON")?;
+            let own_version = document["metadata"]["resourceVersion"].clone();
+            if pages.is_empty() {
+                first_version = own_version;
+            } else if own_version == first_version && own_version.is_string() {
+                page["body"]["metadata"]["resourceVersion"] = "that of the first page".into();
             }
-            let page = answer.json()?;
-            let members = page["items"].as_array().or(page["rows"].as_array()).context("neither items nor rows")?;
-            let objects: Vec<&Value> = members
-                .iter()
-                .map(|member| if member["object"].is_object() { &member["object"] } else { member })
-                .collect();
-            names.extend(objects.iter().map(|object| {
-                let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
-                format!("{}/{}", text("namespace"), text("name"))
-            }));
-            versions.push(page["metadata"]["resourceVersion"].clone());
-            let token = page["metadata"]["continue"].as_str().unwrap_or_default();
-            if objects.is_empty() && token.is_empty() && !sizes.is_empty() {
-                empty_last = true;
-            } else {
-                sizes.push(objects.len());
-                remaining.push(page["metadata"]["remainingItemCount"].clone());
+            let token = document["metadata"]["continue"].as_str().unwrap_or_default();
+            let is_empty = ["items", "rows"].iter().any(|members| document[members] == json!([]));
+            if is_empty && token.is_empty() && !pages.is_empty() {
+                return Ok(json!({ "pages": without_last_token(pages), "ends with an empty page": true }));
             }
-            if token.is_empty() {
-                let one_version = versions.iter().all(|version| *version == versions[0] && version.is_string());
-                return Ok(json!({
-                    "items": names, "pages": sizes, "remaining": remaining,
-                    "one version": one_version, "ends with an empty page": empty_last,
-                }));
+            pages.push(page);
+            if token.is_empty() || !answer.status.is_success() {
+                return Ok(json!({ "pages": without_last_token(pages), "ends with an empty page": false }));
             }
+            ensure!(pages.len() < MOST, "more than {MOST} pages");
             next = format!("{path}&continue={token}");
         }
-        bail!("more than {MOST} pages")
     }
+}
 
-    async fn swagger(&self, side: &Side, path: &str) -> Result<Value> {
-        let answer = self.send(side, path).await?;
-        let mut outcome = json!({ "status": answer.status.as_u16(), "headers": outcome::headers(&answer.headers) });
-        let document: Value = serde_json::from_slice(&outcome::plain_body(&answer)?).context("no JSON document")?;
-        outcome["body"] = of_groups(document);
-        Ok(outcome)
+fn without_last_token(mut pages: Vec<Value>) -> Vec<Value> {
+    let metadata = pages.last_mut().and_then(|page| page.pointer_mut("/body/metadata")).and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata {
+        metadata.remove("continue");
     }
+    pages
 }
 
 /// A decoded document. The decoder is a process of its own, so it reads the same bytes once only.
@@ -202,28 +223,9 @@ fn decoded(form: Document, bytes: Vec<u8>) -> Result<Value> {
     if let Some(document) = read.get(&bytes) {
         return Ok(document.clone());
     }
-    let mut document = decode(form, View::Document, &bytes)?;
-    if form == Document::V2 {
-        document = of_groups(document);
-    }
+    let document = decode(form, View::Document, &bytes)?;
     read.insert(bytes, document.clone());
     Ok(document)
-}
-
-/// The part of a Swagger 2 document that belongs to the suite's groups, and everything small at its root.
-fn of_groups(mut document: Value) -> Value {
-    for (member, marks) in
-        [("paths", ["/apis/shop.", "/apis/live."]), ("definitions", ["com.example.shop.", "com.example.live."])]
-    {
-        if let Some(members) = document[member].as_object_mut() {
-            members.retain(|name, _| marks.iter().any(|mark| name.starts_with(mark)));
-        }
-    }
-    // Shared parameters are named by a hash of their content and serve all groups; the paths refer to them by these names.
-    if let Some(members) = document.as_object_mut() {
-        members.remove("parameters");
-    }
-    document
 }
 
 fn index(document: &Value) -> Value {

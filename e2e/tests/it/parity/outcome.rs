@@ -1,13 +1,29 @@
 //! An answer or a recorded watch as one JSON document, so that two of them can be compared.
 //!
-//! Normalised is only what must differ between two servers or two moments, and each time a symbol takes its place after a check:
-//! versions of lists of "now" (not older than their items), continue tokens (opaque), ages in seconds to hours, the numbers of other
-//! servers in two messages, hashes. Everything else stays as it was sent.
+//! Compared are the status, the body, and the headers in [`COMPARED`] with their values. Two servers cannot agree on everything, nor
+//! can one at two moments; this is all that is not compared as it was sent, and each time a symbol takes its place after a check:
+//!
+//! - dates: ages in seconds to hours in Tables; headers that are dates ([`PRESENT`]) have to be there, or not;
+//! - versions of lists, in an order-preserving way: one that is not determined by the request, and not older than any item of its
+//!   list, is "CURRENT", as are versions of bookmarks that are not older than what was sent before them; versions that objects have
+//!   and versions that a request determines are compared as they are. The same in messages that name a server's own version;
+//! - continue tokens, which are such a version and a key: decoded, the key compared as it is, the version as above;
+//! - entity tags and hashes in addresses: they are hashes of a document's bytes, and the order of an object's members, which means
+//!   nothing, is not the same. Compared is what they are: "the SHA-512 of the body", or their shape;
+//! - JSON and YAML by meaning; of JSON also whether it is indented and how it ends;
+//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. Their order, which clients
+//!   take as preference, is compared apart, but for the older lists of definitions' resources, whose order is that of a Go map;
+//! - in watches, what is a race within kube-apiserver: which later events of a Table repeat the columns, and how many bookmarks come
+//!   besides the one that ends the initial events.
+//!
+//! Two headers more than clients need are compared, because they cost nothing: `WWW-Authenticate` and `X-Content-Type-Options`.
 
 use std::collections::BTreeSet;
 use std::io::Read;
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use e2e::http::Answer;
 use flate2::read::GzDecoder;
 use http::HeaderMap;
@@ -16,19 +32,21 @@ use serde_json::{Map, Value, json};
 use super::side::Recording;
 
 /// Headers whose value is compared.
-const COMPARED: [&str; 9] = [
+pub(crate) const COMPARED: [&str; 11] = [
     "allow",
     "cache-control",
     "content-encoding",
     "content-type",
+    "etag",
+    "location",
     "retry-after",
     "vary",
     "warning",
     "www-authenticate",
     "x-content-type-options",
 ];
-/// Headers that must be there or not be there.
-const PRESENT: [&str; 4] = ["audit-id", "etag", "expires", "last-modified"];
+/// Headers that must be there or not be there: dates, and an id of the one answer.
+pub(crate) const PRESENT: [&str; 3] = ["audit-id", "expires", "last-modified"];
 
 /// What a list's own version means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +60,7 @@ pub(crate) enum Version {
 /// A whole answer.
 pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
     let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
-    let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers(&answer.headers) });
+    let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers_of(&answer.headers, &body) });
     let content_type = answer.header("content-type").unwrap_or_default();
     if content_type.contains("json")
         && let Ok(document) = serde_json::from_slice(&body)
@@ -55,7 +73,7 @@ pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
         // Styles of YAML are many; what it says is compared.
         outcome["body"] = normalised(document, version);
     } else {
-        outcome["text"] = String::from_utf8_lossy(&body).split('\n').collect();
+        outcome["text"] = String::from_utf8_lossy(&body).split('\n').map(hashless).collect();
     }
     outcome
 }
@@ -109,7 +127,9 @@ pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value
         "ended": recording.ended,
         "events": whole_lines(events),
     });
-    if let Some(timeout) = timeout.filter(|_| recording.status.is_success()) {
+    // An error ends a watch at once, however late the end is read.
+    let failed = recording.events.last().is_some_and(|event| event["type"] == "ERROR");
+    if let Some(timeout) = timeout.filter(|_| recording.status.is_success() && !failed) {
         let lasted = u64::try_from(recording.lasted.as_millis()).unwrap_or(u64::MAX);
         let (least, most) = (timeout * 1000, timeout * 1000 + 5000);
         outcome["lasted"] = if lasted < least {
@@ -149,8 +169,13 @@ pub(crate) fn plain_body(answer: &Answer) -> Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// The headers that matter.
+/// The headers that matter, of an answer without a body of its own.
 pub(crate) fn headers(headers: &HeaderMap) -> Value {
+    headers_of(headers, &[])
+}
+
+/// The headers that matter, of an answer with this body before compression.
+pub(crate) fn headers_of(headers: &HeaderMap, body: &[u8]) -> Value {
     let mut compared = Map::new();
     for name in COMPARED {
         let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -160,7 +185,13 @@ pub(crate) fn headers(headers: &HeaderMap) -> Value {
             if name == "vary" {
                 parts.sort_unstable();
             }
-            compared.insert(name.to_owned(), parts.join(", ").into());
+            let value = parts.join(", ");
+            let value = match name {
+                "etag" => tag(&value, body),
+                "location" => hashless(&value),
+                _ => value,
+            };
+            compared.insert(name.to_owned(), value.into());
         }
     }
     for name in PRESENT {
@@ -168,22 +199,33 @@ pub(crate) fn headers(headers: &HeaderMap) -> Value {
             compared.insert(name.to_owned(), "(present)".into());
         }
     }
-    if let Some(location) = headers.get("location").and_then(|value| value.to_str().ok()) {
-        compared.insert("location".to_owned(), hashless(location).into());
-    }
     Value::Object(compared)
 }
 
-/// `text` with a document hash of the right shape replaced.
-pub(crate) fn hashless(text: &str) -> String {
-    match text.split_once("hash=") {
-        Some((before, hash))
-            if hash.len() == 128 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) =>
-        {
-            format!("{before}hash=HASH")
-        }
-        _ => text.to_owned(),
+/// What an entity tag is: a hash of the body, or its shape.
+fn tag(tag: &str, body: &[u8]) -> String {
+    match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
+        Some(hash) if hash == fieldcache::openapi::hash::of(body) => "the SHA-512 of the body".to_owned(),
+        Some(hash) if is_hash(hash) => "a hash".to_owned(),
+        _ => tag.to_owned(),
     }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 128 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
+}
+
+/// `text` with every document hash of the right shape replaced.
+pub(crate) fn hashless(text: &str) -> String {
+    let mut parts = text.split("hash=");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (hash, rest) = part.split_at(part.find('"').unwrap_or(part.len()));
+        replaced.push_str("hash=");
+        replaced.push_str(if is_hash(hash) { "HASH" } else { hash });
+        replaced.push_str(rest);
+    }
+    replaced
 }
 
 fn layout(body: &[u8]) -> String {
@@ -198,61 +240,89 @@ fn normalised(mut document: Value, version: Version) -> Value {
     by_name(document)
 }
 
-/// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order of groups, which
-/// clients take as preference, stands apart, without the groups that only take writes.
+/// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order, which clients
+/// take as preference, stands apart, of all that can be read.
 fn by_name(mut document: Value) -> Value {
-    const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
     let kind = document["kind"].as_str().unwrap_or_default().to_owned();
-    let keyed = |list: &mut Value, key: &dyn Fn(&Value) -> String| {
-        if let Some(entries) = list.as_array() {
-            *list = entries.iter().map(|entry| (key(entry), entry.clone())).collect();
-        }
-    };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    // What may be done is a set.
-    let verbs = |row: &mut Value| {
-        if row["verbs"].is_array() {
-            keyed(&mut row["verbs"], &text);
-        }
-    };
     match kind.as_str() {
         "APIResourceList" => {
-            document["resources"].as_array_mut().into_iter().flatten().for_each(verbs);
-            keyed(&mut document["resources"], &|row| text(&row["name"]));
+            for row in document["resources"].as_array_mut().into_iter().flatten() {
+                keyed(row, "verbs", &WRITES, |verb| verb);
+            }
+            let unread = unread(&document["resources"], "name");
+            keyed(&mut document, "resources", &unread, |row| &row["name"]);
+            // The rows of definitions come in the order of a Go map.
+            if let Some(members) = document.as_object_mut().filter(|document| of_definitions(document)) {
+                members.remove("order of resources");
+            }
         }
-        "APIGroupList" => {
-            let names = document["groups"].as_array().into_iter().flatten().map(|group| text(&group["name"]));
-            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
-            keyed(&mut document["groups"], &|group| text(&group["name"]));
-            document["order of groups"] = order.into();
-        }
+        "APIGroupList" => keyed(&mut document, "groups", &WRITTEN_ONLY, |group| &group["name"]),
         "APIGroupDiscoveryList" => {
-            let names =
-                document["items"].as_array().into_iter().flatten().map(|group| text(&group["metadata"]["name"]));
-            let order: Vec<String> = names.filter(|name| !WRITTEN_ONLY.contains(&name.as_str())).collect();
             for group in document["items"].as_array_mut().into_iter().flatten() {
                 for version in group["versions"].as_array_mut().into_iter().flatten() {
                     for resource in version["resources"].as_array_mut().into_iter().flatten() {
-                        verbs(resource);
                         if resource["subresources"].is_null() {
-                            resource["subresources"] = json!({});
-                        } else {
-                            resource["subresources"].as_array_mut().into_iter().flatten().for_each(verbs);
-                            keyed(&mut resource["subresources"], &|row| text(&row["subresource"]));
+                            resource["subresources"] = json!([]);
                         }
+                        for row in resource["subresources"].as_array_mut().into_iter().flatten() {
+                            keyed(row, "verbs", &WRITES, |verb| verb);
+                        }
+                        keyed(resource, "verbs", &WRITES, |verb| verb);
+                        let unread = unread(&resource["subresources"], "subresource");
+                        keyed(resource, "subresources", &unread, |row| &row["subresource"]);
                     }
-                    keyed(&mut version["resources"], &|row| text(&row["resource"]));
+                    let unread = unread(&version["resources"], "resource");
+                    keyed(version, "resources", &unread, |row| &row["resource"]);
                 }
             }
-            keyed(&mut document["items"], &|group| text(&group["metadata"]["name"]));
-            document["order of groups"] = order.into();
+            keyed(&mut document, "items", &WRITTEN_ONLY, |group| &group["metadata"]["name"]);
         }
         _ => {}
     }
     document
 }
 
+/// Whether a list of resources is of the suite's own groups.
+fn of_definitions(document: &Map<String, Value>) -> bool {
+    document["groupVersion"].as_str().is_some_and(|name| name.contains(".example.com/"))
+}
+
+/// Groups of which nothing can be read.
+const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// Verbs that write.
+const WRITES: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
+
+/// Makes an array within a document an object by name, and tells the order of the names apart, without some of them.
+fn keyed(document: &mut Value, member: &str, left_out: &[impl AsRef<str>], name: impl Fn(&Value) -> &Value) {
+    let Some(entries) = document[member].as_array() else { return };
+    let named: Vec<(String, Value)> =
+        entries.iter().map(|entry| (name(entry).as_str().unwrap_or_default().to_owned(), entry.clone())).collect();
+    let is_shown = |name: &&str| !left_out.iter().any(|other| other.as_ref() == *name);
+    let order: Vec<String> = named.iter().map(|(name, _)| &**name).filter(is_shown).map(str::to_owned).collect();
+    document[member] = named.into_iter().collect();
+    document[format!("order of {member}")] = order.into();
+}
+
+/// The names of rows that cannot be read, or lead into a workload.
+fn unread(rows: &Value, name: &str) -> Vec<String> {
+    let leads_away =
+        |name: &str| ["attach", "exec", "portforward", "proxy"].contains(&name.rsplit('/').next().unwrap_or_default());
+    let is_read = |row: &Value| {
+        ["get", "list", "watch"].iter().any(|verb| row["verbs"].get(verb).is_some())
+            || row["subresources"].as_object().is_some_and(|below| !below.is_empty())
+    };
+    let rows = rows.as_array().into_iter().flatten();
+    let names = rows.filter_map(|row| Some((row, row[name].as_str()?)));
+    names.filter(|(row, name)| !is_read(row) || leads_away(name)).map(|(_, name)| name.to_owned()).collect()
+}
+
 fn normalise(document: &mut Value, version: Version) {
+    let metadata = &document["metadata"];
+    if let Some(decoded) = metadata["continue"].as_str().and_then(|token| decoded(token, &metadata["resourceVersion"]))
+    {
+        document["metadata"]["continue"] = decoded;
+    }
     let list = document["kind"] == "Table" || document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     if list && version == Version::Current {
         let members = document["items"].as_array().or(document["rows"].as_array()).map_or(&[][..], Vec::as_slice);
@@ -268,12 +338,16 @@ fn normalise(document: &mut Value, version: Version) {
     if document["kind"] == "Table" {
         ages(document);
     }
-    if let Some(token) = document.pointer_mut("/metadata/continue")
-        && token.as_str().is_some_and(|token| !token.is_empty())
-    {
-        *token = "TOKEN".into();
-    }
     messages(document);
+}
+
+/// A continue token by what it says; its version by whether it is that of the list.
+fn decoded(token: &str, own_version: &Value) -> Option<Value> {
+    let mut decoded: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    if decoded["rv"].as_u64().is_some_and(|version| version == number(own_version)) {
+        decoded["rv"] = "that of the list".into();
+    }
+    Some(decoded)
 }
 
 /// Replaces a version by a symbol if it is one and not older than `least`.

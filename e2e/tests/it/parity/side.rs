@@ -69,7 +69,7 @@ pub(crate) fn same(one: &Request, other: &Request) -> bool {
 }
 
 /// What a watch sent until it was closed or ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recording {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

@@ -1,7 +1,7 @@
 //! fieldSelector on built-in types: the fields they know, and the three shapes in which they refuse others.
 
 use super::super::case::{Case, get};
-use super::labels::escape;
+use super::super::dimension::escape;
 
 pub(crate) fn cases() -> Vec<Case> {
     let rows = [
@@ -63,15 +63,15 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     rows.into_iter()
         .map(|(what, collection, selector)| {
-            get(&format!("built-in {what}"), &format!("{collection}?fieldSelector={}", escape(selector)))
+            get(&format!("built-in field/{what}"), &format!("{collection}?fieldSelector={}", escape(selector)))
         })
         .chain([
             // Watch scripts make namespaces meanwhile.
             get(
-                "built-in namespace/phase",
+                "built-in field/namespace/phase",
                 "/api/v1/namespaces?fieldSelector=status.phase%3DActive&labelSelector=fixture%3Dparity",
             ),
-            get("built-in namespace/by name", "/api/v1/namespaces?fieldSelector=metadata.name%3Da-b"),
+            get("built-in field/namespace/by name", "/api/v1/namespaces?fieldSelector=metadata.name%3Da-b"),
         ])
         .collect()
 }

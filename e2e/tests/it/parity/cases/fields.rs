@@ -1,7 +1,7 @@
 //! fieldSelector on custom resources: grammar, escapes, values, versions, scopes.
 
 use super::super::case::{Case, get};
-use super::labels::escape;
+use super::super::dimension::{Dimension, escape, product};
 
 pub(crate) fn cases() -> Vec<Case> {
     let shirts = "/apis/shop.example.com/v1/shirts";
@@ -81,27 +81,88 @@ pub(crate) fn cases() -> Vec<Case> {
         ("error: metadata.uid", shirts, "metadata.uid=x"),
         ("error: a parent of a field", shirts, "spec=x"),
     ];
-    rows.into_iter()
+    let mut cases: Vec<Case> = rows
+        .into_iter()
         .map(|(what, collection, selector)| {
             get(&format!("field/{what}"), &format!("{collection}?fieldSelector={}", escape(selector)))
         })
-        .chain([
-            get(
-                "field/with a label selector",
-                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&labelSelector=tier%3Dback",
+        .collect();
+    // Every kind of field with every kind of value by every operator.
+    let fields = ["spec.color", "spec.quantity", "spec.branded", "spec.note", "metadata.name", "metadata.namespace"];
+    let values = ["", "2", "true", "blue", "x", "a", r"a\,b"];
+    let mut selectors = Vec::new();
+    for field in fields {
+        for operator in ["=", "==", "!="] {
+            selectors.extend(values.iter().map(|value| format!("{field}{operator}{value}")));
+        }
+    }
+    cases.extend(product(
+        "field operator",
+        &[
+            Dimension::paths("of", [("shirts", shirts), ("a namespace", namespaced)]),
+            Dimension::values("fieldSelector", selectors.iter().map(|selector| (&**selector, Some(&**selector)))),
+        ],
+    ));
+    cases.extend(product(
+        "field grammar",
+        &[
+            Dimension::paths("of", [("shirts", shirts), ("banners", banners), ("pods", "/api/v1/pods")]),
+            Dimension::values(
+                "fieldSelector",
+                [
+                    ",",
+                    ",,",
+                    "=",
+                    "==",
+                    "!=",
+                    "!",
+                    "a",
+                    "a=b=c",
+                    "metadata.name=a\\",
+                    r"metadata.name=a\b",
+                    "metadata.name",
+                    "metadata.name>a",
+                    " metadata.name=a",
+                    "metadata.name =a",
+                    "metadata.name= a",
+                    "metadata.name=a,",
+                    ",metadata.name=a",
+                    "metadata.name=a,metadata.name!=a",
+                    "metadata.name=a;b",
+                    "metadata.name in (a)",
+                    "metadata.name===a",
+                    "metadata.name!==a",
+                    "metadata.name=a!=b",
+                    "Metadata.name=a",
+                    "metadata.name=\u{e9}",
+                    "metadata.labels=a",
+                    "metadata.uid=a",
+                    "name=a",
+                    "kind=a",
+                    "spec=a",
+                    "nope=1,also=2",
+                ]
+                .map(|selector| (selector, Some(selector))),
             ),
-            get(
-                "field/in a namespace with a label selector",
-                "/apis/shop.example.com/v1/namespaces/ab/shirts?fieldSelector=spec.branded%3Dtrue&labelSelector=app",
-            ),
-            get(
-                "field/from version 0",
-                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&resourceVersion=0",
-            ),
-            get(
-                "field/unknown, from a version in the future",
-                "/apis/shop.example.com/v1/shirts?fieldSelector=spec.nope%3Dblue&resourceVersion={future}",
-            ),
-        ])
-        .collect()
+        ],
+    ));
+    cases.extend([
+        get(
+            "field path/with a label selector",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&labelSelector=tier%3Dback",
+        ),
+        get(
+            "field path/in a namespace with a label selector",
+            "/apis/shop.example.com/v1/namespaces/ab/shirts?fieldSelector=spec.branded%3Dtrue&labelSelector=app",
+        ),
+        get(
+            "field path/from version 0",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.color%3Dblue&resourceVersion=0",
+        ),
+        get(
+            "field path/unknown, from a version in the future",
+            "/apis/shop.example.com/v1/shirts?fieldSelector=spec.nope%3Dblue&resourceVersion={future}",
+        ),
+    ]);
+    cases
 }

@@ -1,6 +1,7 @@
 //! labelSelector: its grammar with every error text, and what it selects.
 
 use super::super::case::{Case, get};
+use super::super::dimension::{Dimension, product};
 
 pub(crate) fn cases() -> Vec<Case> {
     let long_name = "n".repeat(64);
@@ -70,6 +71,24 @@ pub(crate) fn cases() -> Vec<Case> {
         ("error: not with tilde", "app~shop"),
         ("error: brackets", "app=[shop]"),
         ("error: apostrophes", "app='shop'"),
+        ("other blanks", "app\n=\rshop"),
+        ("no-break blank", "app\u{a0}=shop"),
+        ("blanks around operators", "app  ==  shop , ! empty"),
+        ("in without blanks", "tier in(front)"),
+        ("notin without members", "tier notin ()"),
+        ("value that is an operator", "app=in"),
+        ("value twice in a set", "tier in (front,front)"),
+        ("error: key alone after not", "!a b"),
+        ("error: not in a set", "tier in (!front)"),
+        ("error: set of sets", "tier in ((front))"),
+        ("error: in with an operator", "tier in =front"),
+        ("error: closing parenthesis", "tier)"),
+        ("error: set without a comma", "tier in (front back)"),
+        ("error: greater than two", "rank>1,2"),
+        ("error: equals and a set", "tier=(front)"),
+        ("error: key of dots", "..=x"),
+        ("error: nothing but a comma and a blank", " , "),
+        ("error: zero byte", "app=\0"),
     ];
     let long_value = format!("app={}", "v".repeat(64));
     let fitting_value = format!("app={}", "v".repeat(63));
@@ -79,30 +98,44 @@ pub(crate) fn cases() -> Vec<Case> {
     rows.push(("longest value", &fitting_value));
     let long_prefix = format!("{long_prefix}=y");
     rows.push(("error: prefix too long", &long_prefix));
-    rows.into_iter()
-        .map(|(what, selector)| {
-            let path = format!("/apis/shop.example.com/v1/shirts?labelSelector={}", escape(selector));
-            get(&format!("label/{what}"), &path)
-        })
-        .chain([
-            get("label/on a built-in", "/api/v1/pods?labelSelector=app%20in%20%28web%2Chost%29"),
-            get("label/error on a built-in", "/api/v1/pods?labelSelector=a%3D%3D%3Db"),
-            get("label/cluster-scoped", "/apis/shop.example.com/v1/banners?labelSelector=side%3Dl"),
-            get("label/plus is a blank", "/apis/shop.example.com/v1/shirts?labelSelector=tier+in+(front)"),
-            get("label/bad escape in the query", "/apis/shop.example.com/v1/shirts?labelSelector=a%zz"),
-        ])
-        .collect()
-}
-
-/// Everything but letters, digits and a few others as percent codes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
+    let selectors: Vec<(&str, Option<&str>)> =
+        rows.into_iter().map(|(what, selector)| (what, Some(selector))).collect();
+    let mut cases = product(
+        "label",
+        &[
+            Dimension::paths("of", [("shirts", super::SHIRTS), ("pods", "/api/v1/namespaces/work/pods")]),
+            Dimension::values("labelSelector", selectors),
+        ],
+    );
+    // What an operator does to every kind of value, also those no label of the suite has.
+    let keys = ["app", "rank", "empty", "nothing"];
+    let operators = ["=", "!=", " in ", " notin ", ">", "<"];
+    let values = ["shop", "10", "", "-1"];
+    let mut selectors = Vec::new();
+    for key in keys {
+        for operator in operators {
+            for value in values {
+                let value = if operator.ends_with("in ") { format!("({value})") } else { value.to_owned() };
+                selectors.push(format!("{key}{operator}{value}"));
+            }
         }
     }
-    escaped
+    cases.extend(product(
+        "label operator",
+        &[
+            Dimension::paths("", [("shirts", super::SHIRTS)]),
+            Dimension::values("labelSelector", selectors.iter().map(|selector| (&**selector, Some(&**selector)))),
+        ],
+    ));
+    cases.extend(
+        [
+            ("on a built-in", "/api/v1/pods?labelSelector=app%20in%20%28web%2Chost%29"),
+            ("cluster-scoped", "/apis/shop.example.com/v1/banners?labelSelector=side%3Dl"),
+            ("plus is a blank", "/apis/shop.example.com/v1/shirts?labelSelector=tier+in+(front)"),
+            ("bad escape in the query", "/apis/shop.example.com/v1/shirts?labelSelector=a%zz"),
+            ("of an unknown namespace", "/apis/shop.example.com/v1/namespaces/nowhere/shirts?labelSelector=app"),
+        ]
+        .map(|(what, path)| get(&format!("label path/{what}"), path)),
+    );
+    cases
 }

@@ -1,64 +1,84 @@
-//! GET by name, subresources, methods.
+//! GET by name: what is there and what is not, versions, subresources, scopes, names.
 
-use http::Method;
-
-use super::super::case::{Case, exact};
+use super::super::case::{Case, get};
+use super::super::dimension::{Dimension, Part, choice, product};
 
 pub(crate) fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let objects = [
+        ("shirt", "/apis/shop.example.com/v1/namespaces/a/shirts/x"),
+        ("absent shirt", "/apis/shop.example.com/v1/namespaces/a/shirts/no"),
+        ("banner", "/apis/shop.example.com/v1/banners/left"),
+        ("absent banner", "/apis/shop.example.com/v1/banners/no"),
+        ("pod", "/api/v1/namespaces/work/pods/web"),
+        ("absent pod", "/api/v1/namespaces/work/pods/no"),
+        ("node", "/api/v1/nodes/node-2"),
+        ("absent job", "/apis/batch/v1/namespaces/work/jobs/no"),
+    ];
+    let below = ["", "/status", "/sleeves", "/status/deeper"];
+    let mut choices = Vec::new();
+    for (what, path) in objects {
+        for part in below {
+            choices.push(choice(&format!("{what}{part}"), Part::Path(format!("{path}{part}"))));
+        }
+    }
+    let mut cases = product(
+        "get",
+        &[
+            Dimension::of("", choices),
+            Dimension::parameter("resourceVersion", &["0", "{first}", "{current}", "{future}", "abc"]),
+        ],
+    );
+    cases.extend(product(
+        "get with parameters",
+        &[
+            Dimension::paths("", objects),
+            Dimension::of(
+                "",
+                [
+                    ("selectors", "labelSelector", "a%3D%3D%3Db&fieldSelector=spec.nope%3D1"),
+                    ("Exact", "resourceVersionMatch", "Exact"),
+                    ("Exact at a version", "resourceVersion", "{first}&resourceVersionMatch=Exact"),
+                    ("an unknown match", "resourceVersionMatch", "Foo"),
+                    ("limit", "limit", "abc"),
+                    ("watch", "watch", "true&timeoutSeconds=1"),
+                    ("token", "continue", "abc"),
+                    ("pretty", "pretty", "true"),
+                    ("version too large", "resourceVersion", "99999999999999999999"),
+                    ("version with a sign", "resourceVersion", "-1"),
+                ]
+                .map(|(what, name, value)| choice(what, Part::Parameter(name, value.to_owned())))
+                .into(),
+            ),
+        ],
+    ));
     for (what, path) in [
-        ("custom", "/apis/shop.example.com/v1/namespaces/a/shirts/x"),
-        ("custom, name with a dot", "/apis/shop.example.com/v1/namespaces/a/shirts/x.y"),
-        ("custom, every character", "/apis/shop.example.com/v1/namespaces/ab/shirts/x"),
+        ("name with a dot", "/apis/shop.example.com/v1/namespaces/a/shirts/x.y"),
+        ("every character", "/apis/shop.example.com/v1/namespaces/ab/shirts/x"),
         ("other version", "/apis/shop.example.com/v1beta1/namespaces/a/shirts/x"),
-        ("cluster-scoped", "/apis/shop.example.com/v1/banners/left"),
-        ("built-in", "/api/v1/namespaces/work/pods/web"),
-        ("built-in, cluster-scoped", "/api/v1/nodes/node-2"),
+        ("status in the other version", "/apis/shop.example.com/v1beta1/namespaces/a/shirts/x/status"),
         ("namespace", "/api/v1/namespaces/a-b"),
+        ("status of a namespace", "/api/v1/namespaces/a-b/status"),
+        ("absent namespace", "/api/v1/namespaces/nowhere"),
         ("definition", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/banners.shop.example.com"),
         ("secret", "/api/v1/namespaces/work/secrets/basic"),
-        ("version 0", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion=0"),
-        ("old version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={first}"),
-        ("current version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={current}"),
-        ("future version", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion={future}"),
-        (
-            "future version of an absent object",
-            "/apis/shop.example.com/v1/namespaces/a/shirts/no?resourceVersion={future}",
-        ),
-        ("version that is no number", "/apis/shop.example.com/v1/namespaces/a/shirts/x?resourceVersion=abc"),
-        (
-            "selectors do not matter",
-            "/apis/shop.example.com/v1/namespaces/a/shirts/x?labelSelector=a%3D%3D%3Db&fieldSelector=spec.nope%3D1",
-        ),
-        ("absent", "/apis/shop.example.com/v1/namespaces/a/shirts/no"),
-        ("absent, cluster-scoped", "/apis/shop.example.com/v1/banners/no"),
-        ("absent, core", "/api/v1/namespaces/work/pods/no"),
-        ("absent, built-in group", "/apis/batch/v1/namespaces/work/jobs/no"),
-        ("absent namespace", "/api/v1/namespaces/nowhere"),
         ("absent, in an unknown namespace", "/apis/shop.example.com/v1/namespaces/nowhere/shirts/x"),
         ("gone", "/apis/shop.example.com/v1/namespaces/a/shirts/gone"),
-        ("name without a namespace", "/apis/shop.example.com/v1/shirts/x"),
-        ("name without a namespace, built-in", "/api/v1/pods/web"),
-        ("cluster-scoped in a namespace", "/apis/shop.example.com/v1/namespaces/a/banners/left"),
-        ("unknown subresource", "/apis/shop.example.com/v1/namespaces/a/shirts/x/sleeves"),
-        ("unknown subresource of an absent object", "/apis/shop.example.com/v1/namespaces/a/shirts/no/sleeves"),
-        ("status", "/apis/shop.example.com/v1/namespaces/a/shirts/x/status"),
-        ("status of an absent object", "/apis/shop.example.com/v1/namespaces/a/shirts/no/status"),
-        ("status of a definition without one", "/apis/shop.example.com/v1/banners/left/status"),
-        ("status of a pod", "/api/v1/namespaces/work/pods/web/status"),
-        ("unknown subresource, built-in", "/api/v1/namespaces/work/pods/web/sleeves"),
-        ("pretty", "/apis/shop.example.com/v1/namespaces/a/shirts/x?pretty=true"),
+        (
+            "gone, at a version when it was there",
+            "/apis/shop.example.com/v1/namespaces/a/shirts/gone?resourceVersion={present}",
+        ),
         ("escaped name", "/apis/shop.example.com/v1/namespaces/a/shirts/x%2Ey"),
         ("name that is none", "/apis/shop.example.com/v1/namespaces/a/shirts/X%20Y"),
+        ("name with a percent sign", "/apis/shop.example.com/v1/namespaces/a/shirts/x%25"),
+        ("name of two dots", "/apis/shop.example.com/v1/namespaces/a/shirts/%2E%2E"),
+        ("name that is none, built-in", "/api/v1/namespaces/work/pods/X%20Y"),
+        ("unknown version", "/apis/shop.example.com/v7/namespaces/a/shirts/x"),
+        ("unknown resource", "/apis/shop.example.com/v1/namespaces/a/socks/x"),
+        ("unknown built-in resource", "/api/v1/namespaces/work/socks/x"),
+        ("unknown group", "/apis/nowhere.example.com/v1/namespaces/a/shirts/x"),
+        ("scale of a definition without one", "/apis/shop.example.com/v1/namespaces/a/shirts/x/scale"),
     ] {
-        cases.push(exact(&format!("get/{what}"), path));
+        cases.push(get(&format!("get name/{what}"), path));
     }
-    cases.extend([
-        exact("get/head", "/apis/shop.example.com/v1/namespaces/a/shirts/x").method(Method::HEAD),
-        exact("get/head of an absent object", "/apis/shop.example.com/v1/namespaces/a/shirts/no").method(Method::HEAD),
-        exact("write/delete", "/apis/shop.example.com/v1/namespaces/a/shirts/no").method(Method::DELETE),
-        exact("write/post without a body", "/apis/shop.example.com/v1/namespaces/a/shirts").method(Method::POST),
-        exact("write/options", "/apis/shop.example.com/v1/namespaces/a/shirts").method(Method::OPTIONS),
-    ]);
     cases
 }

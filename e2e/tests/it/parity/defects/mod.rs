@@ -16,10 +16,13 @@ use serde_json::Value;
 
 use super::other_versions;
 use super::run::{self, Asked, FIELDCACHE, Run};
-use super::script::{self, Script, Step};
+use super::script::{self, Played, Script, Step};
 use super::scripts;
 use super::side::{Recording, Side, same};
 use super::stage::Stage;
+
+/// So many red cases say enough of a defect.
+const ENOUGH: usize = 20;
 
 /// What a defect does.
 pub(crate) enum Alteration {
@@ -61,7 +64,9 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
         match caught.first() {
             None => missed.push(defect.name),
             Some(first) => {
-                lines.push_str(&format!("\n  {}: caught by {} cases, first {first:?}", defect.name, caught.len()));
+                let more = if caught.len() == ENOUGH { " or more" } else { "" };
+                let count = caught.len();
+                lines.push_str(&format!("\n  {}: caught by {count}{more} cases, first {first:?}", defect.name));
             }
         }
     }
@@ -71,62 +76,60 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     Ok(())
 }
 
-/// The cases and watches that are red with a defect.
+/// The cases and watches that are red with a defect, as far as [`ENOUGH`].
 async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Result<Vec<String>> {
-    let mut caught = Vec::new();
     match &defect.alteration {
         Alteration::Request(alter) => {
-            let concerned = run
-                .asked
-                .iter()
-                .filter(|asked| asked.tape.exchanges().iter().any(|(request, _)| alters(*alter, request)));
-            caught.extend(red(stage, side, concerned.collect(), false).await?);
-            if caught.is_empty() {
-                caught.extend(first_red_script(stage, run, side, *alter).await?);
-            }
+            let is_concerned =
+                |asked: &&Asked| asked.tape.exchanges().iter().any(|(request, _)| alters(*alter, request));
+            let caught = red(stage, side, run.asked.iter().filter(is_concerned), false).await?;
+            if caught.is_empty() { first_red_script(stage, run, side, *alter).await } else { Ok(caught) }
         }
         Alteration::Answer(alter) => {
-            let concerned = run.asked.iter().filter(|asked| {
+            let is_concerned = |asked: &&Asked| {
                 asked.tape.exchanges().into_iter().any(|(request, answer)| {
                     let mut altered = answer.clone();
                     alter(&request, &mut altered);
                     (altered.status, altered.headers, altered.body) != (answer.status, answer.headers, answer.body)
                 })
-            });
-            caught.extend(red(stage, side, concerned.collect(), true).await?);
+            };
+            red(stage, side, run.asked.iter().filter(is_concerned), true).await
         }
         Alteration::Watch(alter) => {
-            for played in &run.played {
-                let Some(Ok(recording)) = played.of(run::FIELDCACHE_NAME) else { continue };
+            let is_red = |played: &&Played| {
+                let Some(Ok(recording)) = played.of(run::FIELDCACHE_NAME) else { return false };
                 // A refusal in several lines, or of text, is no stream of events.
                 if !recording.events.iter().all(Value::is_object) {
-                    continue;
+                    return false;
                 }
-                let mut recording = recording.clone();
-                alter(&played.request, &mut recording);
-                let found = played.judge(side, &Ok(recording));
-                if fault(&played.name, &found).is_some() {
-                    caught.push(played.name.clone());
-                }
-            }
+                let mut altered = recording.clone();
+                alter(&played.request, &mut altered);
+                altered != *recording && fault(&played.name, &played.judge(side, &Ok(altered))).is_some()
+            };
+            Ok(run.played.iter().filter(is_red).take(ENOUGH).map(|played| played.name.clone()).collect())
         }
     }
-    Ok(caught)
 }
 
 /// Asks cases again with a side's defect; from their tapes if nothing else is asked than before.
-async fn red(stage: &Stage, side: &Side, concerned: Vec<&Asked>, from_tape: bool) -> Result<Vec<String>> {
+async fn red(
+    stage: &Stage,
+    side: &Side,
+    concerned: impl Iterator<Item = &Asked>,
+    from_tape: bool,
+) -> Result<Vec<String>> {
     /// Requests under way at once.
     const AT_ONCE: usize = 8;
-    let asking = concerned.into_iter().map(|asked| async move {
+    let asking = concerned.map(|asked| async move {
         let tape = from_tape.then(|| asked.tape.playing());
         let answer = asked.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
         let found = differences(&asked.expected, &answer);
         let name = &asked.case.name;
         Ok(fault(name, &found).map(|_| name.clone()))
     });
-    let answers: Vec<Result<Option<String>>> = stream::iter(asking).buffered(AT_ONCE).collect().await;
-    answers.into_iter().filter_map(Result::transpose).collect()
+    let red =
+        stream::iter(asking).buffered(AT_ONCE).filter_map(async |asked: Result<_>| asked.transpose()).take(ENOUGH);
+    red.collect::<Vec<Result<String>>>().await.into_iter().collect()
 }
 
 /// Plays the scripts whose watches are asked otherwise with a defect, until one is red.

@@ -255,7 +255,7 @@ pub(super) static DEFECTS: [Defect; 33] = [
         name: "rows of DELETED in a Table missing",
         alteration: Alteration::Watch(|_, recording| {
             for event in recording.events.iter_mut().filter(|event| event["type"] == "DELETED") {
-                if let Some(rows) = event["object"]["rows"].as_array_mut() {
+                if let Some(rows) = event.pointer_mut("/object/rows").and_then(Value::as_array_mut) {
                     rows.clear();
                 }
             }
