@@ -103,7 +103,7 @@ async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32) -
     let version = bed.version().await?;
     let crowd = Crowd::open(endpoint, vec![wanted(bed, version); WATCHERS], STREAMS).await?;
     accounting::settled(process, Duration::from_secs(1), Duration::from_secs(30)).await?;
-    let mut writer = Writer::new(bed.control_plane.client(), &bed.corpus);
+    let writer = Writer::new(bed.control_plane.client(), &bed.corpus);
     let cost = rounds(options, &crowd, process, async || writer.update(0).await.map(|_| ())).await;
     drop(crowd);
     bed.settled().await?;

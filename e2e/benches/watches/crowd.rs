@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Streams of one connection: what kube-apiserver allows by default (`--http2-max-streams-per-connection`); fieldcache allows more.
+/// Streams of one connection: what kube-apiserver is told to allow; fieldcache allows more.
 pub(crate) const STREAMS: usize = 1_000;
 
 /// Watches that are being opened at a time.

@@ -49,7 +49,7 @@ pub(crate) async fn run(options: &Options, bed: &Bed, report: &mut Report) -> Re
         let last = last.clone();
         move || read_both(&endpoints, &path, &last)
     });
-    let mut writer = Writer::new(bed.control_plane.client(), &bed.corpus);
+    let writer = Writer::new(bed.control_plane.client(), &bed.corpus);
     let mut ticks = interval(PACE);
     let mut newest = 0;
     for turn in 0..updates {

@@ -25,7 +25,7 @@ use e2e::corpus::shirts::Shirts;
 use super::options::Options;
 use super::own::{Offered, Own};
 use super::report::{Report, number};
-use crowd::Wanted;
+use crowd::{STREAMS, Wanted};
 
 /// The rows of this folder.
 pub(crate) const ROWS: [&str; 5] = ["watch-updates", "watch-delay", "broadcast", "watch-memory", "reconnect"];
@@ -52,7 +52,10 @@ pub(crate) struct Bed {
 impl Bed {
     async fn start(options: &Options, offered: Offered) -> Result<Bed> {
         let corpus = Shirts { count: if options.quick { 1_000 } else { OBJECTS }, ..options.shirts() };
-        let control_plane = ControlPlane::start(Settings::default()).await?;
+        // Its default is a quarter of that or less. Both sides are to have as many connections as each other.
+        let streams = vec![format!("--http2-max-streams-per-connection={STREAMS}")];
+        let control_plane =
+            ControlPlane::start(Settings { apiserver_arguments: streams, ..Settings::default() }).await?;
         shirts_into_etcd(&control_plane, &corpus, |_| {}).await?;
         let own = Own::start(&Bed::source(&control_plane), offered, None).await?;
         own.synced(&corpus.everywhere(), corpus.count).await?;

@@ -72,7 +72,7 @@ struct Cost {
 
 /// kube-apiserver's cost of the same writes while nobody watches but fieldcache.
 pub(crate) async fn bare_writes(options: &Options, bed: &Bed) -> Result<Duration> {
-    let mut writer = Writer::new(bed.control_plane.client(), &bed.corpus);
+    let writer = Writer::new(bed.control_plane.client(), &bed.corpus);
     let mut costs = Vec::new();
     for round in 0..options.rounds as u64 {
         let meter = Meter::start(bed.control_plane.apiserver().id())?;
@@ -91,7 +91,7 @@ async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32, w
     let wanted = (0..watchers).map(|index| of_one(&bed.corpus, index, version)).collect();
     let crowd = Crowd::open(endpoint, wanted, STREAMS).await?;
     bed.settled().await?;
-    let mut writer = Writer::new(bed.control_plane.client(), &bed.corpus);
+    let writer = Writer::new(bed.control_plane.client(), &bed.corpus);
     let (mut costs, mut updates) = (Vec::new(), 0);
     for _ in 0..options.rounds {
         let meter = Meter::start(process)?;
