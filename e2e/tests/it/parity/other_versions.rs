@@ -34,8 +34,8 @@ enum How {
     },
     /// It refuses with this text what the usual version answers, so nothing of the answer is alike.
     Refuses(&'static str),
-    /// It never sends events with this text.
-    NeverSends(&'static str),
+    /// It never sends events with this text, and so cannot show these defects.
+    NeverSends { text: &'static str, hides: &'static [&'static str] },
 }
 
 /// All of them.
@@ -47,7 +47,10 @@ static OTHERWISE: [Otherwise; 7] = [
     },
     Otherwise {
         versions: &[33],
-        how: How::NeverSends(r#""k8s.io/initial-events-end":"true""#),
+        how: How::NeverSends {
+            text: r#""k8s.io/initial-events-end":"true""#,
+            hides: &["end bookmark missing", "end bookmark without its annotation"],
+        },
         reason: "Without streaming lists no bookmark ends the objects that a watch begins with.",
     },
     Otherwise {
@@ -83,7 +86,7 @@ static OTHERWISE: [Otherwise; 7] = [
 /// Numbers of this table begin here, apart from those of [`super::allowed::ALLOWED`].
 const FIRST: usize = 100;
 
-/// The events that were missed: numbers and texts of [`How::NeverSends`] entries.
+/// The events that were missed: numbers and texts of [`How::NeverSends`].
 static MISSED: Mutex<BTreeSet<Pattern>> = Mutex::new(BTreeSet::new());
 
 /// The version whose kube-apiserver is compared with.
@@ -123,7 +126,7 @@ pub(crate) fn covering(case: &str, all: &[Difference], difference: &Difference) 
                 let says = |difference: &Difference| difference.left.as_ref().is_some_and(|left| contains(left, text));
                 covering.extend(all.iter().any(says).then_some((index, text)));
             }
-            How::NeverSends(_) => {}
+            How::NeverSends { .. } => {}
         }
     }
     covering
@@ -132,7 +135,7 @@ pub(crate) fn covering(case: &str, all: &[Difference], difference: &Difference) 
 /// Removes from what fieldcache sent the events that the version under test never sends.
 pub(crate) fn without_events_never_sent(expected: &Value, outcome: &mut Value) {
     for (index, otherwise) in in_force() {
-        let How::NeverSends(text) = otherwise.how else { continue };
+        let How::NeverSends { text, .. } = otherwise.how else { continue };
         let events = |outcome: &Value| outcome["events"].as_array().cloned().unwrap_or_default();
         if events(expected).iter().any(|event| contains(event, text)) {
             continue;
@@ -149,6 +152,12 @@ pub(crate) fn without_events_never_sent(expected: &Value, outcome: &mut Value) {
     }
 }
 
+/// Whether a defect of fieldcache cannot show beside the version under test.
+pub(crate) fn hides(defect: &str) -> bool {
+    let hides = |how| matches!(how, How::NeverSends { hides, .. } if hides.contains(&defect));
+    in_force().any(|(_, otherwise)| hides(otherwise.how))
+}
+
 /// The patterns in force of which none is in `used`, with the reason: beside the usual version those of [`allowed`], beside
 /// another one those of that version, for what differs from the usual one may be alike there.
 pub(crate) fn needless(used: &BTreeSet<Pattern>) -> Vec<(Pattern, &'static str)> {
@@ -159,7 +168,7 @@ pub(crate) fn needless(used: &BTreeSet<Pattern>) -> Vec<(Pattern, &'static str)>
     for (index, Otherwise { how, reason, .. }) in in_force() {
         let patterns: Vec<&'static str> = match how {
             How::Values { cases, places } => cases.iter().chain(*places).copied().collect(),
-            How::Refuses(text) | How::NeverSends(text) => vec![text],
+            How::Refuses(text) | How::NeverSends { text, .. } => vec![text],
         };
         needless.extend(patterns.into_iter().map(|pattern| ((index, pattern), *reason)));
     }

@@ -56,12 +56,16 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
             bail!("red without a defect: {}: {difference}", found.watch);
         }
     }
-    let mut missed = Vec::new();
+    let (mut missed, mut hidden) = (Vec::new(), 0);
     let mut lines = String::new();
     for defect in all() {
         let side = Side { name: defect.name, defect: Some(defect), ..sides[FIELDCACHE].clone() };
         let caught = catches(stage, run, &side, defect).await?;
         match caught.first() {
+            None if other_versions::hides(defect.name) => {
+                lines.push_str(&format!("\n  {}: cannot be seen beside this version of Kubernetes", defect.name));
+                hidden += 1;
+            }
             None => missed.push(defect.name),
             Some(first) => {
                 let more = if caught.len() == ENOUGH { " or more" } else { "" };
@@ -71,7 +75,7 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
         }
     }
     let count = all().count();
-    super::say(&format!("parity: {} of {count} seeded defects caught{lines}", count - missed.len()));
+    super::say(&format!("parity: {} of {count} seeded defects caught{lines}", count - missed.len() - hidden));
     ensure!(missed.is_empty(), "not caught: {missed:?}");
     Ok(())
 }
