@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::history::{Kind, Transition};
 use super::log::{Event, Objects, Step, Told};
+use e2e::history::{Kind, Transition};
 
 /// How much of both sides a failure shows.
 const SHOWN: usize = 6;

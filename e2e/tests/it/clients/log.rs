@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::history::Kind;
+use e2e::history::Kind;
 
 /// Keys and versions.
 pub(crate) type Objects = BTreeMap<String, u64>;
