@@ -19,11 +19,11 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("extract", &["model", "crd"]),
     ("store", &["model"]),
     ("query", &["model", "selector", "extract", "store"]),
-    ("subscribe", &["model", "query", "store"]),
+    ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
     ("printer", &["selector"]),
     ("builtin", &["model", "openapi"]),
-    ("registry", &["model", "crd", "extract", "store", "openapi"]),
+    ("registry", &["model", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "builtin", "registry"]),
     (
         "server",

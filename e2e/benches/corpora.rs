@@ -40,7 +40,11 @@ impl Fed {
     /// Starts both and waits until fieldcache has everything and is at rest.
     pub(crate) async fn start(corpus: Corpus, offered: Offered) -> Result<Fed> {
         let generator = Child::start(&generator_program()?, &corpus, 0).await?;
-        let source = ["--server".to_owned(), generator.endpoint().base().to_owned()];
+        let mut source = vec!["--server".to_owned(), generator.endpoint().base().to_owned()];
+        if offered.self_check {
+            // The generator knows no metadata: a check in the middle of a row would read the whole corpus again.
+            source.extend(["--self-check-interval", "0"].map(str::to_owned));
+        }
         let own = Own::start(&source, offered, None).await?;
         let before = accounting::settled(own.process(), QUIET, PATIENCE).await?;
         own.synced(&corpus.everywhere(), corpus.count()).await?;

@@ -24,6 +24,8 @@ pub(crate) struct Offered {
     pub(crate) tls: bool,
     /// A port for metrics.
     pub(crate) metrics: bool,
+    /// Turning the self-check off.
+    pub(crate) self_check: bool,
 }
 
 impl Offered {
@@ -32,7 +34,12 @@ impl Offered {
         let output =
             Command::new(program()?).args(["serve", "--help"]).output().context("asking fieldcache for help")?;
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(Offered { tls: help.contains("--tls-cert-file"), metrics: help.contains("--metrics-address") })
+        let offers = |option: &str| help.contains(option);
+        Ok(Offered {
+            tls: offers("--tls-cert-file"),
+            metrics: offers("--metrics-address"),
+            self_check: offers("--self-check-interval"),
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::run_directory::cache_directory;
+use crate::versions::{Kubernetes, versions_directory};
 
 /// The Kubernetes version the components are stamped with; it must be the one `e2e/go/go.mod` requires, which a test checks.
 pub const KUBERNETES_VERSION: &str = "v1.36.3";
@@ -66,11 +67,15 @@ impl Component {
     }
 }
 
-/// Where a built component is.
+/// Where a built component is: kube-apiserver of the version under test, everything else of the usual one.
 ///
 /// # Errors
 /// When it is not there; the error says what to run.
 pub fn locate(component: Component) -> Result<PathBuf> {
+    let under_test = Kubernetes::under_test()?;
+    if component == Component::KubeApiserver && !under_test.is_usual() {
+        return under_test.kube_apiserver();
+    }
     let path = binaries().join(component.file_name());
     ensure!(
         path.exists(),
@@ -180,12 +185,18 @@ fn go_build(output: &Path, packages: &[&str]) -> Result<()> {
 
 /// Two packages at a time: a compiler process of the large ones takes more than a gigabyte.
 fn flags() -> Vec<String> {
+    let linker = linker_flags(Kubernetes::USUAL.minor(), KUBERNETES_VERSION);
+    ["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", &linker].map(str::to_owned).to_vec()
+}
+
+/// Flags of the linker that stamp a version, as releases do, and leave out what only a debugger reads.
+pub(crate) fn linker_flags(minor: u32, version: &str) -> String {
     let mut linker = "-s -w".to_owned();
     for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
         for (variable, value) in [
             ("gitMajor", "1"),
-            ("gitMinor", "36"),
-            ("gitVersion", KUBERNETES_VERSION),
+            ("gitMinor", &minor.to_string()),
+            ("gitVersion", version),
             ("gitTreeState", "clean"),
             // What a release build has in these two is not known to a module; clients only show them.
             ("gitCommit", "0000000000000000000000000000000000000000"),
@@ -194,13 +205,15 @@ fn flags() -> Vec<String> {
             linker.push_str(&format!(" -X {package}.{variable}={value}"));
         }
     }
-    ["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", &linker].map(str::to_owned).to_vec()
+    linker
 }
 
 /// What the binaries depend on, as text: Go, flags, and a hash of each file of the module.
 fn stamp(go: &str) -> Result<String> {
     let mut files = Vec::new();
     collect_files(&module_directory(), &mut files)?;
+    // Modules of their own, built apart.
+    files.retain(|file| !file.starts_with(versions_directory()));
     files.sort();
     let mut text = format!("{go}\n{}\n", flags().join(" "));
     for file in files {

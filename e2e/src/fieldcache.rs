@@ -40,13 +40,14 @@ impl Fieldcache {
         Fieldcache::serve(["--dir".to_owned(), folder.display().to_string()]).await
     }
 
-    /// `serve --kubeconfig FILE` at a free port, with one `--resource` each for `resources`.
+    /// `serve --kubeconfig FILE` at a free port, with one `--resource` each for `resources`. Nothing is handed on to the API
+    /// server: what it answers is its own.
     ///
     /// # Errors
     /// When it is not built, ends, or prints no address in time; with its words.
     pub async fn serve_cluster(kubeconfig: &Path, resources: &[&str]) -> Result<Fieldcache> {
         let resources = resources.iter().flat_map(|resource| ["--resource".to_owned(), (*resource).to_owned()]);
-        let cluster = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+        let cluster = ["--pass-through", "off", "--kubeconfig", &kubeconfig.display().to_string()].map(str::to_owned);
         Fieldcache::serve(cluster.into_iter().chain(resources)).await
     }
 
@@ -94,6 +95,11 @@ impl Fieldcache {
         let code = self.process.ended(STOP_DEADLINE).await?;
         ensure!(code == 0, "fieldcache ended with exit code {code}\n{}", self.process.tail());
         Ok(())
+    }
+
+    /// Kills it; its address refuses connections until [`Fieldcache::start_again`].
+    pub fn kill(&self) {
+        self.process.kill();
     }
 
     /// Starts it again, as it was, at the address it had; its output goes to files of its own.

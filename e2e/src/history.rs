@@ -1,7 +1,7 @@
 //! The true history of a resource, and what a selection makes of it.
 //!
-//! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys from
-//! etcd's first revision on, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on kube-apiserver cannot be resumed over its
+//! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
+//! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on kube-apiserver cannot be resumed over its
 //! restart: its watch cache begins anew with the list of its start, and everything older is answered "too old".) An etcd revision is
 //! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
 //! starts kube-apiserver with `--storage-media-type=application/json`.
@@ -77,22 +77,23 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records the keys below `prefix`, such as `/registry/pods/`, until it is dropped. On a [`tokio::task::LocalSet`].
+    /// Records from now on what becomes of the keys below `prefix`, such as `/registry/pods/`, until it is dropped. There are none yet. On a
+    /// [`tokio::task::LocalSet`].
     ///
     /// # Errors
     /// When etcd does not take the watch.
     pub async fn start(etcd: &Endpoint, prefix: &str) -> Result<Recorder> {
         ensure!(prefix.ends_with('/'), "{prefix} must end with a slash");
         let client = etcd.client();
-        let mut lines = open(&client, prefix, 1).await?;
+        let (mut lines, now) = open(&client, prefix, 0).await?;
         let changes = Arc::new(Mutex::new(Vec::new()));
         let (written, prefix) = (changes.clone(), prefix.to_owned());
         let task = spawn_local(async move {
             loop {
                 take(&mut lines, &prefix, &written).await?;
                 // etcd is away. What it had committed before it is there after it.
-                let next = locked(&written).last().map_or(1, |change| change.version + 1);
-                lines = eventually("etcd answers", AWAY, async || open(&client, &prefix, next).await).await?;
+                let next = locked(&written).last().map_or(now, |change| change.version) + 1;
+                (lines, _) = eventually("etcd answers", AWAY, async || open(&client, &prefix, next).await).await?;
             }
         });
         Ok(Recorder { changes, task })
@@ -106,6 +107,15 @@ impl Recorder {
         ensure!(!self.task.is_finished(), "the history is not recorded any more");
         let changes = locked(&self.changes);
         Ok((changes.len(), changes.last().map_or(0, |change| change.version)))
+    }
+
+    /// All of them so far.
+    ///
+    /// # Errors
+    /// When the recording has ended.
+    pub fn changes(&self) -> Result<Vec<Change>> {
+        ensure!(!self.task.is_finished(), "the history is not recorded any more");
+        Ok(locked(&self.changes).clone())
     }
 
     /// All of them.
@@ -132,8 +142,8 @@ fn locked(changes: &Mutex<Vec<Change>>) -> std::sync::MutexGuard<'_, Vec<Change>
     changes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A watch of the keys below `prefix` from a revision on.
-async fn open(client: &Client, prefix: &str, revision: u64) -> Result<Lines> {
+/// A watch of the keys below `prefix` from a revision on, or from now on for zero; and the revision of now.
+async fn open(client: &Client, prefix: &str, revision: u64) -> Result<(Lines, u64)> {
     // The byte after the slash ends the range.
     let end = format!("{}0", prefix.trim_end_matches('/'));
     let (start, end) = (BASE64_STANDARD.encode(prefix), BASE64_STANDARD.encode(end));
@@ -141,7 +151,8 @@ async fn open(client: &Client, prefix: &str, revision: u64) -> Result<Lines> {
     let mut lines = client.open(Request::new(Method::POST, "/v3/watch").json(&body)).await?;
     let created = lines.event(Duration::from_secs(30)).await?;
     ensure!(created["result"]["created"] == true, "etcd answered {created}");
-    Ok(lines)
+    let now = created["result"]["header"]["revision"].as_str().context("a revision")?.parse()?;
+    Ok((lines, now))
 }
 
 /// Writes down what a watch says, up to its end; an error is one that no other watch would mend.

@@ -1,10 +1,11 @@
 //! One HTTP client for both sides: kube-apiserver over TLS with a client certificate, fieldcache over plain HTTP.
 //!
-//! It sends exactly what a test says: no retries, no redirects, no decompression, no headers of its own but `Host` and
-//! `Content-Length`. So what two servers answer can be compared byte by byte. A [`Client`] keeps connections, which belong to the
-//! runtime that opened them: every test makes its own from an [`Endpoint`].
+//! It sends exactly what a test says: no retries, no redirects, no headers of its own but `Host` and `Content-Length`; and hands on
+//! bodies as they came, but for the lines of a compressed watch. So what two servers answer can be compared byte by byte. A
+//! [`Client`] keeps connections, which belong to the runtime that opened them: every test makes its own from an [`Endpoint`].
 
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use flate2::write::MultiGzDecoder;
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -52,6 +54,8 @@ pub struct Endpoint {
     base: String,
     tls: Arc<rustls::ClientConfig>,
     protocol: Protocol,
+    /// Sent with every request.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Endpoint {
@@ -62,7 +66,12 @@ impl Endpoint {
     pub fn plain(base: &str) -> Result<Endpoint> {
         // Never used, but the connector wants to know how it would.
         let tls = tls_builder()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
-        Ok(Endpoint { base: base.trim_end_matches('/').to_owned(), tls: Arc::new(tls), protocol: Protocol::default() })
+        Ok(Endpoint::with_tls(base, tls))
+    }
+
+    fn with_tls(base: &str, tls: rustls::ClientConfig) -> Endpoint {
+        let base = base.trim_end_matches('/').to_owned();
+        Endpoint { base, tls: Arc::new(tls), protocol: Protocol::default(), headers: Vec::new() }
     }
 
     /// A TLS server whose certificate the authority `authority` (PEM) signed; with `identity`, as that user.
@@ -80,7 +89,7 @@ impl Endpoint {
                 PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).context("reading a key")?,
             )?,
         };
-        Ok(Endpoint { base: base.trim_end_matches('/').to_owned(), tls: Arc::new(tls), protocol: Protocol::default() })
+        Ok(Endpoint::with_tls(base, tls))
     }
 
     /// The server and user of a kubeconfig as [`crate::control_plane::kubeconfig`] writes it: JSON, one cluster, data within.
@@ -111,6 +120,13 @@ impl Endpoint {
         self
     }
 
+    /// The same server, asked with one more header in every request.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Endpoint {
+        self.headers.push((HeaderName::from_static(name), HeaderValue::from_static(value)));
+        self
+    }
+
     /// `http://HOST:PORT` or `https://HOST:PORT`, with the path before every request's, without a slash at the end.
     #[must_use]
     pub fn base(&self) -> &str {
@@ -126,7 +142,7 @@ impl Endpoint {
             Protocol::Http1 => builder.build(schemes.enable_http1().build()),
             Protocol::Http2 => builder.http2_only(true).build(schemes.enable_http2().build()),
         };
-        Client { base: self.base.clone(), inner }
+        Client { base: self.base.clone(), headers: self.headers.clone(), inner }
     }
 }
 
@@ -238,6 +254,7 @@ impl Answer {
 #[derive(Debug, Clone)]
 pub struct Client {
     base: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
     inner: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
@@ -334,7 +351,10 @@ impl Client {
         let what = format!("{} {}", request.method, request.path);
         let response = timeout(ANSWER_DEADLINE, self.begin(request)).await.with_context(|| what.clone())?;
         let (parts, body) = response.with_context(|| what.clone())?.into_parts();
-        Ok(Lines { what, status: parts.status, headers: parts.headers, body, received: BytesMut::new(), ended: false })
+        let is_compressed = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
+        let decoder = is_compressed.then(|| MultiGzDecoder::new(Vec::new()));
+        let (status, headers, received) = (parts.status, parts.headers, BytesMut::new());
+        Ok(Lines { what, status, headers, body, received, decoder, ended: false })
     }
 
     /// An open watch at `path`, which says `watch=1` itself; fails unless the server accepts it.
@@ -355,6 +375,7 @@ impl Client {
             .method(request.method)
             .uri(format!("{}{}", self.base, request.path))
             .body(Full::new(request.body))?;
+        built.headers_mut().extend(self.headers.iter().cloned());
         for (name, value) in &request.headers {
             built.headers_mut().append(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
         }
@@ -384,6 +405,8 @@ pub struct Lines {
     body: Incoming,
     /// Received, not yet handed out.
     received: BytesMut,
+    /// What makes plain bytes of a compressed stream: kube-apiserver 1.37 sends watches as many gzip members, one a flush.
+    decoder: Option<MultiGzDecoder<Vec<u8>>>,
     ended: bool,
 }
 
@@ -450,7 +473,13 @@ impl Lines {
                 None => self.ended = true,
                 Some(frame) => {
                     if let Ok(data) = frame.context("reading the body")?.into_data() {
-                        self.received.extend_from_slice(&data);
+                        match &mut self.decoder {
+                            None => self.received.extend_from_slice(&data),
+                            Some(decoder) => {
+                                decoder.write_all(&data).and_then(|()| decoder.flush()).context("decompressing")?;
+                                self.received.extend_from_slice(&std::mem::take(decoder.get_mut()));
+                            }
+                        }
                         return Ok(true);
                     }
                 }

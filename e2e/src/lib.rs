@@ -7,6 +7,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our two Go programs; says where they are |
+//! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
@@ -63,4 +64,5 @@ pub mod run_directory;
 pub mod selection;
 pub mod statistics;
 pub mod unique;
+pub mod versions;
 pub mod workload;

@@ -117,6 +117,13 @@ impl Resource {
         }
     }
 
+    /// The namespace and name of an object that the workload has, or could have.
+    #[must_use]
+    pub fn member(&self, random: &mut Random) -> (&'static str, String) {
+        let index = random.below(OBJECTS);
+        (NAMESPACES[(index % 2) as usize], format!("w{}-{index}", random.below(WRITERS)))
+    }
+
     /// An object with these values of everything that selections look at.
     #[must_use]
     pub fn object(&self, name: &str, tier: &str, color: &str, size: &str) -> Value {
@@ -304,7 +311,13 @@ impl Writer {
 
 /// An answer that says that the request itself is wrong.
 fn is_lasting(status: StatusCode) -> bool {
-    let passes = [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS, StatusCode::FORBIDDEN];
+    let passes = [
+        StatusCode::NOT_FOUND,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::FORBIDDEN,
+        StatusCode::METHOD_NOT_ALLOWED,
+    ];
     status.is_client_error() && !passes.contains(&status)
 }
 

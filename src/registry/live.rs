@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
+use super::router::Router;
 use super::{Checks, Freshness, UnreadableNames};
 use crate::model::Version;
 use crate::store::Snapshot;
@@ -39,6 +40,7 @@ pub enum LiveState {
 #[derive(Debug)]
 pub struct Live {
     state: watch::Sender<LiveState>,
+    router: Arc<Router>,
     /// How far the data is known to reach, and how far readers want it to.
     freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
@@ -86,6 +88,7 @@ impl Default for Live {
     fn default() -> Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
+            router: Arc::default(),
             freshness: Freshness::default(),
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
@@ -102,15 +105,31 @@ impl Default for Live {
 }
 
 impl Live {
-    /// Shows readers another state. After `Gone` nothing else is shown.
+    /// Shows readers another state, then tells those watches whom it concerns. After `Gone` nothing else is shown.
+    ///
+    /// One task at a time calls this for a state with data: the changes of two snapshots are told in their order.
     pub fn publish(&self, state: LiveState) {
-        self.state.send_if_modified(|held| {
+        let snapshot = match &state {
+            LiveState::Ready(snapshot) => Some(snapshot.clone()),
+            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+        };
+        let is_shown = self.state.send_if_modified(|held| {
             if matches!(held, LiveState::Gone) {
                 return false;
             }
             *held = state;
             true
         });
+        match snapshot {
+            Some(snapshot) if is_shown => self.router.route(&snapshot),
+            Some(_) => {}
+            None => self.router.interrupt(),
+        }
+    }
+
+    /// Who is told what changes.
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
     }
 
     /// The state now.

@@ -12,6 +12,7 @@ pub mod documents;
 mod freshness;
 mod live;
 mod offers;
+pub mod router;
 #[cfg(test)]
 mod tests;
 pub mod upstream;

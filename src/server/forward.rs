@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::drain::Drained;
 use super::failure::Failure;
 use super::route::{Address, Target};
 use super::strong::{self, READ_HEADER, ReadFrom};
@@ -66,7 +67,7 @@ pub(super) async fn answer(
         return Err(Failure::no_media_type());
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::new(if reads { empty() } else { body });
+    let mut request = Request::new(if reads { empty() } else { Drained::new(body) });
     *request.method_mut() = asked.method.clone();
     *request.uri_mut() =
         path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;

@@ -13,8 +13,9 @@ use super::failure::Failure;
 use super::params::percent_decode;
 use super::route::{Address, Target};
 use super::{Asked, write_verb};
-use crate::model::quote;
+use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
+use crate::registry::chain::CONSISTENCY_HEADER;
 
 /// Which requests that are not answered here go on to the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,8 +64,14 @@ impl PassThrough {
         let goes_on = match target {
             Target::Resource(address) => is_behind(asked, address, catalog),
             Target::Unknown | Target::Root => true,
-            Target::Group(name) => !reads || !catalog.offers.groups.iter().any(|group| group.name == *name),
-            Target::GroupVersion(wanted) => !reads || catalog.offers.version(&wanted.group, &wanted.version).is_none(),
+            Target::Group(name) => {
+                let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
+                !reads || !(is_offered || catalog.group(name).is_some())
+            }
+            Target::GroupVersion(GroupVersion { group, version }) => {
+                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version));
+                !reads || !(is_served || catalog.offers.version(group, version).is_some())
+            }
             Target::Health { .. } | Target::Version | Target::OpenApi | Target::CoreVersions | Target::Groups => !reads,
         };
         if !goes_on || *asked.method == Method::CONNECT {
@@ -96,7 +103,9 @@ fn is_behind(asked: &Asked<'_>, address: &Address, catalog: &Catalog) -> bool {
         None if address.subresource.is_some() => true,
         None => {
             let is_unset = |key: &str| asked.query.get(key).is_none_or(str::is_empty);
-            address.name.is_some() && is_unset("resourceVersion") && !asked.query.flag("watch")
+            // Who asks for the copy gets it.
+            let wants_copy = asked.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
+            address.name.is_some() && is_unset("resourceVersion") && !asked.query.flag("watch") && !wants_copy
         }
     }
 }

@@ -1,9 +1,11 @@
 //! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
 //!
-//! A watch is a place in the history of its resource, not a queue. The connection pulls; each pull reads the newest
-//! snapshot, turns the changes since the watch's place into lines, at most a chunk of them, and moves the place on. A slow
-//! reader therefore holds one chunk and a place; when history has moved past it, its body ends and the client resumes
-//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`.
+//! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
+//! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
+//! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
+//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`].
+
+mod shape;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +18,21 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
-use crate::registry::chain::{LAG_ANNOTATION, PROOFS_PARAMETER};
-use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::registry::chain::PROOFS_PARAMETER;
+use crate::registry::router::{Mailed, Routed, Subscription};
+use crate::registry::{Live, LiveState, OpenWatch, Resource};
 use crate::store::{Cursor, Snapshot};
-use crate::subscribe::{Transition, transition};
+use crate::subscribe::transition;
 
 use super::body::Body;
-use super::encode::{CHUNK, Shown, write_string, write_type};
+use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
-use super::negotiate::{Form, Format, Offer, negotiate};
+use super::negotiate::{Format, Offer, negotiate};
 use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
-use super::table::{Columns, Include};
-use super::{Asked, Clock, Server, explain, media_type, read, with_type};
+use super::{Asked, Server, explain, media_type, read, with_type};
+use shape::{Kind, Mark, Shape, write_error};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -81,18 +84,18 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
+    let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
-        states: resource.live.subscribe(),
+        subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         _open: resource.live.open_watch(),
         resource: resource.clone(),
-        selection,
         shape,
         epoch: snapshot.epoch(),
         place: Place::Before { start, snapshot: Box::new(snapshot) },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
-        proofs: options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten(),
+        proofs,
         marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
         deadline,
     };
@@ -133,16 +136,35 @@ enum Start {
     Now,
 }
 
+impl Place {
+    fn following(cursor: Cursor, after: Version, seen: Version) -> Place {
+        Place::Following(Following { cursor, after, seen, is_behind: false })
+    }
+}
+
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
     Before { start: Start, snapshot: Box<Snapshot> },
     /// In the middle of its initial events.
     Listing { listing: Box<Listing>, version: Version, then: Cursor },
-    /// Following history. Every change up to `seen` has been told; changes up to `after` are not for this watch.
-    Following { cursor: Cursor, after: Version, seen: Version },
+    /// Following history.
+    Following(Following),
     /// No more.
     Ended,
+}
+
+/// A place in history.
+#[derive(Clone, Copy)]
+struct Following {
+    /// The next change that has not been looked at.
+    cursor: Cursor,
+    /// Changes up to here are not for this watch.
+    after: Version,
+    /// Every change up to here has been told.
+    seen: Version,
+    /// In the middle of what has to be read from history.
+    is_behind: bool,
 }
 
 /// When bookmarks are due.
@@ -187,11 +209,10 @@ impl Proofs {
 
 /// A watch in progress.
 struct Watch {
-    states: state::Receiver<LiveState>,
+    subscription: Subscription,
     draining: state::Receiver<bool>,
     _open: OpenWatch,
     resource: Arc<Resource>,
-    selection: Selection,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
     epoch: u64,
@@ -208,21 +229,21 @@ struct Watch {
 impl Watch {
     /// The next lines, at least one; `None` at the end.
     async fn next_batch(&mut self) -> Option<Bytes> {
-        let mut batch = Vec::new();
+        let mut batch = Batch::default();
         loop {
             if Instant::now() >= self.deadline || *self.draining.borrow() {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot } => {
-                    self.begin(start, *snapshot, &mut batch).await;
+                    self.begin(start, *snapshot, &mut batch.rest).await;
                     false
                 }
                 Place::Listing { listing, version, then } => {
-                    self.list(listing, version, then, &mut batch);
+                    self.list(listing, version, then, &mut batch.rest);
                     false
                 }
-                Place::Following { cursor, after, seen } => self.follow(cursor, after, seen, &mut batch),
+                Place::Following(place) => self.follow(place, &mut batch),
                 Place::Ended => return None,
             };
             // Only where everything up to its version has been told; in the middle of a backlog it would point back.
@@ -231,7 +252,7 @@ impl Watch {
                 self.bookmark_if_due(&mut batch);
             }
             if !batch.is_empty() {
-                return Some(Bytes::from(batch));
+                return Some(batch.into_bytes());
             }
             if is_waiting {
                 self.wait().await;
@@ -254,12 +275,13 @@ impl Watch {
         self.place = match start {
             Start::Initial { .. } => {
                 let then = snapshot.end();
-                let listing = Box::new(Listing::new(State::current(snapshot), &self.selection, None));
+                let selection = self.subscription.selection();
+                let listing = Box::new(Listing::new(State::current(snapshot), selection, None));
                 Place::Listing { listing, version, then }
             }
-            Start::Now => Place::Following { cursor: snapshot.end(), after: version, seen: version },
+            Start::Now => Place::following(snapshot.end(), version, version),
             Start::After(asked) => match snapshot.since(asked) {
-                Ok(cursor) => Place::Following { cursor, after: asked, seen: asked.min(version) },
+                Ok(cursor) => Place::following(cursor, asked, asked.min(version)),
                 Err(too_old) => {
                     let message = too_old.to_string();
                     return write_error(&Failure::Expired { message, continue_token: None }, batch);
@@ -274,21 +296,40 @@ impl Watch {
                 if self.marks_initial_end {
                     self.write_bookmark(version, true, batch);
                 }
-                self.place = Place::Following { cursor: then, after: version, seen: version };
+                self.place = Place::following(then, version, version);
                 return;
             };
-            self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
+            self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
         }
         self.place = Place::Listing { listing, version, then };
     }
 
     /// Tells what has changed since the watch's place; true when it is up to date.
-    fn follow(&mut self, mut cursor: Cursor, after: Version, mut seen: Version, batch: &mut Vec<u8>) -> bool {
-        let snapshot = match &*self.states.borrow_and_update() {
-            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot.clone(),
+    fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
+        let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
+        let (changes, end, version) = match mailed {
+            Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
+            Mailed::Changes { changes, end, version } => (changes, end, version),
+        };
+        for routed in changes {
+            if routed.place >= place.cursor && routed.change.is_after(place.after) {
+                self.tell_routed(&routed, batch);
+            }
+        }
+        place.cursor = place.cursor.max(end);
+        place.seen = place.seen.max(version);
+        self.place = Place::Following(place);
+        true
+    }
+
+    /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
+    fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
+        let snapshot = match self.resource.live.state() {
+            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot,
             // Some of what this watch was told was not so: a client that resumed would keep it.
             LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
-                let message = format!("too old resource version: {} ({})", after.max(seen), snapshot.oldest());
+                let told = place.after.max(place.seen);
+                let message = format!("too old resource version: {told} ({})", snapshot.oldest());
                 write_error(&Failure::Expired { message, continue_token: None }, batch);
                 return true;
             }
@@ -300,50 +341,54 @@ impl Watch {
             | LiveState::Refused { .. } => return false,
         };
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
-        if snapshot.jumped_over(after) {
-            let message = format!("too old resource version: {after} ({})", snapshot.version());
+        if snapshot.jumped_over(place.after) {
+            let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             write_error(&Failure::Expired { message, continue_token: None }, batch);
             self.place = Place::Ended;
             return true;
         }
-        let Some(changes) = snapshot.changes(cursor) else { return false };
-        let mut is_up_to_date = true;
+        let Some(changes) = snapshot.changes(place.cursor) else { return false };
+        place.is_behind = false;
         for change in changes {
             if batch.len() >= CHUNK {
-                is_up_to_date = false;
+                place.is_behind = true;
                 break;
             }
-            cursor = cursor.advanced(1);
-            if change.is_after(after) {
-                let length = batch.len();
-                match transition(&self.selection, change) {
-                    Some(Transition::Added(object)) => {
-                        self.shape.write_event(&self.resource, "ADDED", Shown::as_is(&object), batch);
-                    }
-                    Some(Transition::Modified(object)) => {
-                        self.shape.write_event(&self.resource, "MODIFIED", Shown::as_is(&object), batch);
-                    }
-                    Some(Transition::Deleted(object)) => {
-                        let shown = Shown { object: &object, version: change.version };
-                        self.shape.write_event(&self.resource, "DELETED", shown, batch);
-                    }
-                    None => {}
-                }
-                if batch.len() > length {
-                    self.ends_within_jump = snapshot.jumped_over(change.version);
-                }
+            place.cursor = place.cursor.advanced(1);
+            if change.is_after(place.after)
+                && let Some(told) = transition(self.subscription.selection(), change)
+            {
+                let (kind, shown) = Kind::of(&told, change);
+                self.shape.write_event(&self.resource, kind, shown, batch);
+                self.ends_within_jump = snapshot.jumped_over(change.version);
             }
         }
-        if is_up_to_date {
-            seen = seen.max(snapshot.version());
+        if !place.is_behind {
+            place.seen = place.seen.max(snapshot.version());
         }
-        self.place = Place::Following { cursor, after, seen };
-        is_up_to_date
+        self.place = Place::Following(place);
+        !place.is_behind
+    }
+
+    /// Tells one change, in words that all watches of this form share.
+    fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) {
+        let Some(told) = transition(self.subscription.selection(), &routed.change) else { return };
+        let (kind, shown) = Kind::of(&told, &routed.change);
+        let Some(form) = self.shape.shared() else {
+            return self.shape.write_event(&self.resource, kind, shown, &mut batch.rest);
+        };
+        let line = routed.line(form * Kind::ALL.len() + kind as usize, || {
+            let mut line = Vec::with_capacity(shown.object.length() + 256);
+            self.shape.write_event(&self.resource, kind, shown, &mut line);
+            Bytes::from(line)
+        });
+        self.shape.is_first = false;
+        batch.push(line);
     }
 
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
-    fn bookmark_if_due(&mut self, batch: &mut Vec<u8>) {
-        let Place::Following { after, seen, .. } = self.place else { return };
+    fn bookmark_if_due(&mut self, batch: &mut Batch) {
+        let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let Some(bookmarks) = &mut self.bookmarks else { return };
         let now = Instant::now();
         let is_due = now >= bookmarks.due();
@@ -352,17 +397,17 @@ impl Watch {
         }
         // A bookmark before the start of the watch would send the client back.
         if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
-            self.write_bookmark(seen, false, batch);
+            self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
     /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.
-    fn hand_on_proof(&mut self, batch: &mut Vec<u8>) {
-        let Place::Following { after, seen, .. } = self.place else { return };
+    fn hand_on_proof(&mut self, batch: &mut Batch) {
+        let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
         let made = self.resource.live.freshness().proof();
         if proofs.told.replace(made) != Some(made) && batch.is_empty() {
-            self.write_bookmark(seen, false, batch);
+            self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
@@ -371,137 +416,45 @@ impl Watch {
         self.shape.write_bookmark(&self.resource, &Mark { at, ends_initial_events, lag }, batch);
     }
 
-    /// Until something may have happened. A resource without a registry any more ends the watch like one that went.
+    /// Until something may have happened.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
             None => self.deadline,
         };
         tokio::select! {
-            changed = self.states.changed() => if changed.is_err() { self.place = Place::Ended },
+            () = self.subscription.news() => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(bookmark.min(self.deadline)) => {}
         }
     }
 }
 
-/// What a bookmark says.
-struct Mark {
-    at: Version,
-    ends_initial_events: bool,
-    /// For another fieldcache: how old the proof is.
-    lag: Option<Duration>,
+/// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.
+#[derive(Default)]
+struct Batch {
+    first: Option<Bytes>,
+    rest: Vec<u8>,
 }
 
-impl Mark {
-    fn write_annotations(&self, out: &mut Vec<u8>) {
-        let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
-        let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
-        let mut opening = "\"annotations\":{";
-        // In the order of their names, as Go writes a map.
-        for (name, value) in lag.into_iter().chain(end) {
-            out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
-            write_string(name, out);
-            out.push(b':');
-            write_string(&value, out);
-        }
-        if opening == "," {
-            out.extend_from_slice(b"},");
-        }
-    }
-}
-
-/// How events are written.
-struct Shape {
-    form: ShapeForm,
-    /// Column definitions are told with the first event only.
-    is_first: bool,
-    /// Ages are counted up to the moment of each event, not to the opening of the watch.
-    clock: Clock,
-}
-
-enum ShapeForm {
-    Whole,
-    Partial(String),
-    Table { version: String, columns: Columns, include: Include },
-}
-
-impl Shape {
-    fn new(server: &Server, asked: &Asked<'_>, resource: &Resource, form: Form) -> Result<Shape, Failure> {
-        let include = Include::read(&asked.query, &form)?;
-        let form = match form {
-            Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
-            Form::Partial(version) => ShapeForm::Partial(version),
-            Form::PartialList(_) => {
-                return Err(Failure::NotAcceptable(format!(
-                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                    super::list::go_type(resource, &resource.kind)
-                )));
-            }
-            Form::Table(version) => {
-                let columns = Columns::of(resource, (server.settings.clock)());
-                ShapeForm::Table { version, columns, include }
-            }
-        };
-        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.rest.is_empty()
     }
 
-    fn write_event(&mut self, resource: &Resource, kind: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
-        open_event(kind, out);
-        let is_first = std::mem::take(&mut self.is_first);
-        match &mut self.form {
-            ShapeForm::Whole => shown.write_single(resource, out),
-            ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
-            ShapeForm::Table { version, columns, include } => {
-                columns.count_ages_to((self.clock)());
-                columns.write_single(shown, resource, version, *include, is_first, out);
-            }
+    fn push(&mut self, line: Bytes) {
+        if self.is_empty() {
+            self.first = Some(line);
+        } else {
+            self.rest.extend_from_slice(&line);
         }
-        out.extend_from_slice(b"}\n");
     }
 
-    fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
-        open_event("BOOKMARK", out);
-        let is_first = std::mem::take(&mut self.is_first);
-        let at = mark.at.to_string();
-        let own_version = resource.gvr.api_version();
-        let mut object = Vec::new();
-        match &self.form {
-            ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
-                object.extend_from_slice(b"{\"apiVersion\":");
-                write_string(&own_version, &mut object);
-                object.extend_from_slice(b",\"kind\":");
-                write_string(&resource.kind, &mut object);
-            }
-            ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
-            ShapeForm::Partial(version)
-            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
-                write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
-            }
-            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
+    fn into_bytes(self) -> Bytes {
+        match self.first {
+            Some(first) if self.rest.is_empty() => first,
+            Some(first) => Bytes::from([&*first, &*self.rest].concat()),
+            None => Bytes::from(self.rest),
         }
-        object.extend_from_slice(b",\"metadata\":{");
-        mark.write_annotations(&mut object);
-        object.extend_from_slice(b"\"resourceVersion\":");
-        write_string(&at, &mut object);
-        object.extend_from_slice(b"}}");
-        match &self.form {
-            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
-            ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
-        }
-        out.extend_from_slice(b"}\n");
     }
-}
-
-fn open_event(kind: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-}
-
-/// An ERROR event; the watch ends after it.
-fn write_error(failure: &Failure, out: &mut Vec<u8>) {
-    open_event("ERROR", out);
-    out.extend_from_slice(&failure.status());
-    out.extend_from_slice(b"}\n");
 }

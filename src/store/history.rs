@@ -55,7 +55,7 @@ pub struct TooOld {
 const MAX_GAPS: usize = 64;
 
 /// A watcher's place: the sequence number of the next change it has not seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(u64);
 
 /// The ring. Cloning shares it.
@@ -141,6 +141,11 @@ impl History {
             }
         }
         Ok(Cursor(self.first + low as u64))
+    }
+
+    /// The newest gap.
+    pub(super) fn last_gap(&self) -> Option<(Version, Version)> {
+        self.gaps.back().copied()
     }
 
     /// The end of the gap that this version lies in.

@@ -157,6 +157,11 @@ impl Snapshot {
         self.history.gap_around(version).is_some()
     }
 
+    /// The last stretch of versions that a relist jumped over, both ends excluded, as far as history remembers.
+    pub fn last_jump(&self) -> Option<(Version, Version)> {
+        self.history.last_gap()
+    }
+
     /// The place after the newest change.
     pub fn end(&self) -> Cursor {
         self.history.end()

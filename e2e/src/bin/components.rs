@@ -1,21 +1,37 @@
 //! Builds the real components of the test bed and the client programs; see `e2e::components` and `e2e::clients`.
+//!
+//! `--versions` and perhaps some of `1.31`, `1.32`, `1.33` and `1.37`: kube-apiserver of these or all of them instead; see
+//! `e2e::versions`.
 
 use std::process::ExitCode;
 
-use e2e::clients;
+use anyhow::Result;
 use e2e::components::{self, Built};
+use e2e::{clients, versions};
 
 #[expect(clippy::print_stderr, reason = "a command speaks on its standard error")]
 fn main() -> ExitCode {
-    for (what, build) in [("components", components::build as fn() -> _), ("clients", clients::build)] {
-        match build() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let built: Vec<(&str, Result<Built>)> = match arguments.split_first() {
+        None => vec![("components", components::build()), ("clients", clients::build())],
+        Some((option, names)) if option == "--versions" => {
+            vec![("kube-apiserver of other versions", versions::build(names))]
+        }
+        Some(_) => {
+            eprintln!("usage: components [--versions [VERSION...]]");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut code = ExitCode::SUCCESS;
+    for (what, built) in built {
+        match built {
             Ok(Built::UpToDate) => {}
             Ok(Built::Anew(elapsed)) => eprintln!("e2e {what} built in {:.0} s", elapsed.as_secs_f64()),
             Err(error) => {
                 eprintln!("{what}: {error:#}");
-                return ExitCode::FAILURE;
+                code = ExitCode::FAILURE;
             }
         }
     }
-    ExitCode::SUCCESS
+    code
 }

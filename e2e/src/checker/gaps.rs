@@ -35,8 +35,10 @@ pub fn find(sessions: &[Session<'_>], relists: &[u64]) -> Vec<Gap> {
 /// The gap, if any, that ends at one of the next lists, and how many lists that settles.
 fn explain(sessions: &[Session<'_>], gaps: &[Gap], start: u64, ends: &[u64]) -> (Option<Gap>, usize) {
     // Only who was told something of these versions can tell.
-    let concerned: Vec<&Session<'_>> =
-        sessions.iter().filter(|session| session.from < ends[0] && reaches(session) >= start).collect();
+    let concerned: Vec<&Session<'_>> = sessions
+        .iter()
+        .filter(|session| !session.is_forwarded && session.from < ends[0] && reaches(session) >= start)
+        .collect();
     // Counted only as far as matters.
     let differences = |gaps: &[Gap], until: u64, most: usize| {
         concerned.iter().filter(|session| follow(session, gaps, Some(until)).is_err()).take(most).count()

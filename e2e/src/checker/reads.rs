@@ -52,7 +52,7 @@ pub(super) fn lists(story: &Story, selected: &Selected<'_>, complaints: &mut Vec
                     }
                 }
             }
-            Told::Watching { after, not_older_than } => {
+            Told::Watching { after, not_older_than, .. } => {
                 initial = after.is_none().then(|| (Vec::new(), *not_older_than))
             }
             Told::Event { kind, seen } => {
@@ -125,7 +125,7 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
     // When a version was shown, and to whom.
     let mut shown: Vec<(Moment, u64, &str)> = Vec::new();
     for story in stories {
-        let mut is_initial = false;
+        let (mut is_initial, mut is_of_source) = (false, false);
         for step in &story.steps {
             let version = match &step.told {
                 // An older state may be asked for; and who answers instead of the copy may be ahead of it.
@@ -133,10 +133,11 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
                     Listed { asked: Asked::Exact(_) | Asked::Continued, .. } | Listed { is_forwarded: true, .. },
                 ) => continue,
                 Told::Listed(listed) => listed.version,
-                Told::Watching { after, .. } => {
-                    is_initial = after.is_none();
+                Told::Watching { after, is_forwarded, .. } => {
+                    (is_initial, is_of_source) = (after.is_none(), *is_forwarded);
                     continue;
                 }
+                Told::Event { .. } | Told::Bookmark { .. } if is_of_source => continue,
                 Told::Bookmark { version, ends_initial } => {
                     is_initial &= !ends_initial;
                     *version
@@ -164,7 +165,10 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
             let (least, told) = before(step.asked);
             match &step.told {
                 Told::Listed(Listed {
-                    asked: Asked::Any | Asked::NotOlderThan(_) | Asked::Strong(_), version, ..
+                    asked: Asked::Any | Asked::NotOlderThan(_) | Asked::Strong(_),
+                    is_forwarded: false,
+                    version,
+                    ..
                 }) if *version < least => {
                     complaints
                         .push(format!("{}: a list at {version}, after {told} had been told of {least}", story.client));

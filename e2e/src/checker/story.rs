@@ -57,6 +57,8 @@ pub enum Told {
         after: Option<u64>,
         /// Its initial events are to show at least this.
         not_older_than: u64,
+        /// Whether the source itself answers.
+        is_forwarded: bool,
     },
     /// An event of the watch.
     Event {

@@ -14,6 +14,8 @@ pub struct Session<'a> {
     pub(super) selected: &'a Selected<'a>,
     /// Who watches has seen all up to this version.
     pub(super) from: u64,
+    /// Whether the source itself told it, which knows of no gaps of ours.
+    pub(super) is_forwarded: bool,
     /// Events and bookmarks.
     pub(super) told: Vec<&'a Told>,
 }
@@ -58,22 +60,24 @@ impl fmt::Display for Mismatch<'_> {
 /// The sessions of a story: what came after initial events or a version.
 pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<Session<'a>> {
     let mut found: Vec<Session<'_>> = Vec::new();
-    let mut is_open = false;
-    let session = |from| Session { client: &story.client, selected, from, told: Vec::new() };
+    let (mut is_open, mut is_of_source) = (false, false);
+    let session =
+        |from, is_forwarded| Session { client: &story.client, selected, from, is_forwarded, told: Vec::new() };
     for Step { told, .. } in &story.steps {
         match told {
-            Told::Watching { after: Some(from), .. } => {
-                found.push(session(*from));
-                is_open = true;
+            Told::Watching { after: Some(from), is_forwarded, .. } => {
+                found.push(session(*from, *is_forwarded));
+                (is_open, is_of_source) = (true, *is_forwarded);
             }
             Told::Bookmark { version, ends_initial: true } => {
-                found.push(session(*version));
+                found.push(session(*version, is_of_source));
                 is_open = true;
             }
             Told::Event { .. } | Told::Bookmark { .. } if is_open => {
                 found.last_mut().expect("an open session must be there").told.push(told);
             }
-            Told::Watching { after: None, .. } | Told::Ended | Told::Expired | Told::Failed(_) | Told::Listed(_) => {
+            Told::Watching { after: None, is_forwarded, .. } => (is_open, is_of_source) = (false, *is_forwarded),
+            Told::Ended | Told::Expired | Told::Failed(_) | Told::Listed(_) => {
                 is_open = false;
             }
             Told::Event { .. } | Told::Bookmark { .. } | Told::Got { .. } => {}
@@ -87,7 +91,7 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
 /// # Errors
 /// At the first difference.
 pub(super) fn follow<'a>(session: &'a Session<'a>, gaps: &[Gap], until: Option<u64>) -> Result<(), Mismatch<'a>> {
-    let due = session.selected.due(gaps);
+    let due = session.selected.due(if session.is_forwarded { &[] } else { gaps });
     let due: Vec<&Due<'a>> = due.iter().filter(|due| due.is_after(session.from)).collect();
     follow_due(session, &due, until)
 }

@@ -7,11 +7,19 @@
 //! | [`weather`] | what bytes meet on their way: delay, narrowness, standstill, breaks |
 //! | [`proxy`] | the one proxy: bytes through weather, and answers that are changed, refused or broken |
 //! | [`stage`] | an API server, fieldcache and both proxies, to which faults are done |
-//! | [`informer`], [`reader`] | light clients that write down what they are told |
+//! | [`informer`], [`reader`], [`notes`] | light clients, and what they write down |
+//! | [`campaign`] | many schedules, and what came of them |
 //! | [`run`] | one schedule from its start to the checker's report |
 //!
 //! The checker is [`crate::checker`]; it knows nothing of faults.
 
+pub mod campaign;
 pub mod fault;
+pub mod informer;
+pub mod notes;
 pub mod proxy;
+pub mod reader;
+pub mod run;
+pub mod schedule;
+pub mod stage;
 pub mod weather;

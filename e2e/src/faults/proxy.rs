@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::stream;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -44,6 +44,8 @@ const LINE_DEADLINE: Duration = Duration::from_secs(600);
 const ROOM: usize = 16 << 10;
 /// A body that breaks has sent what came before the break.
 const BEFORE_BREAK: Duration = Duration::from_millis(20);
+/// What stands in the lists and watches by which fieldcache fills its copies, and in no other request of the tests.
+const OWN_READS: [&str; 2] = ["limit=500", "fieldcacheProofs="];
 /// In so many members a body is compressed.
 const MEMBERS: usize = 3;
 
@@ -209,7 +211,8 @@ impl Proxy {
         self.shared.rules().met
     }
 
-    /// From now on the versions of complete lists of the collection at `path` are written down, those that come as initial events too.
+    /// From now on the versions of complete lists that fieldcache reads of the collection at `path` are written down, those that come as
+    /// initial events too; not what it hands on for others.
     pub fn note_lists(&self, path: &str) {
         self.shared.rules().listed.push((path.to_owned(), Vec::new()));
     }
@@ -366,7 +369,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     if compresses {
         headers.remove(ACCEPT_ENCODING);
     }
-    let is_partial = headers.get(ACCEPT).is_some_and(|accept| accept.as_bytes().windows(3).any(|word| word == b"as="));
+    let is_own = OWN_READS.iter().any(|mark| path_and_query.contains(mark));
     let mut asked = Request::new(parts.method, path_and_query);
     for (name, value) in headers.iter().filter(|(name, _)| *name != HOST) {
         asked = asked.header(name.as_str(), value.to_str().context("a header that is no text")?);
@@ -380,7 +383,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     if is_watch {
         let lines = server.open(asked).await?;
         let (status, headers) = (lines.status, end_to_end(lines.headers.clone()));
-        let watch = Watch { lines, shared: shared.clone(), path, breaks };
+        let watch = Watch { lines, shared: shared.clone(), path, breaks, is_own };
         let frames = stream::unfold(Some(watch), async |watch| {
             let mut watch = watch?;
             Some(match watch.next().await {
@@ -395,7 +398,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
         return Ok(response);
     }
     let answer = server.send(asked).await?;
-    if answer.status == StatusCode::OK && !is_partial && shared.notes(&path) {
+    if answer.status == StatusCode::OK && is_own && shared.notes(&path) {
         let metadata = &answer.json().unwrap_or_default()["metadata"];
         if metadata["continue"].as_str().unwrap_or_default().is_empty() {
             shared.note_list(&path, &metadata["resourceVersion"]);
@@ -431,6 +434,7 @@ struct Watch {
     shared: Arc<Shared>,
     path: String,
     breaks: Option<Break>,
+    is_own: bool,
 }
 
 impl Watch {
@@ -454,11 +458,14 @@ impl Watch {
                 Fate::Dropped => continue,
                 Fate::Broken => anyhow::bail!("broken on purpose"),
             };
+            let length = told.len();
             if let Some(breaks) = &mut self.breaks {
-                let length = told.len().min(usize::try_from(breaks.after).unwrap_or(usize::MAX));
-                breaks.after -= length as u64;
-                told.truncate(length);
-            } else if text.contains("k8s.io/initial-events-end") && self.shared.notes(&self.path) {
+                let kept = length.min(usize::try_from(breaks.after).unwrap_or(usize::MAX));
+                breaks.after -= kept as u64;
+                told.truncate(kept);
+            }
+            let is_whole = told.len() == length;
+            if is_whole && self.is_own && text.contains("k8s.io/initial-events-end") && self.shared.notes(&self.path) {
                 let event: Value = serde_json::from_str(text).unwrap_or_default();
                 self.shared.note_list(&self.path, &event["object"]["metadata"]["resourceVersion"]);
             }

@@ -11,10 +11,27 @@ use e2e::http::{Next, Protocol, Request};
 use e2e::kubectl::Kubectl;
 use e2e::process::{Invocation, Process};
 use e2e::run_directory::RunDirectory;
+use e2e::versions::{Kubernetes, versions_directory};
 use e2e::{compare, fieldcache, fixtures, objects, openapi, unique};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn modules_of_other_versions_are_of_the_minor_they_are_named_for() -> Result<()> {
+    for version in Kubernetes::OTHERS {
+        version.version().with_context(|| version.name())?;
+        let path = versions_directory().join(format!("v{}/go.mod", version.name()));
+        let go_mod = std::fs::read_to_string(&path)?;
+        let replaced: Vec<&str> = go_mod.lines().filter(|line| line.contains("=>")).collect();
+        assert!(replaced.len() > 25, "{}: {} staging modules", path.display(), replaced.len());
+        // A patch release of a few of them cannot be had; what they do is the same in every patch of a minor version.
+        let minor = format!(" v0.{}.", version.minor());
+        let strays: Vec<&&str> = replaced.iter().filter(|line| !line.contains(&minor)).collect();
+        assert!(strays.is_empty(), "{}: staging modules of another version: {strays:?}", path.display());
+    }
+    Ok(())
+}
 
 #[tokio::test]
 async fn the_control_plane_serves_the_version_that_go_mod_requires() -> Result<()> {

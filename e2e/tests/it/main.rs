@@ -16,6 +16,8 @@ mod kubectl;
 mod kubectl_beside;
 mod metrics;
 mod parity;
+mod pass_through;
 mod printers;
 mod self_check;
 mod tls;
+mod versions;

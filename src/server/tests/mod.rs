@@ -13,6 +13,7 @@ mod guards;
 mod list;
 mod listen;
 mod options;
+mod pass_through;
 mod samples;
 mod strong;
 mod table;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, advance, sleep};
 use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
 use crate::model::Version;
 use crate::registry::LiveState;
-use crate::server::Settings;
+use crate::server::{Settings, empty};
 use crate::store::{HistoryLimits, Trust};
 
 fn watch(query: &str) -> String {
@@ -72,7 +72,30 @@ async fn the_end_bookmark_is_annotated_and_bare() {
     let added = pods.next().await.unwrap();
     assert_eq!((&added["object"]["kind"], &added["object"]["apiVersion"]), (&json!("Pod"), &json!("v1")));
     assert_eq!(added["object"]["status"]["phase"], "Running");
-    assert_eq!(pods.line().await, "BOOKMARK @101");
+    let bookmark = pods.next().await.unwrap();
+    assert_eq!(
+        bookmark["object"],
+        json!({
+            "kind": "Pod", "apiVersion": "v1", "spec": {"containers": null}, "status": {},
+            "metadata": {"annotations": {"k8s.io/initial-events-end": "true"}, "resourceVersion": "101"},
+        }),
+        "a built-in type has members that are always written"
+    );
+}
+
+#[test]
+fn the_members_of_empty_objects_are_json_and_no_kind_stands_twice() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (group, kind, version, members) in empty::EMPTY {
+        let object: serde_json::Value = serde_json::from_str(&format!("{{{members}}}")).expect(kind);
+        assert!(object.as_object().is_some_and(|members| !members.is_empty()), "{group} {kind}");
+        assert!(seen.insert((group, kind, version)), "{group} {kind} {version} twice");
+    }
+    let members = |group, version, kind| empty::members(group, version, kind);
+    assert_eq!(members("", "v1", "ConfigMap"), "", "all of its members can be left out");
+    assert_eq!(members("stable.example.com", "v1", "Pod"), "", "a custom kind of the same name");
+    let [old, new] = ["v1", "v2"].map(|version| members("autoscaling", version, "HorizontalPodAutoscaler"));
+    assert!(old.contains("currentReplicas") && new.contains("currentMetrics"), "versions differ: {old} {new}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +218,13 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
     assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
+    // What its mailbox keeps is told whatever history keeps.
     for _ in 0..60 {
+        fixture.put("default", "x", "blue");
+        quick.line().await;
+    }
+    assert_eq!(slow.lines(60).await[59], "MODIFIED default/x@200");
+    for _ in 0..120 {
         fixture.put("default", "x", "blue");
         quick.line().await;
     }

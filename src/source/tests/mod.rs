@@ -5,6 +5,7 @@ mod feed;
 mod folder;
 mod frames;
 mod keepers;
+mod list_watch;
 mod openapi;
 mod scan;
 mod self_check;

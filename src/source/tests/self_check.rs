@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::feed::{object, resource};
 use crate::model::{Key, Version};
-use crate::registry::{CheckOutcome, LiveState, Resource};
+use crate::registry::{CheckOutcome, LiveState, Resource, UnreadableNames};
 use crate::source::connection::RequestError;
 use crate::source::feed::{Feed, SourceEvent};
 use crate::source::frames::MetadataPage;
@@ -199,6 +199,11 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
     feed.publish();
     let found = difference(check(&lists(60), "/x", &resource.live).await).unwrap();
     assert_eq!(found.first.map(|first| first.key), Some("a/d".to_owned()), "it can be read again, so it counts again");
+
+    // A name that is told before the copy lets the object go.
+    let names: BTreeSet<String> = ["a/b", "a/d", "a/z"].map(str::to_owned).into();
+    resource.live.tell_unreadable(UnreadableNames { names, are_all: true });
+    assert!(matches!(check(&lists(60), "/x", &resource.live).await, Verdict::Same));
 
     for number in 0..1_000 {
         feed.take(SourceEvent::Upsert(unreadable(&format!("n{number}"))));

@@ -19,6 +19,7 @@ use e2e::http::Client;
 use e2e::objects;
 use e2e::process::Process;
 use e2e::run_directory::RunDirectory;
+use e2e::versions::Kubernetes;
 use e2e::workload::{Closing, NAMESPACES, Resource, Workload, definition, write_closing_objects};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -30,10 +31,12 @@ use super::kube_rs;
 use super::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
 use super::raw::{self, Said};
 
-/// Changes of each resource.
+/// Changes of each resource beside the usual kube-apiserver.
 const CHANGES: usize = 5_000;
 /// How often each writer changes an object.
 const PACE: Duration = Duration::from_millis(20);
+/// Beside those of other versions.
+const FEWER_CHANGES: usize = 1_500;
 /// When the clients are started, so that their first lists have something.
 const FIRST: usize = 150;
 /// How long a step of the run may take; seconds when the machine is idle.
@@ -89,7 +92,9 @@ async fn run() -> Result<Outcome> {
     let seed = RandomState::new().hash_one(0);
     let began = Instant::now();
     let say = |what: &str| super::say(&format!("{:5.1} s: {what}", began.elapsed().as_secs_f64()));
-    say(&format!("seed {seed}"));
+    let version = Kubernetes::under_test()?;
+    let changes = if version.is_usual() { CHANGES } else { FEWER_CHANGES };
+    say(&format!("{changes} changes beside kube-apiserver {}, seed {seed}", version.version()?));
     let settings = Settings {
         // The history is read from etcd, where built-in objects would be protobuf.
         apiserver_arguments: vec!["--storage-media-type=application/json".to_owned()],
@@ -136,14 +141,14 @@ async fn run() -> Result<Outcome> {
     have_listed(&mut started, 1).await;
     say("all clients have listed");
 
-    written(CHANGES / 3).await?;
+    written(changes / 3).await?;
     let restarted = served_versions(&fieldcache.client()).await?;
     fieldcache.stop().await?;
     fieldcache.start_again().await?;
     have_listed(&mut started, 2).await;
     say("fieldcache restarted, all clients have listed again");
 
-    written(CHANGES * 2 / 3).await?;
+    written(changes * 2 / 3).await?;
     let counts = || recorders.values().map(|recorder| Ok(recorder.progress()?.0)).sum::<Result<usize>>();
     let stopped_at = counts()?;
     let before = served_versions(&fieldcache.client()).await?;
@@ -165,7 +170,7 @@ async fn run() -> Result<Outcome> {
     say(&format!("kube-apiserver restarted, fieldcache follows again after {meanwhile} changes"));
 
     // Of those some are known by their outcome only; as many are written in addition.
-    written(CHANGES + meanwhile).await?;
+    written(changes + meanwhile).await?;
     workload.finish().await?;
     let mut closing = BTreeMap::new();
     for resource in &resources() {

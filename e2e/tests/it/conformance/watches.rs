@@ -22,7 +22,7 @@ async fn watches_of_a_folder() -> Result<()> {
 }
 
 async fn run(backend: &Backend) -> Result<()> {
-    transitions(backend).await.context("transitions")?;
+    transitions(backend).await.with_context(|| format!("transitions\n{}", backend.fieldcache().process().tail()))?;
     initial_events(backend).await.context("initial events")?;
     a_label_is_removed(backend).await.context("a label is removed")?;
     println!("conformance: E8, E9, E11, folder: {}", backend.is_folder());

@@ -96,11 +96,11 @@ fn record(seed: u64) -> Recording {
     let due = selected.due(&[gap]);
     let mut informer = Teller::new("informer", blue, true);
     informer.list(Asked::NotOlderThan(0), start, &selected.state(start));
-    informer.tell(start, Told::Watching { after: Some(start), not_older_than: 0 });
+    informer.tell(start, Told::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
     informer.events(&due, start, resumed);
     informer.tell(resumed, Told::Bookmark { version: resumed, ends_initial: false });
     informer.tell(resumed, Told::Ended);
-    informer.tell(resumed, Told::Watching { after: Some(resumed), not_older_than: 0 });
+    informer.tell(resumed, Told::Watching { after: Some(resumed), not_older_than: 0, is_forwarded: false });
     informer.events(&due, resumed, gap.before);
     informer.tell(gap.end, Told::Bookmark { version: gap.before, ends_initial: false });
     let after_gap = due.iter().filter(|due| due.fills_gap || due.version > gap.before);
@@ -115,7 +115,7 @@ fn record(seed: u64) -> Recording {
     let everything = truth.selected(&Selection::everything());
     let due = everything.due(&[gap]);
     let mut streaming = Teller::new("streaming", Selection::everything(), true);
-    streaming.tell(start, Told::Watching { after: None, not_older_than: start });
+    streaming.tell(start, Told::Watching { after: None, not_older_than: start, is_forwarded: false });
     for seen in everything.state(start) {
         streaming.tell(start, Told::Event { kind: Kind::Added, seen: seen.clone() });
     }

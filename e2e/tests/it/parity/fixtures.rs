@@ -103,8 +103,9 @@ pub(crate) fn banner(group: &str, name: &str, labels: &Value, text: &str) -> Val
     })
 }
 
-/// Everything the request cases read; sets `first`, `middle` (versions in the history of shirts) and `deleted`.
-pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables) -> Result<()> {
+/// Everything the request cases read, in those collections that are served; sets `first`, `middle` (versions in the history of
+/// shirts) and `deleted`.
+pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables, served: &[&str]) -> Result<()> {
     for name in ["a", "a-b", "ab", "big", "work"] {
         let labels = json!({ "fixture": "parity", "letter": &name[..1] });
         let namespace =
@@ -116,7 +117,7 @@ pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables) ->
         let banner = banner(SHOP, name, &json!({ "side": side }), text);
         objects::create(apiserver, "/apis/shop.example.com/v1/banners", &banner).await?;
     }
-    create_core(apiserver).await?;
+    create_core(apiserver, served).await?;
     create_pods_and_nodes(apiserver).await
 }
 
@@ -184,7 +185,7 @@ async fn create_shirts(apiserver: &Client, variables: &mut Variables) -> Result<
     Ok(())
 }
 
-async fn create_core(apiserver: &Client) -> Result<()> {
+async fn create_core(apiserver: &Client, served: &[&str]) -> Result<()> {
     for index in 0..6 {
         // Not one letter repeated: what is compressed should look like something.
         let text: String =
@@ -244,7 +245,10 @@ async fn create_core(apiserver: &Client) -> Result<()> {
         "spec": { "driver": "gpu.example.com", "nodeName": "node-1",
                   "pool": { "name": "p", "generation": 1, "resourceSliceCount": 1 }, "devices": [] },
     });
-    objects::create(apiserver, "/apis/resource.k8s.io/v1/resourceslices", &slice).await?;
+    let slices = "/apis/resource.k8s.io/v1/resourceslices";
+    if served.contains(&slices) {
+        objects::create(apiserver, slices, &slice).await?;
+    }
     Ok(())
 }
 

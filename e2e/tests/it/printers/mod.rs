@@ -5,7 +5,7 @@
 //! or without objects; and what kubectl prints of them.
 
 mod compare;
-mod dice;
+pub(crate) mod dice;
 mod kinds;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,11 +12,11 @@ pub(crate) fn scripts() -> Vec<Script> {
     let state = || {
         vec![
             colored("x-y", "blue"),
-            Step::Note("old"),
+            Step::Note("old".to_owned()),
             shirt("x", json!({ "app": "shop" }), json!({ "color": "green" })),
             colored("x.y", "blue"),
             color("x-y", "red"),
-            Step::Note("new"),
+            Step::Note("new".to_owned()),
             settle(),
         ]
     };

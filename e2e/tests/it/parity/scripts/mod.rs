@@ -1,8 +1,13 @@
 //! The watch scripts, by subject. The whole list is [`all`].
 
+mod bookmarks;
+mod changes;
 mod initial;
+mod legacy;
+pub(crate) mod random;
 mod refusals;
 mod shapes;
+mod starts;
 mod transitions;
 
 use serde_json::{Value, json};
@@ -12,19 +17,24 @@ use super::script::{Reach, Script, Step, Watch};
 use super::stage::LIVE;
 
 /// Every script. The slow ones (ends by time, waits for a version that does not come) stand first, so that they play beside the rest.
-pub(crate) fn all() -> Vec<Script> {
+pub(crate) fn all(seed: u64) -> Vec<Script> {
     let mut scripts = refusals::scripts();
+    scripts.extend(starts::scripts());
+    scripts.extend(bookmarks::scripts());
     scripts.extend(initial::scripts());
+    scripts.extend(legacy::scripts());
     scripts.extend(transitions::scripts());
     scripts.extend(shapes::scripts());
+    scripts.extend(changes::scripts());
+    scripts.extend(random::scripts(seed));
     scripts
 }
 
 const SHIRTS: &str = "/apis/live.example.com/v1/namespaces/{ns}/shirts";
 const BANNERS: &str = "/apis/live.example.com/v1/banners";
 
-fn script(name: &'static str, steps: Vec<Step>) -> Script {
-    Script { name, steps }
+fn script(name: &str, steps: Vec<Step>) -> Script {
+    Script { name: name.to_owned(), steps }
 }
 
 fn shirt(name: &str, labels: Value, spec: Value) -> Step {
@@ -57,17 +67,17 @@ fn settle() -> Step {
 }
 
 /// A watch of the namespace's shirts with these parameters besides `watch=1`.
-fn watch(name: &'static str, query: &str) -> Step {
+fn watch(name: &str, query: &str) -> Step {
     at(name, &format!("{SHIRTS}?watch=1{query}"), Reach::LastChange)
 }
 
 /// The same, read until the server ends it.
-fn ending(name: &'static str, query: &str) -> Step {
+fn ending(name: &str, query: &str) -> Step {
     at(name, &format!("{SHIRTS}?watch=1{query}"), Reach::End)
 }
 
-fn at(name: &'static str, path: &str, reach: Reach) -> Step {
-    Step::Watch(Watch { name, path: path.to_owned(), headers: Vec::new(), reach })
+fn at(name: &str, path: &str, reach: Reach) -> Step {
+    Step::Watch(Watch { name: name.to_owned(), path: path.to_owned(), headers: Vec::new(), reach })
 }
 
 fn accept(step: Step, value: &'static str) -> Step {

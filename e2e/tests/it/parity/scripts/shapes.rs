@@ -7,17 +7,17 @@ use super::{
     SHIRTS, accept, at, color, colored, delete, ending, label, script, set, settle, shirt, watch, with_header,
 };
 
-const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+pub(super) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const KUBECTL: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+pub(super) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 pub(crate) fn scripts() -> Vec<Script> {
     let state = || {
         vec![
             shirt("x", json!({ "app": "shop" }), json!({ "color": "blue", "quantity": 2, "tags": ["a", "b"] })),
             colored("y", "green"),
-            Step::Note("start"),
+            Step::Note("start".to_owned()),
             settle(),
         ]
     };
@@ -91,6 +91,14 @@ pub(crate) fn scripts() -> Vec<Script> {
             "other headers",
             with(vec![
                 with_header(watch("gzip", "&allowWatchBookmarks=true"), "accept-encoding", "gzip"),
+                with_header(
+                    watch(
+                        "gzip, initial events",
+                        "&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+                    ),
+                    "accept-encoding",
+                    "gzip",
+                ),
                 with_header(watch("agent curl", ""), "user-agent", "curl/8.9.1"),
                 watch("pretty", "&pretty=true&resourceVersion={start}"),
                 accept(watch("stream", ""), "application/json;stream=watch"),

@@ -136,16 +136,16 @@ fn resumed() -> Vec<Script> {
             "resumed from before",
             vec![
                 colored("before", "blue"),
-                Step::Note("start"),
+                Step::Note("start".to_owned()),
                 colored("x", "green"),
-                Step::Note("green"),
+                Step::Note("green".to_owned()),
                 color("x", "blue"),
-                Step::Note("blue"),
+                Step::Note("blue".to_owned()),
                 shirt("y", json!({ "app": "shop" }), json!({ "color": "blue" })),
                 color("x", "red"),
                 label("y", "app", None),
                 delete("x"),
-                Step::Note("late"),
+                Step::Note("late".to_owned()),
                 watch("all", "&resourceVersion={start}"),
                 watch("all, bookmarks", "&resourceVersion={start}&allowWatchBookmarks=true"),
                 watch("color=blue", "&resourceVersion={start}&fieldSelector=spec.color%3Dblue"),
@@ -161,7 +161,7 @@ fn resumed() -> Vec<Script> {
             ],
         ),
         script("resumed after many changes", {
-            let mut steps = vec![colored("x", "blue"), Step::Note("start")];
+            let mut steps = vec![colored("x", "blue"), Step::Note("start".to_owned())];
             for round in 0..20 {
                 steps.push(color("x", if round % 3 == 0 { "green" } else { "blue" }));
             }

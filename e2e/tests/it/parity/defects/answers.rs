@@ -1,58 +1,14 @@
-//! Seeded defects of our own server, one at a time between fieldcache and the comparing client.
-//!
-//! Each is a fault that a server like ours could well have. A suite that stays green with one of them does not compare what it says.
+//! Defects of whole answers.
 
-use std::collections::HashMap;
-
-use e2e::http::{Answer, Request};
+use e2e::http::Answer;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
-use serde_json::{Value, json};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use serde_json::{Map, Value, json};
 
-use super::outcome::plain_body;
-use super::side::Recording;
+use super::super::outcome::plain_body;
+use super::{Alteration, Defect};
 
-/// What a defect does.
-pub(crate) enum Alteration {
-    /// Changes what the server is asked.
-    Request(fn(&mut Request)),
-    /// Changes a whole answer.
-    Answer(fn(&Request, &mut Answer)),
-    /// Changes what a watch sent.
-    Watch(fn(&Request, &mut Recording)),
-}
-
-/// A seeded defect.
-pub(crate) struct Defect {
-    pub(crate) name: &'static str,
-    pub(crate) alteration: Alteration,
-}
-
-/// All of them.
-pub(crate) static DEFECTS: [Defect; 30] = [
-    Defect {
-        name: "labelSelector ignored",
-        alteration: Alteration::Request(|request| without(request, "labelSelector")),
-    },
-    Defect {
-        name: "fieldSelector ignored",
-        alteration: Alteration::Request(|request| without(request, "fieldSelector")),
-    },
-    Defect { name: "limit ignored", alteration: Alteration::Request(|request| without(request, "limit")) },
-    Defect {
-        name: "resourceVersion ignored",
-        alteration: Alteration::Request(|request| without(request, "resourceVersion")),
-    },
-    Defect {
-        name: "escapes of field selectors not undone",
-        alteration: Alteration::Request(|request| {
-            request.path = request.path.replace("%5C", "%5C%5C");
-        }),
-    },
-    Defect {
-        name: "bookmarks never sent",
-        alteration: Alteration::Request(|request| without(request, "allowWatchBookmarks")),
-    },
+pub(super) static DEFECTS: [Defect; 30] = [
     Defect {
         name: "list ordered by the pair of namespace and name",
         alteration: Alteration::Answer(|_, answer| {
@@ -203,106 +159,151 @@ pub(crate) static DEFECTS: [Defect; 30] = [
         }),
     },
     Defect {
-        name: "end bookmark missing",
-        alteration: Alteration::Watch(|_, recording| {
-            recording
-                .events
-                .retain(|event| event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] != "true");
+        name: "compressed without saying so",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(CONTENT_ENCODING);
         }),
     },
     Defect {
-        name: "bookmark without a version",
-        alteration: Alteration::Watch(|_, recording| {
-            for event in recording.events.iter_mut().filter(|event| event["type"] == "BOOKMARK") {
-                event["object"]["metadata"]["resourceVersion"] = "".into();
+        name: "Vary missing",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(VARY);
+        }),
+    },
+    Defect {
+        name: "ETag missing",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(ETAG);
+        }),
+    },
+    Defect {
+        name: "answers that may be kept",
+        alteration: Alteration::Answer(|_, answer| {
+            answer.headers.remove(CACHE_CONTROL);
+        }),
+    },
+    Defect {
+        name: "content type with a parameter",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.header("content-type") == Some("application/json") {
+                answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
             }
         }),
     },
     Defect {
-        name: "DELETED with the old version",
-        alteration: Alteration::Watch(|_, recording| {
-            let mut versions: HashMap<String, Value> = HashMap::new();
-            for event in &mut recording.events {
-                let metadata = &event["object"]["metadata"];
-                let name = metadata["name"].as_str().unwrap_or_default().to_owned();
-                let version = metadata["resourceVersion"].clone();
-                if event["type"] == "DELETED"
-                    && let Some(old) = versions.get(&name)
-                {
-                    event["object"]["metadata"]["resourceVersion"] = old.clone();
+        name: "details of errors missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                status.remove("details");
+            })
+        }),
+    },
+    Defect {
+        name: "code in the body of errors missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                status.remove("code");
+            })
+        }),
+    },
+    Defect {
+        name: "first letter of error messages in upper case",
+        alteration: Alteration::Answer(|_, answer| {
+            in_status(answer, |status| {
+                if let Some(message) = status.get("message").and_then(Value::as_str) {
+                    let mut letters = message.chars();
+                    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+                    status.insert("message".to_owned(), format!("{first}{}", letters.as_str()).into());
                 }
-                versions.insert(name, version);
+            })
+        }),
+    },
+    Defect {
+        name: "410 as 400",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.status == StatusCode::GONE {
+                answer.status = StatusCode::BAD_REQUEST;
             }
         }),
     },
     Defect {
-        name: "DELETED with the new object",
-        alteration: Alteration::Watch(|_, recording| {
-            // The new object is not in the stream; it differs from the old one in what was selected.
-            for event in recording.events.iter_mut().filter(|event| event["type"] == "DELETED") {
-                if event["object"]["spec"]["color"].is_string() {
-                    event["object"]["spec"]["color"] = "green".into();
+        name: "continue on the last page",
+        alteration: Alteration::Answer(|request, answer| {
+            if request.path.contains("limit=") {
+                in_list(answer, |list| {
+                    if list["metadata"]["continue"].as_str().is_none_or(str::is_empty) {
+                        list["metadata"]["continue"] = "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ".into();
+                    }
+                });
+            }
+        }),
+    },
+    Defect {
+        name: "version of lists one too low",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                let version = list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse::<u64>().ok());
+                if let Some(version) = version {
+                    list["metadata"]["resourceVersion"] = (version - 1).to_string().into();
                 }
-            }
+            })
         }),
     },
     Defect {
-        name: "MODIFIED instead of ADDED",
-        alteration: Alteration::Watch(|request, recording| {
-            if request.path.contains("Selector=") {
-                for event in recording.events.iter_mut().filter(|event| event["type"] == "ADDED") {
-                    event["type"] = "MODIFIED".into();
+        name: "last cell of a Table's rows changed",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for row in list["rows"].as_array_mut().into_iter().flatten() {
+                    if let Some(cell) = row["cells"].as_array_mut().and_then(|cells| cells.last_mut()) {
+                        *cell = "<none>".into();
+                    }
                 }
+            })
+        }),
+    },
+    Defect {
+        name: "priority of columns missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for column in list["columnDefinitions"].as_array_mut().into_iter().flatten() {
+                    column["priority"] = 0.into();
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "managedFields missing",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for item in list["items"].as_array_mut().into_iter().flatten() {
+                    if let Some(metadata) = item["metadata"].as_object_mut() {
+                        metadata.remove("managedFields");
+                    }
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "empty lists null",
+        alteration: Alteration::Answer(|_, answer| {
+            in_list(answer, |list| {
+                for members in ["items", "rows"] {
+                    if list[members] == json!([]) {
+                        list[members] = Value::Null;
+                    }
+                }
+            })
+        }),
+    },
+    Defect {
+        name: "newline at the end missing",
+        alteration: Alteration::Answer(|_, answer| {
+            if answer.body.last() == Some(&b'\n') {
+                answer.body.truncate(answer.body.len() - 1);
             }
-        }),
-    },
-    Defect {
-        name: "leaving a selection unsaid",
-        alteration: Alteration::Watch(|request, recording| {
-            if request.path.contains("Selector=") {
-                recording.events.retain(|event| event["type"] != "DELETED");
-            }
-        }),
-    },
-    Defect {
-        name: "initial events in the order of versions",
-        alteration: Alteration::Watch(|_, recording| {
-            let initial = recording.events.iter().take_while(|event| event["type"] == "ADDED").count();
-            recording.events[..initial].sort_by_key(|event| {
-                event["object"]["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok())
-            });
-        }),
-    },
-    Defect {
-        name: "410 as HTTP status",
-        alteration: Alteration::Watch(|_, recording| {
-            if recording.events.first().is_some_and(|event| event["object"]["code"] == 410) {
-                recording.status = StatusCode::GONE;
-                recording.events = recording.events.iter().map(|event| event["object"].clone()).collect();
-            }
-        }),
-    },
-    Defect {
-        name: "ERROR event missing",
-        alteration: Alteration::Watch(|_, recording| {
-            recording.events.retain(|event| event["type"] != "ERROR");
-        }),
-    },
-    Defect {
-        name: "watch with another content type",
-        alteration: Alteration::Watch(|_, recording| {
-            recording.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json;stream=watch"));
         }),
     },
 ];
-
-/// Removes a parameter from the query.
-fn without(request: &mut Request, name: &str) {
-    if let Some((path, query)) = request.path.split_once('?') {
-        let kept: Vec<&str> = query.split('&').filter(|pair| pair.split('=').next() != Some(name)).collect();
-        request.path = format!("{path}?{}", kept.join("&"));
-    }
-}
 
 /// Alters an answer's JSON document; other answers stay. What was compressed stays so in name only if it was not.
 fn in_json(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
@@ -324,6 +325,19 @@ fn in_list(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
             && (document["items"].is_array() || document["rows"].is_array())
         {
             alter(document);
+        }
+    });
+}
+
+/// Alters an answer that is a Status.
+fn in_status(answer: &mut Answer, alter: impl FnOnce(&mut Map<String, Value>)) {
+    if answer.status.is_success() {
+        return;
+    }
+    in_json(answer, |document| {
+        if let Some(status) = document.as_object_mut().filter(|document| document.get("kind") == Some(&json!("Status")))
+        {
+            alter(status);
         }
     });
 }

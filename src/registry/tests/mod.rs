@@ -1,5 +1,7 @@
 //! Replacing catalogs, waiting for data, demand.
 
+mod router;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,0 +1,297 @@
+//! Changes on their way to the watches they touch.
+//!
+//! A watch is a place in the history of its resource; what the router adds is that it need not look at everything that happened
+//! there. Each watch has a mailbox: the changes since its place that may concern it, at most [`MOST_PENDING`] of them.
+//! When more come than it reads, the box is emptied and says so, and the watch reads history from its place, as one does that has
+//! just begun; when history has moved past it, it ends. So nothing queues without a bound, and nothing is lost.
+//!
+//! One writer calls [`Router::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
+//! `subscribe::routes`; what it means to one is `subscribe::transition`; the words on the wire are the server's, made once and kept with
+//! the change for as long as somebody has not read it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+
+use crate::model::Version;
+use crate::query::Selection;
+use crate::store::{Change, Cursor, Snapshot};
+use crate::subscribe::routes::{Routes, SubscriptionId};
+
+/// Changes that wait for one watch; with more, it reads history instead.
+const MOST_PENDING: usize = 64;
+/// Bytes of objects that wait for one watch, as JSON.
+const MOST_PENDING_BYTES: usize = 1 << 20;
+
+/// Ways in which one change is written: see [`Routed::line`].
+pub const LINES: usize = 9;
+
+/// A change with what has been written of it so far.
+#[derive(Debug)]
+pub struct Routed {
+    /// Its place in history.
+    pub place: Cursor,
+    /// The change.
+    pub change: Arc<Change>,
+    lines: [OnceLock<Bytes>; LINES],
+}
+
+impl Routed {
+    fn new(place: Cursor, change: Arc<Change>) -> Routed {
+        Routed { place, change, lines: [const { OnceLock::new() }; LINES] }
+    }
+
+    /// The change as one of its lines, made by the first who asks. The server numbers them.
+    pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
+        match self.lines.get(number) {
+            Some(line) => line.get_or_init(make).clone(),
+            None => make(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let object = self.change.after.as_ref().or(self.change.before.as_ref());
+        object.map_or(0, |object| object.length())
+    }
+}
+
+/// How far changes have been routed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reached {
+    epoch: u64,
+    /// The place after the last routed change.
+    end: Cursor,
+    version: Version,
+    /// The last stretch of history of which only the outcome is known.
+    jump: Option<(Version, Version)>,
+}
+
+/// The subscriptions of one resource.
+#[derive(Debug, Default)]
+pub struct Router {
+    table: Mutex<Table>,
+    /// Written after everything up to there lies in its mailboxes, read before they are looked into.
+    reached: Mutex<Reached>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    routes: Routes,
+    boxes: Vec<Option<Arc<Mailbox>>>,
+    free: Vec<SubscriptionId>,
+    /// Those who want to know of every snapshot, with or without changes.
+    attentive: Vec<SubscriptionId>,
+}
+
+#[derive(Debug, Default)]
+struct Mailbox(Mutex<Mail>);
+
+#[derive(Debug)]
+struct Mail {
+    pending: Vec<Arc<Routed>>,
+    bytes: usize,
+    /// More came than is kept: history has it.
+    overflowed: bool,
+    is_news: bool,
+    reader: Option<Waker>,
+}
+
+impl Default for Mail {
+    /// A reader begins with history: what was published before it subscribed is not in its box.
+    fn default() -> Mail {
+        Mail { pending: Vec::new(), bytes: 0, overflowed: true, is_news: true, reader: None }
+    }
+}
+
+impl Mail {
+    /// There is something to read; gives the reader to be woken, if it sleeps.
+    fn news(&mut self) -> Option<Waker> {
+        self.is_news = true;
+        self.reader.take()
+    }
+
+    fn overflow(&mut self) -> Option<Waker> {
+        self.pending = Vec::new();
+        self.bytes = 0;
+        self.overflowed = true;
+        self.news()
+    }
+
+    fn put(&mut self, routed: &Arc<Routed>) -> Option<Waker> {
+        if self.overflowed {
+            return self.news();
+        }
+        // Who stands at two values of one object is touched twice.
+        if self.pending.last().is_some_and(|last| last.place == routed.place) {
+            return None;
+        }
+        self.bytes += routed.bytes();
+        if self.pending.len() == MOST_PENDING || (self.bytes > MOST_PENDING_BYTES && !self.pending.is_empty()) {
+            return self.overflow();
+        }
+        self.pending.push(routed.clone());
+        self.news()
+    }
+}
+
+fn lock<Held>(mutex: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Router {
+    /// Brings what is new in a snapshot to whom it touches.
+    pub fn route(&self, snapshot: &Snapshot) {
+        let mut readers = Vec::new();
+        let table = lock(&self.table);
+        let before = *lock(&self.reached);
+        let reached = Reached {
+            epoch: snapshot.epoch(),
+            end: snapshot.end(),
+            version: snapshot.version(),
+            jump: snapshot.last_jump(),
+        };
+        let is_continued = reached.epoch == before.epoch && reached.jump == before.jump;
+        match snapshot.changes(before.end).filter(|_| is_continued) {
+            // What happens rarely and concerns everybody is read from history, where all of it stands.
+            None => readers.extend(table.held().filter_map(|held| lock(&held.0).overflow())),
+            Some(changes) if table.is_empty() => drop(changes),
+            Some(changes) => {
+                let mut touched = Vec::new();
+                let mut place = before.end;
+                for change in changes {
+                    touched.clear();
+                    table.routes.touched(change, &mut touched);
+                    if !touched.is_empty() {
+                        let routed = Arc::new(Routed::new(place, change.clone()));
+                        let boxes = touched.iter().filter_map(|id| table.mailbox(*id));
+                        readers.extend(boxes.filter_map(|held| lock(&held.0).put(&routed)));
+                    }
+                    place = place.advanced(1);
+                }
+                let attentive = table.attentive.iter().filter_map(|id| table.mailbox(*id));
+                readers.extend(attentive.filter_map(|held| lock(&held.0).news()));
+            }
+        }
+        *lock(&self.reached) = reached;
+        drop(table);
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes everybody: there is no snapshot any more, or another kind of state.
+    pub fn interrupt(&self) {
+        let table = lock(&self.table);
+        let readers: Vec<Waker> = table.held().filter_map(|held| lock(&held.0).overflow()).collect();
+        drop(table);
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Adds a subscription. One that is `attentive` is also told of snapshots without changes.
+    pub fn subscribe(self: &Arc<Router>, selection: Arc<Selection>, attentive: bool) -> Subscription {
+        let mailbox = Arc::new(Mailbox::default());
+        let mut table = lock(&self.table);
+        let id = table.free.pop().unwrap_or_else(|| {
+            table.boxes.push(None);
+            // There are fewer connections than that.
+            SubscriptionId::try_from(table.boxes.len() - 1).unwrap_or(SubscriptionId::MAX)
+        });
+        if let Some(place) = table.boxes.get_mut(id as usize) {
+            *place = Some(mailbox.clone());
+        }
+        table.routes.insert(id, &selection);
+        if attentive {
+            table.attentive.push(id);
+        }
+        drop(table);
+        Subscription { router: self.clone(), id, mailbox, selection }
+    }
+}
+
+impl Table {
+    fn held(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
+        self.boxes.iter().flatten()
+    }
+
+    fn mailbox(&self, id: SubscriptionId) -> Option<&Arc<Mailbox>> {
+        self.boxes.get(id as usize).and_then(Option::as_ref)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.boxes.len() == self.free.len()
+    }
+}
+
+/// What a watch finds in its mailbox.
+#[derive(Debug)]
+pub enum Mailed {
+    /// Everything since its place that may concern it, in order. It may have read the first of them from history.
+    Changes {
+        /// The changes.
+        changes: Vec<Arc<Routed>>,
+        /// The place behind all that has been looked at.
+        end: Cursor,
+        /// What they reach to: everything that concerns the watch up to here is among them.
+        version: Version,
+    },
+    /// It must read history from its place.
+    Overflowed,
+}
+
+/// One watch's place in the router; dropped, it is forgotten.
+#[derive(Debug)]
+pub struct Subscription {
+    router: Arc<Router>,
+    id: SubscriptionId,
+    mailbox: Arc<Mailbox>,
+    selection: Arc<Selection>,
+}
+
+impl Subscription {
+    /// What it selects.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Takes what has come.
+    pub fn take(&self) -> Mailed {
+        // Before the box is opened: what lies in it then reaches at least so far.
+        let reached = *lock(&self.router.reached);
+        let mut mail = lock(&self.mailbox.0);
+        mail.bytes = 0;
+        if std::mem::take(&mut mail.overflowed) {
+            return Mailed::Overflowed;
+        }
+        let changes = std::mem::take(&mut mail.pending);
+        let last = changes.last().map(|routed| (routed.place.advanced(1), routed.change.version));
+        let (end, version) = last.unwrap_or_default();
+        Mailed::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
+    }
+
+    /// Waits until something has come since the last wait; safe to drop at any point.
+    pub async fn news(&self) {
+        std::future::poll_fn(|context| {
+            let mut mail = lock(&self.mailbox.0);
+            if std::mem::take(&mut mail.is_news) {
+                return Poll::Ready(());
+            }
+            match &mut mail.reader {
+                Some(reader) => reader.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut table = lock(&self.router.table);
+        table.routes.remove(self.id, &self.selection);
+        table.attentive.retain(|held| *held != self.id);
+        if let Some(place) = table.boxes.get_mut(self.id as usize) {
+            *place = None;
+        }
+        table.free.push(self.id);
+    }
+}

@@ -1,0 +1,250 @@
+//! What watches find in their mailboxes, against asking everybody about everything.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::{prop_assert_eq, proptest};
+
+use crate::extract::FieldRef;
+use crate::model::{FieldIndex, Key, Version};
+use crate::query::{FieldTerm, Selection};
+use crate::registry::router::{Mailed, Router, Subscription};
+use crate::selector::FieldOperator;
+use crate::store::tests::record;
+use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
+use crate::subscribe::transition;
+
+fn of_value(value: &str) -> Arc<Selection> {
+    let term =
+        FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator: FieldOperator::Equals, value: value.to_owned() };
+    Arc::new(Selection { fields: vec![term], ..Selection::default() })
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl Wake for Counter {
+    fn wake(self: Arc<Counter>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A watch that reads as the server's do.
+struct Reader {
+    subscription: Subscription,
+    cursor: Cursor,
+    told: Vec<u64>,
+    /// What it knows to be complete.
+    seen: Version,
+    histories: usize,
+    woken: Arc<Counter>,
+}
+
+impl Reader {
+    fn new(router: &Arc<Router>, selection: Arc<Selection>, from: &Snapshot) -> Reader {
+        Reader {
+            subscription: router.subscribe(selection, false),
+            cursor: from.end(),
+            told: Vec::new(),
+            seen: from.version(),
+            histories: 0,
+            woken: Arc::default(),
+        }
+    }
+
+    fn read(&mut self, newest: &Snapshot) {
+        let mut tell = |change: &Change| {
+            if transition(self.subscription.selection(), change).is_some() {
+                self.told.push(change.version.number());
+            }
+        };
+        match self.subscription.take() {
+            Mailed::Overflowed => {
+                self.histories += 1;
+                newest.changes(self.cursor).unwrap().for_each(|change| tell(change));
+                (self.cursor, self.seen) = (newest.end(), newest.version());
+            }
+            Mailed::Changes { changes, end, version } => {
+                changes.iter().filter(|routed| routed.place >= self.cursor).for_each(|routed| tell(&routed.change));
+                (self.cursor, self.seen) = (self.cursor.max(end), self.seen.max(version));
+            }
+        }
+    }
+
+    /// Sleeps until there is news; true when there was some already.
+    fn sleep(&self) -> bool {
+        let waker = Waker::from(self.woken.clone());
+        let mut news = std::pin::pin!(self.subscription.news());
+        news.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+}
+
+fn put(store: &mut Store, name: &str, version: u64, value: &str) {
+    store.apply(&record(&format!("a/{name}"), version, &[], &[value]));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(usize, usize),
+    Delete(usize),
+    Prove,
+    Publish,
+    Relist,
+    Read(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..5usize, 0..4usize).prop_map(|(name, value)| Step::Put(name, value)),
+        2 => (0..5usize).prop_map(Step::Delete),
+        1 => Just(Step::Prove),
+        4 => Just(Step::Publish),
+        1 => Just(Step::Relist),
+        4 => (0..5usize).prop_map(Step::Read),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_watch_is_told_what_it_would_be_told_alone(steps in vec(step(), 1..300)) {
+        const VALUES: [&str; 4] = ["red", "green", "blue", ""];
+        let router = Arc::new(Router::default());
+        let mut store = Store::new(HistoryLimits::default());
+        store.replace(&[], Version::new(1));
+        let first = store.snapshot();
+        router.route(&first);
+        let mut readers: Vec<Reader> =
+            VALUES.map(|value| Reader::new(&router, of_value(value), &first)).into_iter().collect();
+        readers.push(Reader::new(&router, Arc::default(), &first));
+        let (mut published, mut version) = (first.clone(), 1);
+        for step in steps {
+            version += 1;
+            match step {
+                Step::Put(name, value) => put(&mut store, &name.to_string(), version, VALUES[value]),
+                Step::Delete(name) => {
+                    store.delete(&Key::new("a", &name.to_string()), Version::new(version));
+                }
+                Step::Prove => store.prove(Version::new(version)),
+                Step::Publish => {
+                    published = store.snapshot();
+                    router.route(&published);
+                }
+                Step::Relist => {
+                    version += 5;
+                    store.replace(&[record("a/0", version - 2, &[], &["red"])], Version::new(version));
+                }
+                Step::Read(reader) => {
+                    readers[reader].read(&published);
+                    prop_assert_eq!(readers[reader].seen, published.version(), "it has seen all that is published");
+                }
+            }
+        }
+        router.route(&store.snapshot());
+        let last = store.snapshot();
+        for reader in &mut readers {
+            reader.read(&last);
+            let selection = reader.subscription.selection();
+            let changes = last.changes(first.end()).unwrap();
+            let alone: Vec<u64> = changes
+                .filter(|change| transition(selection, change).is_some())
+                .map(|change| change.version.number())
+                .collect();
+            prop_assert_eq!(&reader.told, &alone, "{:?}", selection);
+        }
+    }
+}
+
+#[test]
+fn only_those_are_woken_whom_a_change_touches() {
+    let router = Arc::new(Router::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let first = store.snapshot();
+    router.route(&first);
+    let mut readers: Vec<Reader> =
+        (0..1000).map(|number| Reader::new(&router, of_value(&format!("v{number}")), &first)).collect();
+    for reader in &mut readers {
+        assert!(reader.sleep(), "it begins with history");
+        reader.read(&first);
+        assert!(!reader.sleep());
+    }
+    let attentive = router.subscribe(Arc::default(), true);
+    for (version, value) in [(2, "v7"), (3, "v8"), (4, "none")] {
+        put(&mut store, "x", version, value);
+        router.route(&store.snapshot());
+    }
+    let woken = |reader: &Reader| reader.woken.0.load(Ordering::Relaxed);
+    for (number, reader) in readers.iter().enumerate() {
+        assert_eq!(woken(reader), usize::from(number == 7 || number == 8), "watch {number}");
+    }
+    let last = store.snapshot();
+    for (number, told) in [(7, vec![2, 3]), (8, vec![3, 4]), (9, vec![])] {
+        readers[number].read(&last);
+        assert_eq!(readers[number].told, told, "watch {number}");
+        assert_eq!(readers[number].seen, Version::new(4), "watch {number} knows how far that is");
+        assert_eq!(readers[number].histories, 1, "watch {number} did not have to read history");
+    }
+    let news = |subscription: &Subscription| {
+        let mut news = std::pin::pin!(subscription.news());
+        news.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    };
+    assert!(news(&attentive) && !news(&attentive));
+    store.prove(Version::new(9));
+    router.route(&store.snapshot());
+    assert!(news(&attentive), "a proof without a change");
+    assert_eq!(woken(&readers[9]), 0);
+    router.interrupt();
+    assert!(readers.iter().all(|reader| woken(reader) >= 1), "another state concerns everybody");
+}
+
+#[test]
+fn who_does_not_read_is_sent_to_history_and_keeps_nothing() {
+    let router = Arc::new(Router::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let first = store.snapshot();
+    router.route(&first);
+    let mut reader = Reader::new(&router, of_value("v"), &first);
+    reader.read(&first);
+    for version in 2..66 {
+        put(&mut store, "x", version, "v");
+        router.route(&store.snapshot());
+    }
+    reader.read(&store.snapshot());
+    assert_eq!((reader.histories, reader.told.len()), (1, 64), "as many as a mailbox keeps");
+    for version in 66..200 {
+        put(&mut store, "x", version, "v");
+        router.route(&store.snapshot());
+    }
+    let last = store.snapshot();
+    reader.read(&last);
+    assert_eq!((reader.histories, reader.told.len()), (2, 198), "more: from history");
+    let is_sorted = reader.told.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(is_sorted, "{:?}", reader.told);
+}
+
+#[test]
+fn a_line_is_made_once() {
+    let router = Arc::new(Router::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    router.route(&store.snapshot());
+    let subscriptions = [router.subscribe(Arc::default(), false), router.subscribe(Arc::default(), false)];
+    subscriptions.iter().for_each(|subscription| assert!(matches!(subscription.take(), Mailed::Overflowed)));
+    put(&mut store, "x", 2, "v");
+    router.route(&store.snapshot());
+    let mut made = 0;
+    for subscription in &subscriptions {
+        let Mailed::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+        let line = changes[0].line(3, || {
+            made += 1;
+            "line".into()
+        });
+        assert_eq!(line, "line");
+    }
+    assert_eq!(made, 1);
+}

@@ -1,0 +1,79 @@
+//! A request's body that is read to its end even when whoever it goes to has stopped reading.
+//!
+//! The API server answers a body that is too large before it has all of it. Were the rest left unread here, the
+//! connection would be reset under a client that still writes, which then sees the reset and not the answer. What is
+//! read for this is thrown away, and bounded in size and time. Go's server waits before it closes for the same reason.
+#![expect(clippy::disallowed_methods, reason = "the rest is read beside the answer, by a task that ends by itself")]
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::registry::upstream::UpstreamBody;
+
+/// So much is read at most, in bytes, and for so long.
+const MOST: usize = 64 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The body of a request.
+pub(super) struct Drained {
+    /// `None` once it has ended or broken off.
+    body: Option<UpstreamBody>,
+}
+
+impl Drained {
+    pub(super) fn new(body: UpstreamBody) -> UpstreamBody {
+        if body.is_end_stream() { body } else { Drained { body: Some(body) }.boxed_unsync() }
+    }
+}
+
+impl Body for Drained {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        let rest = self.body.take().filter(|body| !body.is_end_stream());
+        if let Some((rest, runtime)) = rest.zip(Handle::try_current().ok()) {
+            runtime.spawn(timeout(PATIENCE, read(rest)));
+        }
+    }
+}
+
+async fn read(mut rest: UpstreamBody) {
+    let mut bytes = 0;
+    while let Some(Ok(frame)) = rest.frame().await {
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+        if bytes > MOST {
+            break;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the lines of a watch look like: events and bookmarks in the form that was asked for, and errors.
+//!
+//! Which event is told, and when, is the parent's. Forms whose lines are the same for every watch say so, so that a line is made once
+//! for all of them (`registry::router`).
+
+use std::time::Duration;
+
+use crate::model::Version;
+use crate::registry::chain::LAG_ANNOTATION;
+use crate::registry::{Resource, ResourceOrigin};
+use crate::store::Change;
+use crate::subscribe::Transition;
+
+use super::super::encode::{Shown, write_string, write_type};
+use super::super::failure::Failure;
+use super::super::negotiate::Form;
+use super::super::table::{Columns, Include};
+use super::super::{Asked, Clock, Server, empty, list};
+
+/// What an event is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 3] = [Kind::Added, Kind::Modified, Kind::Deleted];
+
+    pub(super) fn of<'a>(told: &'a Transition, change: &Change) -> (Kind, Shown<'a>) {
+        match told {
+            Transition::Added(object) => (Kind::Added, Shown::as_is(object)),
+            Transition::Modified(object) => (Kind::Modified, Shown::as_is(object)),
+            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: change.version }),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Added => "ADDED",
+            Kind::Modified => "MODIFIED",
+            Kind::Deleted => "DELETED",
+        }
+    }
+}
+
+/// What a bookmark says.
+pub(super) struct Mark {
+    pub(super) at: Version,
+    pub(super) ends_initial_events: bool,
+    /// For another fieldcache: how old the proof is.
+    pub(super) lag: Option<Duration>,
+}
+
+impl Mark {
+    fn is_bare(&self) -> bool {
+        !self.ends_initial_events && self.lag.is_none()
+    }
+
+    fn write_annotations(&self, out: &mut Vec<u8>) {
+        let end = self.ends_initial_events.then(|| ("k8s.io/initial-events-end", "true".to_owned()));
+        let lag = self.lag.map(|lag| (LAG_ANNOTATION, lag.as_millis().to_string()));
+        let mut opening = "\"annotations\":{";
+        // In the order of their names, as Go writes a map.
+        for (name, value) in lag.into_iter().chain(end) {
+            out.extend_from_slice(std::mem::replace(&mut opening, ",").as_bytes());
+            write_string(name, out);
+            out.push(b':');
+            write_string(&value, out);
+        }
+        if opening == "," {
+            out.extend_from_slice(b"},");
+        }
+    }
+}
+
+/// How events are written.
+pub(super) struct Shape {
+    form: ShapeForm,
+    /// Column definitions are told with the first event only.
+    pub(super) is_first: bool,
+    /// Ages are counted up to the moment of each event, not to the opening of the watch.
+    clock: Clock,
+}
+
+enum ShapeForm {
+    Whole,
+    Partial(String),
+    Table { version: String, columns: Columns, include: Include },
+}
+
+impl Shape {
+    pub(super) fn new(server: &Server, asked: &Asked<'_>, resource: &Resource, form: Form) -> Result<Shape, Failure> {
+        let include = Include::read(&asked.query, &form)?;
+        let form = match form {
+            Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
+            Form::Partial(version) => ShapeForm::Partial(version),
+            Form::PartialList(_) => {
+                return Err(Failure::NotAcceptable(format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    list::go_type(resource, &resource.kind)
+                )));
+            }
+            Form::Table(version) => {
+                let columns = Columns::of(resource, (server.settings.clock)());
+                ShapeForm::Table { version, columns, include }
+            }
+        };
+        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
+    }
+
+    /// The number of this form among those whose lines are the same for every watch; a table counts ages to the moment of each
+    /// event, and its first one has columns.
+    pub(super) fn shared(&self) -> Option<usize> {
+        match &self.form {
+            ShapeForm::Whole => Some(0),
+            ShapeForm::Partial(version) if version == "v1" => Some(1),
+            ShapeForm::Partial(_) => Some(2),
+            ShapeForm::Table { .. } => None,
+        }
+    }
+
+    pub(super) fn write_event(&mut self, resource: &Resource, kind: Kind, shown: Shown<'_>, out: &mut Vec<u8>) {
+        open_event(kind.as_str(), out);
+        let is_first = std::mem::take(&mut self.is_first);
+        match &mut self.form {
+            ShapeForm::Whole => shown.write_single(resource, out),
+            ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
+            ShapeForm::Table { version, columns, include } => {
+                columns.count_ages_to((self.clock)());
+                columns.write_single(shown, resource, version, *include, is_first, out);
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    pub(super) fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
+        open_event("BOOKMARK", out);
+        let is_first = std::mem::take(&mut self.is_first);
+        let at = mark.at.to_string();
+        let own_version = resource.gvr.api_version();
+        let mut object = Vec::new();
+        match &self.form {
+            ShapeForm::Whole if resource.origin == ResourceOrigin::Custom => {
+                object.extend_from_slice(b"{\"apiVersion\":");
+                write_string(&own_version, &mut object);
+                object.extend_from_slice(b",\"kind\":");
+                write_string(&resource.kind, &mut object);
+            }
+            ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
+            ShapeForm::Partial(version)
+            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
+                write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
+            }
+            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
+        }
+        object.extend_from_slice(b",\"metadata\":{");
+        mark.write_annotations(&mut object);
+        object.extend_from_slice(b"\"resourceVersion\":");
+        write_string(&at, &mut object);
+        object.push(b'}');
+        let is_whole = matches!(self.form, ShapeForm::Whole | ShapeForm::Table { include: Include::Object, .. });
+        if is_whole && resource.origin == ResourceOrigin::BuiltIn {
+            let members = empty::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
+            if !members.is_empty() {
+                object.push(b',');
+                object.extend_from_slice(members.as_bytes());
+            }
+        }
+        object.push(b'}');
+        match &self.form {
+            // Without objects there is nothing to say besides the version, which is the Table's own.
+            ShapeForm::Table { version, columns, include: Include::None } if mark.is_bare() => {
+                columns.write_bookmark(&at, b"null", version, is_first, out);
+            }
+            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
+            ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
+        }
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn open_event(kind: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+}
+
+/// An ERROR event; the watch ends after it.
+pub(super) fn write_error(failure: &Failure, out: &mut Vec<u8>) {
+    open_event("ERROR", out);
+    out.extend_from_slice(&failure.status());
+    out.extend_from_slice(b"}\n");
+}
