@@ -83,6 +83,14 @@ impl Recorder {
     /// # Errors
     /// When etcd does not take the watch.
     pub async fn start(etcd: &Endpoint, prefix: &str) -> Result<Recorder> {
+        Recorder::start_with(etcd, prefix, |_| {}).await
+    }
+
+    /// The same, keeping of each object only what `trim` leaves: for long recordings.
+    ///
+    /// # Errors
+    /// When etcd does not take the watch.
+    pub async fn start_with(etcd: &Endpoint, prefix: &str, trim: fn(&mut Value)) -> Result<Recorder> {
         ensure!(prefix.ends_with('/'), "{prefix} must end with a slash");
         let client = etcd.client();
         let (mut lines, now) = open(&client, prefix, 0).await?;
@@ -90,7 +98,7 @@ impl Recorder {
         let (written, prefix) = (changes.clone(), prefix.to_owned());
         let task = spawn_local(async move {
             loop {
-                take(&mut lines, &prefix, &written).await?;
+                take(&mut lines, &prefix, &written, trim).await?;
                 // etcd is away. What it had committed before it is there after it.
                 let next = locked(&written).last().map_or(now, |change| change.version) + 1;
                 (lines, _) = eventually("etcd answers", AWAY, async || open(&client, &prefix, next).await).await?;
@@ -156,7 +164,7 @@ async fn open(client: &Client, prefix: &str, revision: u64) -> Result<(Lines, u6
 }
 
 /// Writes down what a watch says, up to its end; an error is one that no other watch would mend.
-async fn take(lines: &mut Lines, prefix: &str, changes: &Mutex<Vec<Change>>) -> Result<()> {
+async fn take(lines: &mut Lines, prefix: &str, changes: &Mutex<Vec<Change>>, trim: fn(&mut Value)) -> Result<()> {
     loop {
         match lines.next(Duration::from_secs(3600)).await {
             Ok(Next::Line(line)) => {
@@ -166,7 +174,8 @@ async fn take(lines: &mut Lines, prefix: &str, changes: &Mutex<Vec<Change>>) -> 
                 if Value::get(&answer, "error").is_some() {
                     return Ok(());
                 }
-                let told = read(&answer, prefix)?;
+                let mut told = read(&answer, prefix)?;
+                told.iter_mut().filter_map(|change| change.after.as_mut()).for_each(trim);
                 locked(changes).extend(told);
             }
             Ok(Next::Nothing) => {}

@@ -173,6 +173,18 @@ impl Workload {
     /// Starts them: several for each resource, each of which changes an object at this pace.
     #[must_use]
     pub fn start(endpoint: &Endpoint, resources: &[Resource], pace: Duration, seed: u64) -> Workload {
+        Workload::start_with_ballast(endpoint, resources, pace, seed, 0)
+    }
+
+    /// The same, where each change brings so many hexadecimal digits of new text.
+    #[must_use]
+    pub fn start_with_ballast(
+        endpoint: &Endpoint,
+        resources: &[Resource],
+        pace: Duration,
+        seed: u64,
+        ballast: usize,
+    ) -> Workload {
         let stop = Arc::new(AtomicBool::new(false));
         let mut writers = Vec::new();
         for resource in resources {
@@ -184,6 +196,7 @@ impl Workload {
                     random: Random::of(seed, writers.len() as u64 + 1),
                     exists: vec![false; OBJECTS as usize],
                     step: 0,
+                    ballast,
                 };
                 let stop = stop.clone();
                 writers.push(spawn_local(async move {
@@ -254,6 +267,7 @@ struct Writer {
     random: Random,
     exists: Vec<bool>,
     step: u64,
+    ballast: usize,
 }
 
 impl Writer {
@@ -268,7 +282,10 @@ impl Writer {
         let exists = self.exists[index as usize];
         let chance = self.random.below(100);
         // Never without effect, since the step is another each time.
-        let note = json!({ "step": self.step.to_string() });
+        let mut note = json!({ "step": self.step.to_string() });
+        if self.ballast > 0 {
+            note["ballast"] = self.random.hexadecimal(self.ballast).into();
+        }
         let (request, exists_after) = if !exists {
             let object = self.resource.object(&name, tier, color, size);
             (Request::new(Method::POST, &collection).json(&object), true)

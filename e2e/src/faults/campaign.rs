@@ -78,7 +78,13 @@ impl Summary {
     /// # Errors
     /// Then.
     pub fn judged(&self) -> Result<()> {
-        ensure!(self.wrong.is_empty(), "{} of {} schedules:\n{}", self.wrong.len(), self.schedules, self.wrong.join("\n"));
+        ensure!(
+            self.wrong.is_empty(),
+            "{} of {} schedules:\n{}",
+            self.wrong.len(),
+            self.schedules,
+            self.wrong.join("\n")
+        );
         Ok(())
     }
 }
@@ -125,6 +131,8 @@ fn arguments(seed: u64) -> Vec<&'static str> {
 /// # Errors
 /// When the control plane does not start.
 pub async fn light(schedules: Vec<Schedule>, at_once: usize, company: Company, say: &dyn Fn(&str)) -> Result<Summary> {
+    // One that does not start fails once, not once for each schedule.
+    Plane::shared().await?;
     let mut outcomes = stream::iter(schedules)
         .map(|schedule| async move {
             let outcome = async {

@@ -9,11 +9,13 @@
 //! | [`stage`] | an API server, fieldcache and both proxies, to which faults are done |
 //! | [`informer`], [`reader`], [`notes`] | light clients, and what they write down |
 //! | [`campaign`] | many schedules, and what came of them |
+//! | [`churn`] | a long time without faults, with real clients: memory and descriptors |
 //! | [`run`] | one schedule from its start to the checker's report |
 //!
 //! The checker is [`crate::checker`]; it knows nothing of faults.
 
 pub mod campaign;
+pub mod churn;
 pub mod fault;
 pub mod informer;
 pub mod notes;

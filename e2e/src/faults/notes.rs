@@ -66,6 +66,8 @@ pub fn moment(elapsed: Duration) -> Moment {
 pub struct Notes {
     board: Board,
     story: Rc<RefCell<Story>>,
+    /// Whether steps are kept.
+    keeps: bool,
 }
 
 impl Notes {
@@ -73,7 +75,13 @@ impl Notes {
     #[must_use]
     pub fn new(board: &Board, client: &str, selection: &Selection, holds_copy: bool) -> Notes {
         let story = Story { client: client.to_owned(), selection: selection.clone(), holds_copy, steps: Vec::new() };
-        Notes { board: board.clone(), story: Rc::new(RefCell::new(story)) }
+        Notes { board: board.clone(), story: Rc::new(RefCell::new(story)), keeps: true }
+    }
+
+    /// The same for a client that goes on for so long that its story would not fit: nothing is written down.
+    #[must_use]
+    pub fn forgetful(self) -> Notes {
+        Notes { keeps: false, ..self }
     }
 
     /// The run's board.
@@ -96,6 +104,9 @@ impl Notes {
                 versions.pop_front();
             }
             versions.push_back(version);
+        }
+        if !self.keeps {
+            return;
         }
         let came = self.board.now();
         self.story.borrow_mut().steps.push(Step { asked, came, told });

@@ -81,7 +81,7 @@ impl fmt::Display for Outcome {
 }
 
 /// A random selection, the same texts for the wire as for the truth.
-fn selection(random: &mut Random) -> Selection {
+pub(super) fn selection(random: &mut Random) -> Selection {
     let mut selection = Selection::everything();
     if random.below(3) == 0 {
         selection = selection.within(NAMESPACES[random.below(2) as usize]);

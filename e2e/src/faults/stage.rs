@@ -29,7 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// A control plane for faults.
-#[derive(Debug)]
 pub enum Plane {
     /// One that others use too.
     Shared(&'static ControlPlane),
@@ -85,7 +84,6 @@ async fn start() -> Result<ControlPlane> {
 }
 
 /// What a schedule runs on.
-#[derive(Debug)]
 pub struct Stage {
     plane: Plane,
     writer: Client,
@@ -122,7 +120,19 @@ impl Stage {
         let fieldcache = Box::pin(Fieldcache::serve(arguments)).await?;
         let clients = Proxy::of_requests(fieldcache.endpoint()).await?;
         let recorder = Rc::new(recorder);
-        Ok(Stage { plane, writer, resource, definition, source, clients, fieldcache, runs: true, serves: true, crashes: Vec::new(), recorder })
+        Ok(Stage {
+            plane,
+            writer,
+            resource,
+            definition,
+            source,
+            clients,
+            fieldcache,
+            runs: true,
+            serves: true,
+            crashes: Vec::new(),
+            recorder,
+        })
     }
 
     /// Takes everything down but the control plane.

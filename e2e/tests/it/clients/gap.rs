@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::log::{Step, Told};
+use e2e::clients::log::{Step, Told};
 use e2e::history::{Change, Gap, Kind};
 
 /// From what a client without selection was not told while it watched: what fieldcache itself knows only the outcome of.
@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::clients::log::{Event, Objects};
+    use e2e::clients::log::{Event, Objects};
     use e2e::history::{told, transitions};
     use e2e::selection::Selection;
 

@@ -12,21 +12,20 @@
 //!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
 //!
 //! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, `e2e::workload` what is written, `e2e::history` what truly happened (from etcd),
-//! [`judge`] whether a client was told it.
+//! `e2e::clients::judge` whether a client was told it.
 
 mod contenders;
 mod gap;
-mod judge;
+mod judging;
 mod kube_rs;
-mod log;
 mod raw;
 mod run;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use e2e::clients::judge::{Start, difference, follow, follow_handlers, state};
 use e2e::versions::Kubernetes;
 
 use self::contenders::Program;
-use self::judge::{Start, difference, follow, follow_handlers, state};
 
 /// The API group of the custom resource.
 const GROUP: &str = "clients.example.com";

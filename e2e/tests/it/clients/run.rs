@@ -10,8 +10,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::clients::{Toolkit, locate};
-use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
+use e2e::clients::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
+use e2e::clients::{Toolkit, follow, write_kubeconfigs};
+use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
 use e2e::history::{Change, Gap, Recorder, Transition, told, transitions};
@@ -28,7 +29,6 @@ use super::GROUP;
 use super::contenders::{Contender, Program, contenders};
 use super::gap::gap;
 use super::kube_rs;
-use super::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
 use super::raw::{self, Said};
 
 /// Changes of each resource beside the usual kube-apiserver.
@@ -41,11 +41,6 @@ const FEWER_CHANGES: usize = 1_500;
 const FIRST: usize = 150;
 /// How long a step of the run may take; seconds when the machine is idle.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A kubeconfig that names the server and nothing else.
-const ORDINARY: &str = "kubeconfig";
-/// The JavaScript client speaks plain HTTP only to a server whose certificate it is told not to look at.
-const INSECURE: &str = "insecure-kubeconfig";
 
 /// What is written and followed.
 fn resources() -> [Resource; 2] {
@@ -289,14 +284,6 @@ impl Running {
     }
 }
 
-fn write_kubeconfigs(directory: &RunDirectory, address: &str) -> Result<()> {
-    let mut document = kubeconfig(address, None, None);
-    directory.write(ORDINARY, document.to_string())?;
-    document["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = true.into();
-    directory.write(INSECURE, document.to_string())?;
-    Ok(())
-}
-
 fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirectory) -> Result<Running> {
     let selection = &contender.selection;
     match &contender.program {
@@ -312,25 +299,11 @@ fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirector
             Ok(Running::Task { said, task, held: Some(held) })
         }
         Program::Process { toolkit, arguments, environment } => {
-            let text = |name: &str, value: &str| [format!("-{name}"), value.to_owned()];
-            let kubeconfig = match toolkit {
-                Toolkit::JavaScript => INSECURE,
-                Toolkit::Go | Toolkit::Python => ORDINARY,
-            };
-            let mut invocation = locate(*toolkit)?
-                .arguments(text("kubeconfig", &directory.path().join(kubeconfig).display().to_string()))
-                .arguments(text("group", &contender.resource.group))
-                .arguments(text("version", "v1"))
-                .arguments(text("resource", contender.resource.plural()))
-                .arguments(text("kind", contender.resource.kind()))
-                .arguments(text("namespace", selection.namespace()))
-                .arguments([format!("-label-selector={}", selection.label_selector())])
-                .arguments([format!("-field-selector={}", selection.field_selector())])
-                .arguments(arguments.iter().copied());
+            let followed = follow(*toolkit, directory, &contender.resource, selection)?;
+            let mut invocation = followed.arguments(arguments.iter().copied());
             for (name, value) in *environment {
                 invocation = invocation.environment(name, *value);
             }
-            let invocation = invocation.environment("HOME", directory.path().display().to_string());
             Ok(Running::Process(Process::start(contender.name, &invocation, directory.path())?))
         }
     }

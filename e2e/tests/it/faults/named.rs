@@ -63,9 +63,8 @@ fn each_fault_between_fieldcache_and_its_clients() -> Result<()> {
 
 fn on_line(side: Side) -> Result<()> {
     let schedules = lines().into_iter().enumerate();
-    let schedules: Vec<Schedule> = schedules
-        .map(|(number, (fault, lasts))| schedule(number as u64, Fault::Line(side, fault), lasts))
-        .collect();
+    let schedules: Vec<Schedule> =
+        schedules.map(|(number, (fault, lasts))| schedule(number as u64, Fault::Line(side, fault), lasts)).collect();
     let count = schedules.len();
     let summary = alone(light(schedules, AT_ONCE, COMPANY, &say))?;
     say(&format!("named: {summary}"));
