@@ -122,6 +122,15 @@ pub fn resident_bytes(process: u32) -> Result<u64> {
     status(process, "VmRSS:")
 }
 
+/// How many files, sockets among them, a process has open now.
+///
+/// # Errors
+/// When there is no such process, or it belongs to somebody else.
+pub fn open_files(process: u32) -> Result<usize> {
+    let path = format!("/proc/{process}/fd");
+    Ok(fs::read_dir(&path).with_context(|| path)?.count())
+}
+
 /// The most it had in RAM since its start or the last [`forget_peak`].
 ///
 /// # Errors

@@ -3,7 +3,11 @@
 //! Each runs one unmodified client until it is told to end (SIGTERM) and says, a JSON document a line, what it asked, what came and
 //! what it holds; the tests judge. Like the components they are built by `cargo run -p e2e --bin components`, into
 //! `e2e/.cache/clients`: the Go program by `go build`, a virtual environment by pip, `node_modules` by npm, each from pinned
-//! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests.
+//! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests. What a client said is read
+//! by [`log`]; whether that is what happened, [`judge`] knows.
+
+pub mod judge;
+pub mod log;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,8 +18,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::components::{Built, collect_files, find_go};
+use crate::control_plane::kubeconfig;
 use crate::process::Invocation;
-use crate::run_directory::cache_directory;
+use crate::run_directory::{RunDirectory, cache_directory};
+use crate::selection::Selection;
+use crate::workload::Resource;
 
 /// A family of clients, by what it is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +138,51 @@ pub fn locate(toolkit: Toolkit) -> Result<Invocation> {
         }
         Toolkit::JavaScript => Invocation::new(find(NODE)?).arguments([built.join("client.mjs").display().to_string()]),
     })
+}
+
+/// A kubeconfig that names the server and nothing else.
+const ORDINARY: &str = "kubeconfig";
+/// The JavaScript client speaks plain HTTP only to a server whose certificate it is told not to look at.
+const INSECURE: &str = "insecure-kubeconfig";
+
+/// Writes what [`follow`] needs to reach the server at `address` into a directory.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn write_kubeconfigs(directory: &RunDirectory, address: &str) -> Result<()> {
+    let mut document = kubeconfig(address, None, None);
+    directory.write(ORDINARY, document.to_string())?;
+    document["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = true.into();
+    directory.write(INSECURE, document.to_string())?;
+    Ok(())
+}
+
+/// How the program of a family is started that follows what a selection selects, by the kubeconfigs in `directory`; arguments of its own
+/// follow.
+///
+/// # Errors
+/// As [`locate`].
+pub fn follow(
+    toolkit: Toolkit,
+    directory: &RunDirectory,
+    resource: &Resource,
+    selection: &Selection,
+) -> Result<Invocation> {
+    let text = |name: &str, value: &str| [format!("-{name}"), value.to_owned()];
+    let kubeconfig = match toolkit {
+        Toolkit::JavaScript => INSECURE,
+        Toolkit::Go | Toolkit::Python => ORDINARY,
+    };
+    Ok(locate(toolkit)?
+        .arguments(text("kubeconfig", &directory.path().join(kubeconfig).display().to_string()))
+        .arguments(text("group", &resource.group))
+        .arguments(text("version", "v1"))
+        .arguments(text("resource", resource.plural()))
+        .arguments(text("kind", resource.kind()))
+        .arguments(text("namespace", selection.namespace()))
+        .arguments([format!("-label-selector={}", selection.label_selector())])
+        .arguments([format!("-field-selector={}", selection.field_selector())])
+        .environment("HOME", directory.path().display().to_string()))
 }
 
 /// Builds what changed since the last time. The tools' own messages go to standard error.

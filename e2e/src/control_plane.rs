@@ -12,13 +12,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::certificates::{Authority, Identity, signing_keys};
 use crate::components::{Component, locate};
 use crate::eventually::eventually;
-use crate::http::{Client, Endpoint};
+use crate::http::{Client, Endpoint, Request};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 
@@ -205,6 +206,33 @@ impl ControlPlane {
         self.apiserver.kill();
         self.apiserver = start_apiserver(&self.settings, self.ports, self.directory.path())?;
         self.ready().await.with_context(|| self.tails())
+    }
+
+    /// Kills etcd; what it has committed stays. kube-apiserver fails until [`ControlPlane::start_etcd`].
+    pub fn stop_etcd(&self) {
+        self.etcd.kill();
+    }
+
+    /// Starts etcd again with its data and at its address, and waits until kube-apiserver serves.
+    ///
+    /// # Errors
+    /// When that does not happen.
+    pub async fn start_etcd(&mut self) -> Result<()> {
+        self.etcd.kill();
+        self.etcd =
+            Process::start("etcd", &etcd_invocation(self.ports, self.directory.path())?, self.directory.path())?;
+        self.ready().await.with_context(|| self.tails())
+    }
+
+    /// Makes etcd forget all revisions before this one.
+    ///
+    /// # Errors
+    /// When etcd refuses.
+    pub async fn compact_etcd(&self, revision: u64) -> Result<()> {
+        let body = json!({ "revision": revision.to_string(), "physical": true });
+        let request = Request::new(Method::POST, "/v3/kv/compaction").json(&body);
+        self.etcd_endpoint()?.client().send(request).await?.success().context("compacting etcd")?;
+        Ok(())
     }
 
     /// Waits for kube-apiserver, then starts and awaits kube-controller-manager if it is wanted.

@@ -97,6 +97,11 @@ impl Fieldcache {
         Ok(())
     }
 
+    /// Kills it; its address refuses connections until [`Fieldcache::start_again`].
+    pub fn kill(&self) {
+        self.process.kill();
+    }
+
     /// Starts it again, as it was, at the address it had; its output goes to files of its own.
     ///
     /// # Errors

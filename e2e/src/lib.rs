@@ -17,9 +17,11 @@
 //! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
-//! | [`tampering`] | a proxy before a source that can drop or change lines of its watches |
+//! | [`faults`] | what can go wrong on the lines and in the programs, and the proxy that makes it go wrong |
+//! | [`checker`] | what clients were told, against what happened |
+//! | [`history`], [`selection`] | the true history of a resource, read from etcd, and what a selection makes of it |
+//! | [`workload`] | random changes of resources at a steady pace |
 //! | [`http`] | one request, or one open watch, against either side |
-//! | [`relay`] | a place to connect to while the server behind it changes |
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`compare`] | two JSON documents, and where they differ |
@@ -28,6 +30,7 @@
 //! | [`routing`] | the router of watches with prepared changes, for what routing alone takes |
 //! | [`accounting`], [`statistics`] | CPU and memory of a process; medians and percentiles |
 //! | [`eventually`] | polling with a deadline: the only sleep |
+//! | [`random`] | a seeded generator |
 //! | [`unique`] | names nobody else uses, which is how tests share a control plane |
 //!
 //! # Invariants
@@ -39,6 +42,7 @@
 
 pub mod accounting;
 pub mod certificates;
+pub mod checker;
 pub mod clients;
 pub mod compare;
 pub mod components;
@@ -46,18 +50,21 @@ pub mod control_plane;
 pub mod conversion_webhook;
 pub mod corpus;
 pub mod eventually;
+pub mod faults;
 pub mod fieldcache;
 pub mod fixtures;
 pub mod generator;
+pub mod history;
 pub mod http;
 pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod process;
-pub mod relay;
+pub mod random;
 pub mod routing;
 pub mod run_directory;
+pub mod selection;
 pub mod statistics;
-pub mod tampering;
 pub mod unique;
 pub mod versions;
+pub mod workload;

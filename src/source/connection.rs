@@ -12,8 +12,13 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::registry::chain::CONSISTENCY_HEADER;
+
+/// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
+/// sooner, which is for who asks to see to.
+const ANSWER_WAIT: Duration = Duration::from_secs(65);
 
 /// How to reach a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,11 +177,11 @@ impl Connection {
     async fn send(&self, path: &str, request: request::Builder) -> Result<Response<Body>, RequestError> {
         let request =
             request.method(Method::GET).uri(path).body(Body::empty()).map_err(|error| self.broken(path, &error))?;
-        let response = self
-            .client
-            .send(request)
+        let unreachable = |cause: String| RequestError::Unreachable { url: self.url.clone(), cause };
+        let response = timeout(ANSWER_WAIT, self.client.send(request))
             .await
-            .map_err(|error| RequestError::Unreachable { url: self.url.clone(), cause: chain(&error) })?;
+            .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
+            .map_err(|error| unreachable(chain(&error)))?;
         if response.status() == StatusCode::OK {
             return Ok(response);
         }

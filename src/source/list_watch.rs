@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use tokio::task::yield_now;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, RequestError, too_large_version};
@@ -44,6 +44,12 @@ const SILENCE: Duration = Duration::from_secs(90);
 const MAX_LINE_BYTES: usize = 64 << 20;
 /// A burst longer than this is shown to readers in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
+/// A watch must be answered within this time, which doubles each time that it is not, up to [`LONGEST_ANSWER_WAIT`]. A connection whose
+/// peer went without a word, one that was kept for later among them, is found out by nothing else for minutes; a server that
+/// is only slow gets more time with each attempt.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+/// Longer than any server keeps a request waiting before it answers that it is too busy.
+const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
@@ -56,6 +62,8 @@ enum End {
     Clean,
     /// It was opened for a proof and brought none, in all its time.
     Silent,
+    /// It was not answered in time.
+    Unanswered,
     /// We closed it: readers wait for a proof, which another watch brings sooner.
     ProofNeeded,
     /// The version is too old; only a new list helps.
@@ -90,14 +98,15 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
     // Whether the next list must be at least as new as what is held.
     let mut not_older = true;
     let mut silent_proofs = 0;
+    let mut answer_wait = ANSWER_WAIT;
     loop {
         let started = Instant::now();
         let length = source.length(feed);
         let end = match (feed.needs_list(), mode) {
-            (false, _) => source.watch(feed, WatchStart::From(feed.version()), length).await,
+            (false, _) => source.watch(feed, WatchStart::From(feed.version()), length, answer_wait).await,
             (true, ListMode::Streaming) => {
                 let not_older_than = Some(feed.version()).filter(|version| not_older && *version > Version::ZERO);
-                source.watch(feed, WatchStart::InitialEvents { not_older_than }, Length::Usual).await
+                source.watch(feed, WatchStart::InitialEvents { not_older_than }, Length::Usual, answer_wait).await
             }
             (true, ListMode::Pages) => match source.list(feed).await {
                 // The next list is tried as a stream again: what forbade it may be over.
@@ -120,6 +129,9 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
         // A server whose versions went back may take a watch from its future and tell nothing.
         let is_silent = matches!(end, End::Silent);
         silent_proofs = if is_silent { silent_proofs + 1 } else { 0 };
+        let is_unanswered = matches!(end, End::Unanswered);
+        let waited = answer_wait;
+        answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
             End::ProofNeeded => continue,
             End::Silent if silent_proofs < MOST_SILENT_PROOFS => continue,
@@ -131,6 +143,14 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
             }
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
+            End::Unanswered => {
+                let trouble = format!("a watch was not answered within {} s", waited.as_secs());
+                tracing::warn!(resource = %gvr, trouble, "source interrupted, trying again on another connection");
+                live.freshness().interrupted(trouble.clone());
+                if !feed.is_ready() {
+                    live.publish(LiveState::Loading(trouble));
+                }
+            }
             End::Behind | End::Silent => {
                 tracing::warn!(resource = %gvr, version = %feed.version(), "source is behind, listing what it has");
                 feed.expect_list();
@@ -178,7 +198,11 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
                 }
             }
         }
-        let wait = if is_unreachable { backoff.after_unreachable(lasted) } else { backoff.after_failure(lasted) };
+        let wait = if is_unreachable || is_unanswered {
+            backoff.after_unreachable(lasted)
+        } else {
+            backoff.after_failure(lasted)
+        };
         sleep(wait).await;
     }
 }
@@ -241,7 +265,7 @@ impl Source<'_> {
         }
     }
 
-    async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length) -> End {
+    async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
         let Source { connection, base, live, .. } = *self;
         let wanted = match length {
             Length::Proof { wanted } => wanted,
@@ -265,9 +289,10 @@ impl Source<'_> {
                 false
             }
         };
-        let mut body = match connection.get(&path, ACCEPT_JSON).await {
-            Ok(response) => response.into_body(),
-            Err(error) => return End::Failed(error),
+        let mut body = match timeout(answer_wait, connection.get(&path, ACCEPT_JSON)).await {
+            Ok(Ok(response)) => response.into_body(),
+            Ok(Err(error)) => return End::Failed(error),
+            Err(_) => return End::Unanswered,
         };
         if initial {
             feed.take(SourceEvent::Begin);

@@ -10,7 +10,6 @@
 pub mod load;
 mod managed_fields;
 pub mod pods;
-mod random;
 pub mod shirts;
 mod words;
 

@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use super::managed_fields::{Shape, entry};
-use super::random::Random;
 use super::{time, words};
+use crate::random::Random;
 
 /// The labels whose value no two Pods share.
 pub const UNIQUE_LABELS: [&str; 2] = ["example.com/request", "example.com/trace"];

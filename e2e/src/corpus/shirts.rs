@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::managed_fields::{Shape, entry};
-use super::random::Random;
 use super::{Text, time, words};
+use crate::random::Random;
 
 /// How many objects share a colour, whatever the size of the corpus: so the same question has the same hits at every size.
 pub const OBJECTS_A_COLOR: u64 = 100;

@@ -3,7 +3,7 @@
 //! Plain English words, so that a sentence compresses like text and not like random letters. The lists are part of the seed: a
 //! change of them changes every corpus.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Words of sentences.
 const WORDS: &str = "\

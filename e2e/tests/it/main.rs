@@ -8,6 +8,7 @@ mod clients;
 mod conformance;
 mod corpus;
 mod coverage;
+mod faults;
 mod freshness;
 mod generator;
 mod harness;

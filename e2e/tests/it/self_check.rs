@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::control_plane::ControlPlane;
 use e2e::eventually::eventually;
+use e2e::faults::proxy::{Fate, Proxy};
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint, Lines, Next};
-use e2e::tampering::{Fate, Tampering};
 use e2e::{fixtures, objects, unique};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ const CHURN: Duration = Duration::from_secs(15);
 struct Stage {
     source: Client,
     collection: String,
-    proxy: Tampering,
+    proxy: Proxy,
     fieldcache: Fieldcache,
     metrics: Client,
     group: String,
@@ -56,7 +56,7 @@ impl Stage {
         let group = unique::group("checked");
         objects::create_definition(&source, &fixtures::shirts(&group, &fixtures::no_conversion())).await?;
         let collection = format!("/apis/{group}/v1/shirts");
-        let proxy = Tampering::start(control_plane.endpoint()).await?;
+        let proxy = Proxy::of_requests(control_plane.endpoint()).await?;
         let (fieldcache, metrics) = serve(proxy.endpoint(), &group).await?;
         Ok(Stage { source, collection, proxy, fieldcache, metrics, group })
     }

@@ -1,4 +1,4 @@
-//! A connection that breaks in the middle of a list; everything else of the state machine is tested beside a real API server.
+//! A connection that breaks in the middle of a list, and one that says nothing any more; everything else of the state machine is tested beside a real API server.
 
 #![expect(clippy::disallowed_methods, reason = "the server of the test is a task of its own")]
 
@@ -7,9 +7,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::time::{interval, timeout};
+use tokio::time::{Instant, interval, pause, timeout};
 
 use super::feed::resource;
+use crate::model::Version;
+use crate::registry::LiveState;
 use crate::source::cluster::DEFAULT_MAX_LAG;
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::feed::Feed;
@@ -54,4 +56,51 @@ async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
     });
     ended.await.expect("what was listed is let go before the next list begins");
     assert_eq!(feed.listed(), 0);
+}
+
+#[tokio::test]
+async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+    let (ask, asked) = oneshot::channel::<()>();
+    // When the connections came whose peer says nothing.
+    let server_task = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        let end = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(format!("{head}{:x}\r\n{end}\n\r\n", end.len() + 1).as_bytes()).await.unwrap();
+        asked.await.unwrap();
+        let mut silent = Vec::new();
+        let mut came = Vec::new();
+        while came.len() < 6 {
+            let (stream, _) = listener.accept().await.unwrap();
+            silent.push(stream);
+            came.push(Instant::now());
+        }
+        came
+    });
+    let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let came = async {
+        let mut looks = interval(Duration::from_millis(5));
+        while !matches!(resource.live.state(), LiveState::Ready(_)) {
+            looks.tick().await;
+        }
+        // From here on nobody answers, and hours pass in no time.
+        pause();
+        resource.live.freshness().want(Version::new(9));
+        ask.send(()).unwrap();
+        server_task.await.unwrap()
+    };
+    let came = tokio::select! {
+        biased;
+        came = came => came,
+        never = follow(&connection, &resource.gvr, &resource.live, &mut feed, DEFAULT_MAX_LAG) => match never {},
+    };
+    // Each attempt brings a question for the source's version too.
+    let waits: Vec<u64> = came.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert!(waits.iter().all(|wait| *wait <= 63), "the longest wait for an answer, and a pause: {waits:?}");
+    assert!(waits.iter().max() > Some(&9), "each attempt waits longer: {waits:?}");
 }

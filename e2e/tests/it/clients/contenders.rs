@@ -2,8 +2,10 @@
 
 use e2e::clients::Toolkit;
 
-use super::selection::Selection;
-use super::workload::{NAMESPACES, Resource};
+use e2e::selection::Selection;
+use e2e::workload::{NAMESPACES, Resource};
+
+use super::GROUP;
 
 /// How kube-rs gets its initial state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,7 @@ const NO_WATCH_LIST: &[(&str, &str)] = &[("KUBE_FEATURE_WatchListClient", "false
 /// All of them.
 pub(crate) fn contenders() -> Vec<Contender> {
     let [left, right] = NAMESPACES;
+    let gadgets = || Resource::gadgets(GROUP);
     let all = Selection::everything;
     let go = |arguments, environment| Program::Process { toolkit: Toolkit::Go, arguments, environment };
     let of = |name, program, resource, selection| Contender {
@@ -59,72 +62,72 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let resuming = |contender| Contender { resumes: true, ..contender };
     let without_bookmarks = |contender| Contender { bookmarks: false, ..contender };
     vec![
-        of("raw-gadgets", Program::Raw, Resource::Gadgets, all()),
-        of("raw-pods", Program::Raw, Resource::Pods, all()),
+        of("raw-gadgets", Program::Raw, gadgets(), all()),
+        of("raw-pods", Program::Raw, Resource::pods(), all()),
         of(
             "client-go-dynamic-watch-list",
             go(&["-client=dynamic"], WATCH_LIST),
-            Resource::Gadgets,
+            gadgets(),
             all().field("spec.color", "blue"),
         ),
         resuming(of(
             "client-go-dynamic-list",
             go(&["-client=dynamic", "-timeout-seconds=4"], NO_WATCH_LIST),
-            Resource::Gadgets,
+            gadgets(),
             all().within(left).field("spec.size", "L").label_is_not("tier", "b"),
         )),
         resuming(of(
             "client-go-typed-watch-list",
             go(&["-client=typed", "-timeout-seconds=4"], WATCH_LIST),
-            Resource::Pods,
+            Resource::pods(),
             all().within(right).field("status.phase", "Running"),
         )),
         of(
             "client-go-typed-list",
             go(&["-client=typed"], NO_WATCH_LIST),
-            Resource::Pods,
+            Resource::pods(),
             all().label("tier", "a").field_is_not("status.phase", "Failed"),
         ),
         resuming(of(
             "client-go-metadata-watch-list",
             go(&["-client=metadata", "-timeout-seconds=5"], WATCH_LIST),
-            Resource::Gadgets,
+            gadgets(),
             all().label("color", "blue").field_is_not("spec.size", "S"),
         )),
         of(
             "client-go-metadata-list",
             go(&["-client=metadata"], NO_WATCH_LIST),
-            Resource::Pods,
+            Resource::pods(),
             all().within(left).field("status.phase", "Running").label_is_not("tier", "c"),
         ),
         of(
             "controller-runtime",
             go(&["-client=manager"], &[]),
-            Resource::Gadgets,
+            gadgets(),
             all().label("tier", "a").field("spec.color", "blue"),
         ),
         resuming(of(
             "kube-rs-list-watch",
             Program::KubeRs(Strategy::ListWatch),
-            Resource::Gadgets,
+            gadgets(),
             all().within(right).label_is_not("color", "red").field("spec.size", "L"),
         )),
         resuming(of(
             "kube-rs-streaming-list",
             Program::KubeRs(Strategy::StreamingList),
-            Resource::Pods,
+            Resource::pods(),
             all().label("tier", "a").field("status.phase", "Running"),
         )),
         resuming(of(
             "python",
             Program::Process { toolkit: Toolkit::Python, arguments: &["-timeout-seconds=4"], environment: &[] },
-            Resource::Pods,
+            Resource::pods(),
             all().label("color", "blue").field_is_not("status.phase", "Pending"),
         )),
         without_bookmarks(resuming(of(
             "javascript",
             Program::Process { toolkit: Toolkit::JavaScript, arguments: &["-timeout-seconds=4"], environment: &[] },
-            Resource::Gadgets,
+            gadgets(),
             all().within(left).label("tier", "a").field_is_not("spec.color", "green"),
         ))),
     ]

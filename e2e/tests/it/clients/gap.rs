@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{Change, Gap, Kind};
-use super::log::{Step, Told};
+use e2e::clients::log::{Step, Told};
+use e2e::history::{Change, Gap, Kind};
 
 /// From what a client without selection was not told while it watched: what fieldcache itself knows only the outcome of.
 ///
@@ -47,15 +47,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::clients::history::{told, transitions};
-    use crate::clients::log::{Event, Objects};
-    use crate::clients::selection::Selection;
+    use e2e::clients::log::{Event, Objects};
+    use e2e::history::{told, transitions};
+    use e2e::selection::Selection;
 
     /// What a client without selection is told after a list of version 2.
     fn steps(changes: &[Change]) -> Vec<Step> {
         let list = Step::Listed { version: Some(2), objects: Objects::new() };
         let events = transitions(changes, &Selection::everything()).into_iter().filter(|event| event.version > 2);
-        let event = |event: crate::clients::history::Transition| {
+        let event = |event: e2e::history::Transition| {
             Step::Event(Event { kind: Told::Kind(event.kind), key: event.key, version: event.version, uid: event.uid })
         };
         std::iter::once(list).chain(events.map(event)).collect()

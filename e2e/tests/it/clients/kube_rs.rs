@@ -20,7 +20,7 @@ use tower::util::MapRequestLayer;
 
 use super::contenders::{Contender, Strategy};
 use super::raw::Said;
-use super::workload::{GROUP, Resource};
+use e2e::workload::Form;
 
 /// What the reflector's store holds: versions by key.
 pub(crate) type Held = Box<dyn Fn() -> Value>;
@@ -59,16 +59,16 @@ pub(crate) fn start(
     if contender.resumes {
         settings = settings.timeout(SHORT);
     }
-    Ok(match contender.resource {
-        Resource::Pods => {
+    Ok(match contender.resource.form {
+        Form::Pods => {
             let api: Api<Pod> = match selection.namespace() {
                 "" => Api::all(client),
                 namespace => Api::namespaced(client, namespace),
             };
             follow(api, settings, (), said.clone())
         }
-        Resource::Gadgets => {
-            let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, "v1", "Gadget"));
+        Form::Gadgets => {
+            let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&contender.resource.group, "v1", "Gadget"));
             let api: Api<DynamicObject> = match selection.namespace() {
                 "" => Api::all_with(client, &kind),
                 namespace => Api::namespaced_with(client, namespace, &kind),

@@ -11,26 +11,24 @@
 //!   whose watch runs out when the last event it was told lies among those versions must list, since what it may have seen at such a
 //!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
 //!
-//! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, [`workload`] what is written, [`history`] what truly happened (from etcd),
-//! [`judge`] whether a client was told it.
+//! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, `e2e::workload` what is written, `e2e::history` what truly happened (from etcd),
+//! `e2e::clients::judge` whether a client was told it.
 
 mod contenders;
 mod gap;
-mod history;
-mod judge;
+mod judging;
 mod kube_rs;
-mod log;
 mod raw;
 mod run;
-mod selection;
-mod workload;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use e2e::clients::judge::{Start, difference, follow, follow_handlers, state};
 use e2e::versions::Kubernetes;
 
 use self::contenders::Program;
-use self::judge::{Start, difference, follow, follow_handlers, state};
 
+/// The API group of the custom resource.
+const GROUP: &str = "clients.example.com";
 /// The first list, and the one that the restart of fieldcache forces.
 const LISTS: usize = 2;
 /// Short watches must have been resumed at least so often, or nothing is said about resuming.

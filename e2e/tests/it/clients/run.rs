@@ -10,28 +10,31 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::clients::{Toolkit, locate};
-use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
+use e2e::clients::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
+use e2e::clients::{Toolkit, follow, write_kubeconfigs};
+use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
+use e2e::history::{Change, Gap, Recorder, Transition, told, transitions};
 use e2e::http::Client;
 use e2e::objects;
 use e2e::process::Process;
 use e2e::run_directory::RunDirectory;
 use e2e::versions::Kubernetes;
+use e2e::workload::{Closing, NAMESPACES, Resource, Workload, definition, write_closing_objects};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
+use super::GROUP;
 use super::contenders::{Contender, Program, contenders};
 use super::gap::gap;
-use super::history::{Change, Gap, Recorder, Transition, told, transitions};
 use super::kube_rs;
-use super::log::{EVENT, HANDLER, LIST, Log, Objects, RECONCILE};
 use super::raw::{self, Said};
-use super::workload::{Closing, NAMESPACES, Resource, Workload, definition, write_closing_objects};
 
 /// Changes of each resource beside the usual kube-apiserver.
 const CHANGES: usize = 5_000;
+/// How often each writer changes an object.
+const PACE: Duration = Duration::from_millis(20);
 /// Beside those of other versions.
 const FEWER_CHANGES: usize = 1_500;
 /// When the clients are started, so that their first lists have something.
@@ -39,10 +42,10 @@ const FIRST: usize = 150;
 /// How long a step of the run may take; seconds when the machine is idle.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A kubeconfig that names the server and nothing else.
-const ORDINARY: &str = "kubeconfig";
-/// The JavaScript client speaks plain HTTP only to a server whose certificate it is told not to look at.
-const INSECURE: &str = "insecure-kubeconfig";
+/// What is written and followed.
+fn resources() -> [Resource; 2] {
+    [Resource::gadgets(GROUP), Resource::pods()]
+}
 
 /// What a run left.
 pub(crate) struct Outcome {
@@ -98,17 +101,17 @@ async fn run() -> Result<Outcome> {
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         objects::create(&writer, "/api/v1/namespaces", &namespace).await?;
     }
-    objects::create_definition(&writer, &definition()).await?;
+    objects::create_definition(&writer, &definition(GROUP)).await?;
     let etcd = control_plane.etcd_endpoint()?;
     let mut recorders = BTreeMap::new();
-    for resource in Resource::ALL {
+    for resource in &resources() {
         recorders.insert(resource.plural(), Recorder::start(&etcd, &resource.etcd_prefix()).await?);
     }
-    let resources = Resource::ALL.map(Resource::argument);
+    let arguments = resources().each_ref().map(Resource::argument);
     let mut fieldcache =
-        Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &resources.each_ref().map(String::as_str)))
+        Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &arguments.each_ref().map(String::as_str)))
             .await?;
-    let workload = Workload::start(control_plane.endpoint(), seed);
+    let workload = Workload::start(control_plane.endpoint(), &resources(), PACE, seed);
     let written = async |count: usize| {
         eventually(&format!("{count} changes of each resource"), PATIENCE, async || {
             if let Err(error) = workload.ensure_running() {
@@ -147,7 +150,7 @@ async fn run() -> Result<Outcome> {
     control_plane.stop_apiserver();
     control_plane.start_apiserver().await?;
     let mut after = BTreeMap::new();
-    for resource in Resource::ALL {
+    for resource in &resources() {
         // Whatever fieldcache says at a version of now, it has said from its restored connection.
         let now = recorders[resource.plural()].progress()?.1;
         let client = fieldcache.client();
@@ -165,7 +168,7 @@ async fn run() -> Result<Outcome> {
     written(changes + meanwhile).await?;
     workload.finish().await?;
     let mut closing = BTreeMap::new();
-    for resource in Resource::ALL {
+    for resource in &resources() {
         closing.insert(resource.plural(), write_closing_objects(&writer, resource).await?);
     }
     say("all changes are written");
@@ -182,14 +185,14 @@ async fn run() -> Result<Outcome> {
     }
     say("all clients have ended");
     let (mut histories, mut gaps) = (BTreeMap::new(), BTreeMap::new());
-    for resource in Resource::ALL {
+    for resource in &resources() {
         let plural = resource.plural();
         let recorder = recorders.remove(plural).context("a recorder for each resource")?;
         let history = recorder.finish().await?;
         let witness = clients
             .values()
             .flatten()
-            .find(|finished| finished.contender.program == Program::Raw && finished.contender.resource == resource);
+            .find(|finished| finished.contender.program == Program::Raw && finished.contender.resource == *resource);
         let gap = gap(&witness.context("a client without selection for each resource")?.log.steps, &history);
         if let Some(gap) = gap {
             let (before, after) = (before[plural], after[plural]);
@@ -281,14 +284,6 @@ impl Running {
     }
 }
 
-fn write_kubeconfigs(directory: &RunDirectory, address: &str) -> Result<()> {
-    let mut document = kubeconfig(address, None, None);
-    directory.write(ORDINARY, document.to_string())?;
-    document["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = true.into();
-    directory.write(INSECURE, document.to_string())?;
-    Ok(())
-}
-
 fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirectory) -> Result<Running> {
     let selection = &contender.selection;
     match &contender.program {
@@ -304,25 +299,11 @@ fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirector
             Ok(Running::Task { said, task, held: Some(held) })
         }
         Program::Process { toolkit, arguments, environment } => {
-            let text = |name: &str, value: &str| [format!("-{name}"), value.to_owned()];
-            let kubeconfig = match toolkit {
-                Toolkit::JavaScript => INSECURE,
-                Toolkit::Go | Toolkit::Python => ORDINARY,
-            };
-            let mut invocation = locate(*toolkit)?
-                .arguments(text("kubeconfig", &directory.path().join(kubeconfig).display().to_string()))
-                .arguments(text("group", contender.resource.group()))
-                .arguments(text("version", "v1"))
-                .arguments(text("resource", contender.resource.plural()))
-                .arguments(text("kind", contender.resource.kind()))
-                .arguments(text("namespace", selection.namespace()))
-                .arguments([format!("-label-selector={}", selection.label_selector())])
-                .arguments([format!("-field-selector={}", selection.field_selector())])
-                .arguments(arguments.iter().copied());
+            let followed = follow(*toolkit, directory, &contender.resource, selection)?;
+            let mut invocation = followed.arguments(arguments.iter().copied());
             for (name, value) in *environment {
                 invocation = invocation.environment(name, *value);
             }
-            let invocation = invocation.environment("HOME", directory.path().display().to_string());
             Ok(Running::Process(Process::start(contender.name, &invocation, directory.path())?))
         }
     }
@@ -350,14 +331,14 @@ async fn have_listed(started: &mut BTreeMap<&'static str, (Contender, Result<Run
 
 async fn served_versions(client: &Client) -> Result<BTreeMap<&'static str, u64>> {
     let mut versions = BTreeMap::new();
-    for resource in Resource::ALL {
+    for resource in &resources() {
         versions.insert(resource.plural(), served_version(client, resource).await?);
     }
     Ok(versions)
 }
 
 /// How far fieldcache's copy reaches.
-async fn served_version(client: &Client, resource: Resource) -> Result<u64> {
+async fn served_version(client: &Client, resource: &Resource) -> Result<u64> {
     let list = client.get_json(&format!("{}?labelSelector=none%3Dsuch&resourceVersion=0", resource.path(""))).await?;
     Ok(list["metadata"]["resourceVersion"].as_str().context("a list has a version")?.parse()?)
 }

@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::clients::{Toolkit, locate};
 use e2e::control_plane::ControlPlane;
 use e2e::eventually::eventually;
+use e2e::faults::proxy::Proxy;
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint};
 use e2e::objects;
 use e2e::process::Process;
-use e2e::relay::Relay;
 use e2e::run_directory::RunDirectory;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// An informer that runs.
 struct Informer {
     name: &'static str,
-    relay: Relay,
+    relay: Proxy,
     process: Process,
 }
 
@@ -152,7 +152,7 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
     ];
     let mut informers = Vec::new();
     for (number, (name, family, resource, watch_list)) in rows.into_iter().enumerate() {
-        let relay = Relay::start(&servers[number % servers.len()]).await?;
+        let relay = Proxy::of_bytes(&servers[number % servers.len()]).await?;
         let kubeconfig = control_plane.kubeconfig_for(&format!("https://{}", relay.address()));
         let file = directory.write(&format!("kubeconfig-{number}"), kubeconfig.to_string())?;
         let invocation = locate(Toolkit::Go)?

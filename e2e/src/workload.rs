@@ -8,78 +8,97 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use e2e::eventually::eventually;
-use e2e::http::{Client, Endpoint, Request};
-use e2e::objects;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The API group of the custom resource.
-pub(crate) const GROUP: &str = "clients.example.com";
+use crate::eventually::eventually;
+use crate::http::{Client, Endpoint, Request};
+use crate::objects;
+use crate::random::Random;
+
 /// Where objects are.
-pub(crate) const NAMESPACES: [&str; 2] = ["left", "right"];
+pub const NAMESPACES: [&str; 2] = ["left", "right"];
 /// Writers of each resource.
 const WRITERS: u64 = 3;
 /// Objects of each writer, some of which are absent at any moment.
 const OBJECTS: u64 = 24;
-/// A writer's pace.
-const STEP: Duration = Duration::from_millis(20);
 /// How long kube-apiserver may be away.
 const AWAY: Duration = Duration::from_secs(120);
 
-const TIERS: [&str; 3] = ["a", "b", "c"];
-const COLORS: [&str; 3] = ["blue", "green", "red"];
-const SIZES: [&str; 3] = ["S", "M", "L"];
+/// Values of the label `tier`.
+pub const TIERS: [&str; 3] = ["a", "b", "c"];
+/// Values of the label `color` and of spec.color.
+pub const COLORS: [&str; 3] = ["blue", "green", "red"];
+/// Values of spec.size.
+pub const SIZES: [&str; 3] = ["S", "M", "L"];
 const PHASES: [&str; 3] = ["Pending", "Running", "Failed"];
 
-/// What is written.
+/// What kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub enum Form {
     /// A namespaced custom resource whose spec.color and spec.size are selectable.
     Gadgets,
     /// Pods, whose status.phase is selectable. Nobody runs them.
     Pods,
 }
 
+/// What is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its kind.
+    pub form: Form,
+    /// Its API group; empty for Pods.
+    pub group: String,
+}
+
 impl Resource {
-    pub(crate) const ALL: [Resource; 2] = [Resource::Gadgets, Resource::Pods];
+    /// The custom resource, in a group of the caller's.
+    #[must_use]
+    pub fn gadgets(group: &str) -> Resource {
+        Resource { form: Form::Gadgets, group: group.to_owned() }
+    }
 
-    pub(crate) fn plural(self) -> &'static str {
-        match self {
-            Resource::Gadgets => "gadgets",
-            Resource::Pods => "pods",
+    /// Pods.
+    #[must_use]
+    pub fn pods() -> Resource {
+        Resource { form: Form::Pods, group: String::new() }
+    }
+
+    /// Its name in paths.
+    #[must_use]
+    pub fn plural(&self) -> &'static str {
+        match self.form {
+            Form::Gadgets => "gadgets",
+            Form::Pods => "pods",
         }
     }
 
-    pub(crate) fn kind(self) -> &'static str {
-        match self {
-            Resource::Gadgets => "Gadget",
-            Resource::Pods => "Pod",
-        }
-    }
-
-    pub(crate) fn group(self) -> &'static str {
-        match self {
-            Resource::Gadgets => GROUP,
-            Resource::Pods => "",
+    /// Its kind's name.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.form {
+            Form::Gadgets => "Gadget",
+            Form::Pods => "Pod",
         }
     }
 
     /// As `--resource` takes it.
-    pub(crate) fn argument(self) -> String {
-        match self {
-            Resource::Gadgets => format!("gadgets.v1.{GROUP}"),
-            Resource::Pods => "pods.v1".to_owned(),
+    #[must_use]
+    pub fn argument(&self) -> String {
+        match self.form {
+            Form::Gadgets => format!("gadgets.v1.{}", self.group),
+            Form::Pods => "pods.v1".to_owned(),
         }
     }
 
     /// The path of the collection; of all namespaces for an empty name.
-    pub(crate) fn path(self, namespace: &str) -> String {
-        let version = match self {
-            Resource::Gadgets => format!("/apis/{GROUP}/v1"),
-            Resource::Pods => "/api/v1".to_owned(),
+    #[must_use]
+    pub fn path(&self, namespace: &str) -> String {
+        let version = match self.form {
+            Form::Gadgets => format!("/apis/{}/v1", self.group),
+            Form::Pods => "/api/v1".to_owned(),
         };
         let plural = self.plural();
         if namespace.is_empty() {
@@ -90,22 +109,31 @@ impl Resource {
     }
 
     /// Where etcd keeps it.
-    pub(crate) fn etcd_prefix(self) -> String {
-        match self {
-            Resource::Gadgets => format!("/registry/{GROUP}/gadgets/"),
-            Resource::Pods => "/registry/pods/".to_owned(),
+    #[must_use]
+    pub fn etcd_prefix(&self) -> String {
+        match self.form {
+            Form::Gadgets => format!("/registry/{}/gadgets/", self.group),
+            Form::Pods => "/registry/pods/".to_owned(),
         }
     }
 
+    /// The namespace and name of an object that the workload has, or could have.
+    #[must_use]
+    pub fn member(&self, random: &mut Random) -> (&'static str, String) {
+        let index = random.below(OBJECTS);
+        (NAMESPACES[(index % 2) as usize], format!("w{}-{index}", random.below(WRITERS)))
+    }
+
     /// An object with these values of everything that selections look at.
-    pub(crate) fn object(self, name: &str, tier: &str, color: &str, size: &str) -> Value {
+    #[must_use]
+    pub fn object(&self, name: &str, tier: &str, color: &str, size: &str) -> Value {
         let metadata = json!({ "name": name, "labels": { "tier": tier, "color": color } });
-        match self {
-            Resource::Gadgets => json!({
-                "apiVersion": format!("{GROUP}/v1"), "kind": "Gadget", "metadata": metadata,
+        match self.form {
+            Form::Gadgets => json!({
+                "apiVersion": format!("{}/v1", self.group), "kind": "Gadget", "metadata": metadata,
                 "spec": { "color": color, "size": size },
             }),
-            Resource::Pods => json!({
+            Form::Pods => json!({
                 "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                 "spec": { "containers": [{ "name": "main", "image": "main:1" }], "terminationGracePeriodSeconds": 0 },
             }),
@@ -113,8 +141,9 @@ impl Resource {
     }
 }
 
-/// The definition of the custom resource.
-pub(crate) fn definition() -> Value {
+/// The definition of the custom resource in this group.
+#[must_use]
+pub fn definition(group: &str) -> Value {
     let text = json!({ "type": "string" });
     let schema = json!({ "type": "object", "properties": {
         "spec": { "type": "object", "properties": { "color": text, "size": text } },
@@ -124,39 +153,54 @@ pub(crate) fn definition() -> Value {
         "schema": { "openAPIV3Schema": schema },
         "selectableFields": [{ "jsonPath": ".spec.color" }, { "jsonPath": ".spec.size" }],
     });
-    e2e::fixtures::definition(
-        GROUP,
+    crate::fixtures::definition(
+        group,
         "Namespaced",
         ("gadgets", "gadget", "Gadget"),
         &[version],
-        &e2e::fixtures::no_conversion(),
+        &crate::fixtures::no_conversion(),
     )
 }
 
 /// All writers.
-pub(crate) struct Workload {
+#[derive(Debug)]
+pub struct Workload {
     stop: Arc<AtomicBool>,
     writers: Vec<JoinHandle<Result<()>>>,
 }
 
 impl Workload {
-    /// Starts them.
-    pub(crate) fn start(endpoint: &Endpoint, seed: u64) -> Workload {
+    /// Starts them: several for each resource, each of which changes an object at this pace.
+    #[must_use]
+    pub fn start(endpoint: &Endpoint, resources: &[Resource], pace: Duration, seed: u64) -> Workload {
+        Workload::start_with_ballast(endpoint, resources, pace, seed, 0)
+    }
+
+    /// The same, where each change brings so many hexadecimal digits of new text.
+    #[must_use]
+    pub fn start_with_ballast(
+        endpoint: &Endpoint,
+        resources: &[Resource],
+        pace: Duration,
+        seed: u64,
+        ballast: usize,
+    ) -> Workload {
         let stop = Arc::new(AtomicBool::new(false));
         let mut writers = Vec::new();
-        for resource in Resource::ALL {
+        for resource in resources {
             for number in 0..WRITERS {
                 let mut writer = Writer {
                     client: endpoint.client(),
-                    resource,
+                    resource: resource.clone(),
                     number,
-                    random: Random(seed ^ ((writers.len() as u64 + 1) << 32)),
+                    random: Random::of(seed, writers.len() as u64 + 1),
                     exists: vec![false; OBJECTS as usize],
                     step: 0,
+                    ballast,
                 };
                 let stop = stop.clone();
                 writers.push(spawn_local(async move {
-                    let mut ticks = interval(STEP);
+                    let mut ticks = interval(pace);
                     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                     while !stop.load(Ordering::Relaxed) {
                         ticks.tick().await;
@@ -170,7 +214,10 @@ impl Workload {
     }
 
     /// Fails when a writer did.
-    pub(crate) fn ensure_running(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Then.
+    pub fn ensure_running(&self) -> Result<()> {
         if self.writers.iter().any(JoinHandle::is_finished) {
             bail!("a writer has ended");
         }
@@ -178,7 +225,10 @@ impl Workload {
     }
 
     /// Stops them, after what each is about.
-    pub(crate) async fn finish(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// When one failed.
+    pub async fn finish(self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
             writer.await??;
@@ -188,16 +238,19 @@ impl Workload {
 }
 
 /// Keys and versions of the objects that were written last.
-pub(crate) type Closing = Vec<(String, String)>;
+pub type Closing = Vec<(String, String)>;
 
-/// Creates in each namespace an object that every contender's selection selects.
-pub(crate) async fn write_closing_objects(client: &Client, resource: Resource) -> Result<Closing> {
+/// Creates in each namespace an object that every selection selects which agrees with tier `a`, color `blue`, size `L`.
+///
+/// # Errors
+/// When the server refuses it.
+pub async fn write_closing_objects(client: &Client, resource: &Resource) -> Result<Closing> {
     let name = "closing";
     let mut closing = Vec::new();
     for namespace in NAMESPACES {
         let path = resource.path(namespace);
         let mut written = objects::create(client, &path, &resource.object(name, "a", "blue", "L")).await?;
-        if resource == Resource::Pods {
+        if resource.form == Form::Pods {
             let running = json!({ "status": { "phase": "Running" } });
             written = objects::merge(client, &format!("{path}/{name}/status"), &running).await?;
         }
@@ -214,6 +267,7 @@ struct Writer {
     random: Random,
     exists: Vec<bool>,
     step: u64,
+    ballast: usize,
 }
 
 impl Writer {
@@ -224,25 +278,28 @@ impl Writer {
         let name = format!("w{}-{index}", self.number);
         let collection = self.resource.path(NAMESPACES[(index % 2) as usize]);
         let member = format!("{collection}/{name}");
-        let (tier, color, size) = (self.random.one_of(&TIERS), self.random.one_of(&COLORS), self.random.one_of(&SIZES));
+        let (tier, color, size) = (self.random.choose(&TIERS), self.random.choose(&COLORS), self.random.choose(&SIZES));
         let exists = self.exists[index as usize];
         let chance = self.random.below(100);
         // Never without effect, since the step is another each time.
-        let note = json!({ "step": self.step.to_string() });
+        let mut note = json!({ "step": self.step.to_string() });
+        if self.ballast > 0 {
+            note["ballast"] = self.random.hexadecimal(self.ballast).into();
+        }
         let (request, exists_after) = if !exists {
             let object = self.resource.object(&name, tier, color, size);
             (Request::new(Method::POST, &collection).json(&object), true)
         } else if chance < 15 {
             (Request::new(Method::DELETE, &member), false)
-        } else if self.resource == Resource::Pods && chance < 60 {
+        } else if self.resource.form == Form::Pods && chance < 60 {
             let patch =
-                json!({ "metadata": { "annotations": note }, "status": { "phase": self.random.one_of(&PHASES) } });
+                json!({ "metadata": { "annotations": note }, "status": { "phase": self.random.choose(&PHASES) } });
             (merge(&format!("{member}/status"), &patch), true)
         } else {
             let metadata = json!({ "annotations": note, "labels": { "tier": tier, "color": color } });
-            let patch = match self.resource {
-                Resource::Gadgets => json!({ "metadata": metadata, "spec": { "color": color, "size": size } }),
-                Resource::Pods => json!({ "metadata": metadata }),
+            let patch = match self.resource.form {
+                Form::Gadgets => json!({ "metadata": metadata, "spec": { "color": color, "size": size } }),
+                Form::Pods => json!({ "metadata": metadata }),
             };
             (merge(&member, &patch), true)
         };
@@ -271,7 +328,13 @@ impl Writer {
 
 /// An answer that says that the request itself is wrong.
 fn is_lasting(status: StatusCode) -> bool {
-    let passes = [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS, StatusCode::FORBIDDEN];
+    let passes = [
+        StatusCode::NOT_FOUND,
+        StatusCode::CONFLICT,
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::FORBIDDEN,
+        StatusCode::METHOD_NOT_ALLOWED,
+    ];
     status.is_client_error() && !passes.contains(&status)
 }
 
@@ -279,21 +342,4 @@ fn merge(path: &str, patch: &Value) -> Request {
     let mut request = Request::new(Method::PATCH, path).header("content-type", "application/merge-patch+json");
     request.body = patch.to_string().into();
     request
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
-        choices[self.below(choices.len() as u64) as usize]
-    }
 }

@@ -1,27 +1,31 @@
-//! What a client said: the lines of `e2e/clients/go/say.go`, read.
+//! What a real client said: the lines of `e2e/clients/go/say.go`, read.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::history::Kind;
+use crate::history::Kind;
 
 /// Keys and versions.
-pub(crate) type Objects = BTreeMap<String, u64>;
+pub type Objects = BTreeMap<String, u64>;
 
 /// What came over a watch, or was handed to a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) kind: Told,
-    pub(crate) key: String,
-    pub(crate) version: u64,
-    pub(crate) uid: String,
+pub struct Event {
+    /// What it was called.
+    pub kind: Told,
+    /// `namespace/name`.
+    pub key: String,
+    /// The object's.
+    pub version: u64,
+    /// The object's.
+    pub uid: String,
 }
 
 /// What an event was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub enum Told {
     /// As on the wire.
     Kind(Kind),
     /// ADDED or MODIFIED, by a library that does not tell them apart.
@@ -32,42 +36,50 @@ pub(crate) enum Told {
 
 /// What a client took in, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// A complete list, with its version where the library tells it.
-    Listed { version: Option<u64>, objects: Objects },
+    Listed {
+        /// Of the list.
+        version: Option<u64>,
+        /// What is in it.
+        objects: Objects,
+    },
     /// An event.
     Event(Event),
 }
 
 /// Everything that one client said.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub struct Log {
     /// What came over the wire.
-    pub(crate) steps: Vec<Step>,
+    pub steps: Vec<Step>,
     /// What the library handed to handlers; empty where that is not told apart.
-    pub(crate) handled: Vec<Event>,
+    pub handled: Vec<Event>,
     /// Watches that were asked for with a version to resume from.
-    pub(crate) resumed: usize,
+    pub resumed: usize,
     /// What it holds at the end.
-    pub(crate) store: Option<Objects>,
+    pub store: Option<Objects>,
     /// What a reconciler read last.
-    pub(crate) reconciled: Option<Objects>,
+    pub reconciled: Option<Objects>,
     /// Errors that it met, in words.
-    pub(crate) errors: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 /// How a line with a complete list begins.
-pub(crate) const LIST: &str = r#"{"list""#;
+pub const LIST: &str = r#"{"list""#;
 /// How a line with an event of a watch begins.
-pub(crate) const EVENT: &str = r#"{"event""#;
+pub const EVENT: &str = r#"{"event""#;
 /// How a line with what a handler was told begins.
-pub(crate) const HANDLER: &str = r#"{"handler""#;
+pub const HANDLER: &str = r#"{"handler""#;
 /// How a line with what a reconciler read begins.
-pub(crate) const RECONCILE: &str = r#"{"reconcile""#;
+pub const RECONCILE: &str = r#"{"reconcile""#;
 
 impl Log {
     /// Reads a client's whole output.
-    pub(crate) fn read(text: &str) -> Result<Log> {
+    ///
+    /// # Errors
+    /// When a line is not of the protocol.
+    pub fn read(text: &str) -> Result<Log> {
         let mut log = Log::default();
         for line in text.lines() {
             log.take(line).with_context(|| format!("the line {line}"))?;
@@ -103,12 +115,14 @@ impl Log {
     }
 
     /// How often it listed, in whatever way.
-    pub(crate) fn lists(&self) -> usize {
+    #[must_use]
+    pub fn lists(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Listed { .. })).count()
     }
 
     /// How many events came.
-    pub(crate) fn events(&self) -> usize {
+    #[must_use]
+    pub fn events(&self) -> usize {
         self.steps.len() - self.lists()
     }
 }

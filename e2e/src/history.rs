@@ -1,7 +1,7 @@
 //! The true history of a resource, and what a selection makes of it.
 //!
-//! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys from
-//! etcd's first revision on, which no restart of kube-apiserver touches. (A watch on kube-apiserver cannot be resumed over its
+//! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
+//! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on kube-apiserver cannot be resumed over its
 //! restart: its watch cache begins anew with the list of its start, and everything older is answered "too old".) An etcd revision is
 //! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
 //! starts kube-apiserver with `--storage-media-type=application/json`.
@@ -10,101 +10,177 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use e2e::http::{Endpoint, Next, Request};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, spawn_local};
 
-use super::selection::Selection;
+use crate::eventually::eventually;
+use crate::http::{Client, Endpoint, Lines, Next, Request};
+use crate::selection::Selection;
+
+/// How long etcd may be away.
+const AWAY: Duration = Duration::from_secs(120);
 
 /// One change of an object.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub struct Change {
     /// The resourceVersion that it brought about.
-    pub(crate) version: u64,
+    pub version: u64,
     /// `namespace/name`.
-    pub(crate) key: String,
+    pub key: String,
     /// The object, without its resourceVersion; `None` when it was deleted.
-    pub(crate) after: Option<Value>,
+    pub after: Option<Value>,
 }
 
 /// What an event says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// It was not selected before.
     Added,
+    /// It was, and is.
     Modified,
+    /// It was, and is not any more.
     Deleted,
 }
 
 /// What a change is to a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Transition {
-    pub(crate) kind: Kind,
-    pub(crate) key: String,
-    pub(crate) version: u64,
-    pub(crate) uid: String,
+pub struct Transition {
+    /// What the event says.
+    pub kind: Kind,
+    /// `namespace/name`.
+    pub key: String,
+    /// Of the change.
+    pub version: u64,
+    /// Of the object.
+    pub uid: String,
 }
 
 /// Versions of which a cache can only know the outcome, because it had to list its source anew: the last one before and the last
 /// one within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gap {
-    pub(crate) before: u64,
-    pub(crate) end: u64,
+pub struct Gap {
+    /// The last version before.
+    pub before: u64,
+    /// The last version within.
+    pub end: u64,
 }
 
 /// A resource's changes as they come.
-pub(crate) struct Recorder {
+#[derive(Debug)]
+pub struct Recorder {
     changes: Arc<Mutex<Vec<Change>>>,
     task: JoinHandle<Result<()>>,
 }
 
 impl Recorder {
-    /// Records the keys below `prefix`, such as `/registry/pods/`.
-    pub(crate) async fn start(etcd: &Endpoint, prefix: &str) -> Result<Recorder> {
-        let mut end = prefix.to_owned();
-        ensure!(end.pop() == Some('/'), "{prefix} must end with a slash");
-        // The byte after the slash.
-        end.push('0');
-        let (start, end) = (BASE64_STANDARD.encode(prefix), BASE64_STANDARD.encode(end));
-        let body = json!({ "create_request": { "key": start, "range_end": end, "start_revision": "1" } });
-        let mut lines = etcd.client().open(Request::new(Method::POST, "/v3/watch").json(&body)).await?;
-        let created = lines.event(Duration::from_secs(30)).await?;
-        ensure!(created["result"]["created"] == true, "etcd answered {created}");
+    /// Records from now on what becomes of the keys below `prefix`, such as `/registry/pods/`, until it is dropped. There are none yet. On a
+    /// [`tokio::task::LocalSet`].
+    ///
+    /// # Errors
+    /// When etcd does not take the watch.
+    pub async fn start(etcd: &Endpoint, prefix: &str) -> Result<Recorder> {
+        Recorder::start_with(etcd, prefix, |_| {}).await
+    }
+
+    /// The same, keeping of each object only what `trim` leaves: for long recordings.
+    ///
+    /// # Errors
+    /// When etcd does not take the watch.
+    pub async fn start_with(etcd: &Endpoint, prefix: &str, trim: fn(&mut Value)) -> Result<Recorder> {
+        ensure!(prefix.ends_with('/'), "{prefix} must end with a slash");
+        let client = etcd.client();
+        let (mut lines, now) = open(&client, prefix, 0).await?;
         let changes = Arc::new(Mutex::new(Vec::new()));
         let (written, prefix) = (changes.clone(), prefix.to_owned());
         let task = spawn_local(async move {
             loop {
-                match lines.next(Duration::from_secs(3600)).await? {
-                    Next::Line(line) => {
-                        let told = read(&serde_json::from_slice(&line)?, &prefix)?;
-                        written.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
-                    }
-                    Next::End => bail!("etcd ended the watch of {prefix}"),
-                    Next::Nothing => {}
-                }
+                take(&mut lines, &prefix, &written, trim).await?;
+                // etcd is away. What it had committed before it is there after it.
+                let next = locked(&written).last().map_or(now, |change| change.version) + 1;
+                (lines, _) = eventually("etcd answers", AWAY, async || open(&client, &prefix, next).await).await?;
             }
         });
         Ok(Recorder { changes, task })
     }
 
     /// How many changes there were so far, and the version of the last.
-    pub(crate) fn progress(&self) -> Result<(usize, u64)> {
+    ///
+    /// # Errors
+    /// When the recording has ended.
+    pub fn progress(&self) -> Result<(usize, u64)> {
         ensure!(!self.task.is_finished(), "the history is not recorded any more");
-        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = locked(&self.changes);
         Ok((changes.len(), changes.last().map_or(0, |change| change.version)))
     }
 
+    /// All of them so far.
+    ///
+    /// # Errors
+    /// When the recording has ended.
+    pub fn changes(&self) -> Result<Vec<Change>> {
+        ensure!(!self.task.is_finished(), "the history is not recorded any more");
+        Ok(locked(&self.changes).clone())
+    }
+
     /// All of them.
-    pub(crate) async fn finish(self) -> Result<Vec<Change>> {
+    ///
+    /// # Errors
+    /// When the recording ended before, with the reason.
+    pub async fn finish(mut self) -> Result<Vec<Change>> {
         if self.task.is_finished() {
-            return Err(self.task.await?.err().unwrap_or_else(|| anyhow!("the recording ended")));
+            return Err((&mut self.task).await?.err().unwrap_or_else(|| anyhow!("the recording ended")));
         }
         self.task.abort();
-        Ok(std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(std::mem::take(&mut *locked(&self.changes)))
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A poisoned lock is no obstacle: changes are only ever added.
+fn locked(changes: &Mutex<Vec<Change>>) -> std::sync::MutexGuard<'_, Vec<Change>> {
+    changes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A watch of the keys below `prefix` from a revision on, or from now on for zero; and the revision of now.
+async fn open(client: &Client, prefix: &str, revision: u64) -> Result<(Lines, u64)> {
+    // The byte after the slash ends the range.
+    let end = format!("{}0", prefix.trim_end_matches('/'));
+    let (start, end) = (BASE64_STANDARD.encode(prefix), BASE64_STANDARD.encode(end));
+    let body = json!({ "create_request": { "key": start, "range_end": end, "start_revision": revision.to_string() } });
+    let mut lines = client.open(Request::new(Method::POST, "/v3/watch").json(&body)).await?;
+    let created = lines.event(Duration::from_secs(30)).await?;
+    ensure!(created["result"]["created"] == true, "etcd answered {created}");
+    let now = created["result"]["header"]["revision"].as_str().context("a revision")?.parse()?;
+    Ok((lines, now))
+}
+
+/// Writes down what a watch says, up to its end; an error is one that no other watch would mend.
+async fn take(lines: &mut Lines, prefix: &str, changes: &Mutex<Vec<Change>>, trim: fn(&mut Value)) -> Result<()> {
+    loop {
+        match lines.next(Duration::from_secs(3600)).await {
+            Ok(Next::Line(line)) => {
+                // A line that was cut off with the connection is told again.
+                let Ok(answer) = serde_json::from_slice(&line) else { return Ok(()) };
+                // How etcd says that it is going.
+                if Value::get(&answer, "error").is_some() {
+                    return Ok(());
+                }
+                let mut told = read(&answer, prefix)?;
+                told.iter_mut().filter_map(|change| change.after.as_mut()).for_each(trim);
+                locked(changes).extend(told);
+            }
+            Ok(Next::Nothing) => {}
+            Ok(Next::End) | Err(_) => return Ok(()),
+        }
     }
 }
 
@@ -130,7 +206,8 @@ fn read(answer: &Value, prefix: &str) -> Result<Vec<Change>> {
 
 /// The history as a cache with this gap can tell it: what changed within is told once, in its last state and version; what was
 /// deleted within goes first, with the version before.
-pub(crate) fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
+#[must_use]
+pub fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
     let Some(gap) = gap else { return changes.to_vec() };
     let is_within = |change: &&Change| gap.before < change.version && change.version <= gap.end;
     let mut outcome: BTreeMap<&str, &Change> = BTreeMap::new();
@@ -154,7 +231,8 @@ pub(crate) fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
 }
 
 /// What changes are to a selection: ADDED on entering, MODIFIED on staying, DELETED on leaving, each with the change's version.
-pub(crate) fn transitions(changes: &[Change], selection: &Selection) -> Vec<Transition> {
+#[must_use]
+pub fn transitions(changes: &[Change], selection: &Selection) -> Vec<Transition> {
     // The uid of each selected object.
     let mut selected: BTreeMap<&str, String> = BTreeMap::new();
     let mut found = Vec::new();
@@ -176,73 +254,4 @@ pub(crate) fn transitions(changes: &[Change], selection: &Selection) -> Vec<Tran
         found.push(Transition { kind, key: change.key.clone(), version: change.version, uid });
     }
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `(version, key, color)`; no color is a deletion.
-    fn history(rows: &[(u64, &str, &str)]) -> Vec<Change> {
-        let change = |&(version, key, color): &(u64, &str, &str)| {
-            let object = json!({ "metadata": { "uid": key }, "spec": { "color": color } });
-            Change { version, key: key.to_owned(), after: (!color.is_empty()).then_some(object) }
-        };
-        rows.iter().map(change).collect()
-    }
-
-    fn shown(found: &[Transition]) -> Vec<(Kind, &str, u64)> {
-        found.iter().map(|transition| (transition.kind, transition.key.as_str(), transition.version)).collect()
-    }
-
-    #[test]
-    fn entering_staying_leaving() {
-        let blue = Selection::everything().field("spec.color", "blue");
-        let rows = [
-            (1, "a", "red"),
-            (2, "a", "blue"),
-            (3, "b", "blue"),
-            (4, "a", "blue"),
-            (5, "a", "red"),
-            (6, "a", ""),
-            (7, "b", ""),
-        ];
-        let expected = [
-            (Kind::Added, "a", 2),
-            (Kind::Added, "b", 3),
-            (Kind::Modified, "a", 4),
-            (Kind::Deleted, "a", 5),
-            (Kind::Deleted, "b", 7),
-        ];
-        assert_eq!(shown(&transitions(&history(&rows), &blue)), expected);
-    }
-
-    #[test]
-    fn a_gap_shows_only_its_outcome() {
-        let everything = Selection::everything();
-        let rows = [
-            (1, "stays", "red"),
-            (2, "changes", "red"),
-            (3, "goes", "red"),
-            (4, "changes", "blue"),
-            (5, "flashes", "red"),
-            (6, "comes", "red"),
-            (7, "goes", ""),
-            (8, "changes", "green"),
-            (9, "flashes", ""),
-            (10, "stays", "blue"),
-        ];
-        let changes = told(&history(&rows), Some(Gap { before: 3, end: 9 }));
-        let expected = [
-            (Kind::Added, "stays", 1),
-            (Kind::Added, "changes", 2),
-            (Kind::Added, "goes", 3),
-            (Kind::Deleted, "goes", 3),
-            (Kind::Added, "comes", 6),
-            (Kind::Modified, "changes", 8),
-            (Kind::Modified, "stays", 10),
-        ];
-        assert_eq!(shown(&transitions(&changes, &everything)), expected);
-        assert_eq!(told(&history(&rows), None).len(), rows.len());
-    }
 }

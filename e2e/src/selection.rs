@@ -22,40 +22,46 @@ struct Term {
 
 /// All terms must hold; values in them are never empty, so what is absent can be read as the empty text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Selection {
+pub struct Selection {
     namespace: Option<&'static str>,
     terms: Vec<Term>,
 }
 
 impl Selection {
     /// Everything, in all namespaces.
-    pub(crate) fn everything() -> Selection {
+    #[must_use]
+    pub fn everything() -> Selection {
         Selection::default()
     }
 
     /// Only in one namespace.
-    pub(crate) fn within(mut self, namespace: &'static str) -> Selection {
+    #[must_use]
+    pub fn within(mut self, namespace: &'static str) -> Selection {
         self.namespace = Some(namespace);
         self
     }
 
     /// Also with this label.
-    pub(crate) fn label(self, key: &'static str, value: &'static str) -> Selection {
+    #[must_use]
+    pub fn label(self, key: &'static str, value: &'static str) -> Selection {
         self.term(Place::Label, key, true, value)
     }
 
     /// Also with another value of this label, or without it.
-    pub(crate) fn label_is_not(self, key: &'static str, value: &'static str) -> Selection {
+    #[must_use]
+    pub fn label_is_not(self, key: &'static str, value: &'static str) -> Selection {
         self.term(Place::Label, key, false, value)
     }
 
     /// Also with this value of a field.
-    pub(crate) fn field(self, key: &'static str, value: &'static str) -> Selection {
+    #[must_use]
+    pub fn field(self, key: &'static str, value: &'static str) -> Selection {
         self.term(Place::Field, key, true, value)
     }
 
     /// Also with another value of this field.
-    pub(crate) fn field_is_not(self, key: &'static str, value: &'static str) -> Selection {
+    #[must_use]
+    pub fn field_is_not(self, key: &'static str, value: &'static str) -> Selection {
         self.term(Place::Field, key, false, value)
     }
 
@@ -65,17 +71,20 @@ impl Selection {
     }
 
     /// The one namespace; empty for all.
-    pub(crate) fn namespace(&self) -> &'static str {
+    #[must_use]
+    pub fn namespace(&self) -> &'static str {
         self.namespace.unwrap_or_default()
     }
 
     /// The label selector's text; empty for none.
-    pub(crate) fn label_selector(&self) -> String {
+    #[must_use]
+    pub fn label_selector(&self) -> String {
         self.text(Place::Label)
     }
 
     /// The field selector's text; empty for none.
-    pub(crate) fn field_selector(&self) -> String {
+    #[must_use]
+    pub fn field_selector(&self) -> String {
         self.text(Place::Field)
     }
 
@@ -86,7 +95,8 @@ impl Selection {
     }
 
     /// Whether it selects an object.
-    pub(crate) fn selects(&self, object: &Value) -> bool {
+    #[must_use]
+    pub fn selects(&self, object: &Value) -> bool {
         let metadata = &object["metadata"];
         let is_within = self.namespace.is_none_or(|namespace| metadata["namespace"] == namespace);
         is_within
@@ -98,30 +108,4 @@ impl Selection {
                 (found.as_str().unwrap_or_default() == term.value) == term.is
             })
     }
-}
-
-#[test]
-fn a_selection_says_and_does_the_same() {
-    let selection = Selection::everything().within("a").label("x", "1").label_is_not("y", "2").field("spec.z", "3");
-    let selection = selection.field_is_not("spec.w", "4");
-    assert_eq!(selection.label_selector(), "x=1,y!=2");
-    assert_eq!(selection.field_selector(), "spec.z=3,spec.w!=4");
-    let object = |namespace: &str, x: &str, y: &str, z: &str, w: &str| {
-        let labels = serde_json::json!({ "x": x, "y": y });
-        serde_json::json!({ "metadata": { "namespace": namespace, "labels": labels }, "spec": { "z": z, "w": w } })
-    };
-    let rows = [
-        (object("a", "1", "1", "3", "3"), true, "all terms hold"),
-        (object("b", "1", "1", "3", "3"), false, "another namespace"),
-        (object("a", "2", "1", "3", "3"), false, "another label"),
-        (object("a", "1", "2", "3", "3"), false, "the label that must not be"),
-        (object("a", "1", "1", "4", "3"), false, "another field"),
-        (object("a", "1", "1", "3", "4"), false, "the field that must not be"),
-        (serde_json::json!({ "metadata": { "namespace": "a" } }), false, "nothing there"),
-    ];
-    for (object, expected, message) in rows {
-        assert_eq!(selection.selects(&object), expected, "{message}");
-    }
-    let negative = Selection::everything().label_is_not("y", "2");
-    assert!(negative.selects(&serde_json::json!({ "metadata": {} })), "an absent label is another one");
 }

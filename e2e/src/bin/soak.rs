@@ -1,0 +1,116 @@
+//! `make soak`: many random schedules of faults, then a long time of changes with real clients; what was wrong is printed, and the exit code
+//! says whether anything was.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
+
+use std::hash::{BuildHasher, RandomState};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::faults::campaign::{heavy, light, reach, schedule};
+use e2e::faults::churn::{Churn, endure};
+use e2e::faults::run::Company;
+use e2e::faults::schedule::{Reach, Schedule};
+use tokio::task::LocalSet;
+
+const USAGE: &str = "\
+usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N]
+
+  --schedules N   random schedules of faults, 200 if nothing is said
+  --minutes M     changes with real clients after them, 30 if nothing is said
+  --seed SEED     that of the first schedule, instead of a new one; alone it runs only that one
+  --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said";
+
+/// Schedules in a portion, after which what came of them so far is told.
+const PORTION: usize = 20;
+
+struct Options {
+    schedules: usize,
+    minutes: u64,
+    seed: u64,
+    at_once: usize,
+}
+
+impl Options {
+    fn read(arguments: impl Iterator<Item = String>) -> Result<Options> {
+        let (mut schedules, mut minutes, mut seed, mut at_once) = (None, None, None, 4);
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let mut number = || -> Result<u64> {
+                let text = arguments.next().with_context(|| format!("{argument} needs a number"))?;
+                text.parse().with_context(|| format!("{argument} {text}"))
+            };
+            match argument.as_str() {
+                "--schedules" => schedules = Some(usize::try_from(number()?)?),
+                "--minutes" => minutes = Some(number()?),
+                "--seed" => seed = Some(number()?),
+                "--at-once" => at_once = usize::try_from(number()?)?.max(1),
+                "-h" | "--help" => bail!(USAGE),
+                other => bail!("unknown argument {other}\n{USAGE}"),
+            }
+        }
+        let is_one = seed.is_some();
+        Ok(Options {
+            schedules: schedules.unwrap_or(if is_one { 1 } else { 200 }),
+            minutes: minutes.unwrap_or(if is_one { 0 } else { 30 }),
+            seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0) >> 16),
+            at_once,
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    // One thread: clients and writers are not `Send`, and the work is done by other processes.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("soak: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let options = Options::read(std::env::args().skip(1));
+    let ended = options.and_then(|options| LocalSet::new().block_on(&runtime, Box::pin(run(options))));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("soak: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<()> {
+    let started = Instant::now();
+    let say = |what: &str| println!("{:6.1} s: {what}", started.elapsed().as_secs_f64());
+    say(&format!("{} schedules from seed {}, then {} minutes", options.schedules, options.seed, options.minutes));
+    let seeds: Vec<u64> = (options.seed..).take(options.schedules).collect();
+    let mut wrong = Vec::new();
+    let mut summary = e2e::faults::campaign::Summary::default();
+    for portion in seeds.chunks(PORTION) {
+        let of = |wanted: Reach| -> Vec<Schedule> {
+            portion.iter().filter(|seed| reach(**seed) == wanted).map(|seed| schedule(*seed)).collect()
+        };
+        // Nothing beside those that stop the control plane: what they measure is their own.
+        for (reach, schedules) in [(Reach::Light, of(Reach::Light)), (Reach::Heavy, of(Reach::Heavy))] {
+            let came = match reach {
+                _ if schedules.is_empty() => continue,
+                Reach::Light => light(schedules, options.at_once, Company::default(), &say).await?,
+                Reach::Heavy => heavy(schedules, Company::default(), &say).await?,
+            };
+            summary = summary.and(came);
+        }
+        say(&format!("so far: {summary}"));
+    }
+    wrong.append(&mut summary.wrong.clone());
+    if options.minutes > 0 {
+        let length = Duration::from_secs(options.minutes * 60);
+        let churn = Churn { length, settling: length / 6, seed: options.seed };
+        let endurance = endure(churn, &say).await?;
+        say(&endurance.to_string());
+        wrong.extend(endurance.wrong);
+    }
+    ensure!(wrong.is_empty(), "{} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    say("nothing went wrong");
+    Ok(())
+}

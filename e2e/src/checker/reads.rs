@@ -1,0 +1,209 @@
+//! Lists, pages, single objects and initial events, against the state at their version; and that no read goes back.
+
+use super::story::{Asked, Listed, Moment, Seen, Step, Story, Told};
+use super::truth::{Selected, Truth};
+use crate::history::Kind;
+
+/// Checks every list of a story, those that came as initial events too.
+pub(super) fn lists(story: &Story, selected: &Selected<'_>, complaints: &mut Vec<String>) {
+    // What the open walk has shown: its number, version, objects.
+    let mut walk: Option<(u64, u64, Vec<&Seen>)> = None;
+    // What a watch has told of its initial events.
+    let mut initial: Option<(Vec<&Seen>, u64)> = None;
+    for Step { told, .. } in &story.steps {
+        let mut complain = |what: String| complaints.push(format!("{}: {what}", story.client));
+        match told {
+            Told::Listed(listed) => {
+                is_as_new_as_asked(listed.asked, listed.version, &mut complain);
+                match listed.page {
+                    None => whole(
+                        "the list",
+                        listed.version,
+                        &listed.items.iter().collect::<Vec<_>>(),
+                        selected,
+                        &mut complain,
+                    ),
+                    Some(page) => {
+                        let (_, version, mut shown) = walk
+                            .take()
+                            .filter(|(number, ..)| *number == page.walk)
+                            .unwrap_or((page.walk, listed.version, Vec::new()));
+                        if version != listed.version {
+                            complain(format!("a page of the list at {version} has the version {}", listed.version));
+                        }
+                        if listed.items.len() > page.limit {
+                            complain(format!(
+                                "a page of {} at {version} has {} objects",
+                                page.limit,
+                                listed.items.len()
+                            ));
+                        }
+                        shown.extend(&listed.items);
+                        let state = selected.state(version);
+                        let so_far = if page.is_last { &state[..] } else { &state[..shown.len().min(state.len())] };
+                        same("the pages", version, &shown, so_far, &mut complain);
+                        let left = state.len().saturating_sub(shown.len());
+                        if let Some(remaining) = page.remaining.filter(|remaining| *remaining != left) {
+                            complain(format!("a page at {version} says that {remaining} objects remain, not {left}"));
+                        }
+                        if !page.is_last {
+                            walk = Some((page.walk, version, shown));
+                        }
+                    }
+                }
+            }
+            Told::Watching { after, not_older_than, .. } => {
+                initial = after.is_none().then(|| (Vec::new(), *not_older_than))
+            }
+            Told::Event { kind, seen } => {
+                if let Some((shown, _)) = &mut initial {
+                    if *kind != Kind::Added {
+                        complain(format!("an initial event of {} at {} is {kind:?}", seen.key, seen.version));
+                    }
+                    shown.push(seen);
+                }
+            }
+            Told::Bookmark { version, ends_initial: true } => match initial.take() {
+                Some((shown, not_older_than)) => {
+                    is_as_new_as_asked(Asked::NotOlderThan(not_older_than), *version, &mut complain);
+                    whole("the initial events", *version, &shown, selected, &mut complain);
+                }
+                None => complain(format!("the bookmark of {version} ends initial events that were not asked for")),
+            },
+            Told::Bookmark { version, ends_initial: false } => {
+                if initial.is_some() {
+                    complain(format!("a bookmark of {version} among the initial events"));
+                }
+            }
+            Told::Ended | Told::Expired | Told::Failed(_) => initial = None,
+            Told::Got { .. } => {}
+        }
+    }
+}
+
+fn is_as_new_as_asked(asked: Asked, version: u64, complain: &mut impl FnMut(String)) {
+    match asked {
+        Asked::Any | Asked::Continued => {}
+        Asked::NotOlderThan(least) | Asked::Strong(least) if version >= least => {}
+        Asked::Exact(exactly) if version == exactly => {}
+        Asked::NotOlderThan(_) | Asked::Strong(_) | Asked::Exact(_) => {
+            complain(format!("a list that was asked for as {asked:?} has the version {version}"));
+        }
+    }
+}
+
+fn whole(what: &str, version: u64, shown: &[&Seen], selected: &Selected<'_>, complain: &mut impl FnMut(String)) {
+    same(what, version, shown, &selected.state(version), complain);
+}
+
+/// Names the first difference, in the order of keys.
+fn same(what: &str, version: u64, shown: &[&Seen], expected: &[&Seen], complain: &mut impl FnMut(String)) {
+    for index in 0..shown.len().max(expected.len()) {
+        let fault = match (shown.get(index), expected.get(index)) {
+            (Some(shown), Some(expected)) if shown == expected => continue,
+            (Some(shown), Some(expected)) if shown.key == expected.key && shown.version == expected.version => {
+                format!("{} of {} has another uid or content", shown.key, shown.version)
+            }
+            (Some(shown), Some(expected)) if shown.key == expected.key => {
+                format!("{} has the version {}, true is {}", shown.key, shown.version, expected.version)
+            }
+            (Some(shown), Some(expected)) if shown.key < expected.key => {
+                format!("{} of {} is not in the state, or not at this place", shown.key, shown.version)
+            }
+            (_, Some(expected)) => format!("{} of {} is missing", expected.key, expected.version),
+            (Some(shown), None) => format!("{} of {} is not in the state", shown.key, shown.version),
+            (None, None) => continue,
+        };
+        complain(format!("{what} at {version}: {fault}"));
+        return;
+    }
+}
+
+/// One copy does not go back: what a read shows is not older than what anybody was shown before it was asked. Single objects, which
+/// come without a version of the whole, are checked against the same.
+pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut Vec<String>) {
+    // When a version was shown, and to whom.
+    let mut shown: Vec<(Moment, u64, &str)> = Vec::new();
+    for story in stories {
+        let (mut is_initial, mut is_of_source) = (false, false);
+        for step in &story.steps {
+            let version = match &step.told {
+                // An older state may be asked for; and who answers instead of the copy may be ahead of it.
+                Told::Listed(
+                    Listed { asked: Asked::Exact(_) | Asked::Continued, .. } | Listed { is_forwarded: true, .. },
+                ) => continue,
+                Told::Listed(listed) => listed.version,
+                Told::Watching { after, is_forwarded, .. } => {
+                    (is_initial, is_of_source) = (after.is_none(), *is_forwarded);
+                    continue;
+                }
+                Told::Event { .. } | Told::Bookmark { .. } if is_of_source => continue,
+                Told::Bookmark { version, ends_initial } => {
+                    is_initial &= !ends_initial;
+                    *version
+                }
+                Told::Event { seen, .. } if !is_initial => seen.version,
+                Told::Event { .. } | Told::Got { .. } | Told::Expired | Told::Ended | Told::Failed(_) => continue,
+            };
+            shown.push((step.came, version, &story.client));
+        }
+    }
+    shown.sort_unstable();
+    // The newest so far.
+    let mut newest: Vec<(Moment, u64, &str)> = Vec::new();
+    for (came, version, client) in shown {
+        if newest.last().is_none_or(|(_, highest, _)| *highest < version) {
+            newest.push((came, version, client));
+        }
+    }
+    let before = |moment: Moment| {
+        let index = newest.partition_point(|(came, ..)| *came < moment);
+        index.checked_sub(1).map_or((0, ""), |last| (newest[last].1, newest[last].2))
+    };
+    for story in stories {
+        for step in &story.steps {
+            let (least, told) = before(step.asked);
+            match &step.told {
+                Told::Listed(Listed {
+                    asked: Asked::Any | Asked::NotOlderThan(_) | Asked::Strong(_),
+                    is_forwarded: false,
+                    version,
+                    ..
+                }) if *version < least => {
+                    complaints
+                        .push(format!("{}: a list at {version}, after {told} had been told of {least}", story.client));
+                }
+                Told::Got { asked, key, found } => {
+                    if let Err(fault) = got(truth, *asked, key, found.as_ref(), least) {
+                        complaints.push(format!(
+                            "{}: a get of {key}, after {told} had been told of {least}: {fault}",
+                            story.client
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// An object that was shown must have been so at some version that is new enough.
+fn got(truth: &Truth<'_>, asked: Asked, key: &str, found: Option<&Seen>, shown: u64) -> Result<(), String> {
+    let least = match asked {
+        Asked::NotOlderThan(version) | Asked::Strong(version) => version.max(shown),
+        Asked::Any | Asked::Exact(_) | Asked::Continued => shown,
+    };
+    let mut states: Vec<(u64, Option<&Seen>)> = vec![(0, None)];
+    states.extend(truth.of_key(key));
+    // Each state lasts until the next.
+    let lasts_beyond = |index: usize| states.get(index + 1).is_none_or(|(next, _)| *next > least);
+    let mut matching = states.iter().enumerate().filter(|(_, (_, state))| *state == found).peekable();
+    let what = found.map_or("none".to_owned(), |seen| format!("version {}", seen.version));
+    if matching.peek().is_none() {
+        return Err(format!("came {what}, which never was so"));
+    }
+    if matching.any(|(index, _)| lasts_beyond(index)) {
+        return Ok(());
+    }
+    Err(format!("came {what}, which was not so any more at {least} ({asked:?})"))
+}

@@ -1,0 +1,209 @@
+//! What watches told, against what was due.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::story::{Seen, Step, Story, Told};
+use super::truth::{Due, Selected};
+use crate::history::{Gap, Kind};
+
+/// What one watch told after a version.
+#[derive(Debug)]
+pub struct Session<'a> {
+    pub(super) client: &'a str,
+    pub(super) selected: &'a Selected<'a>,
+    /// Who watches has seen all up to this version.
+    pub(super) from: u64,
+    /// Whether the source itself told it, which knows of no gaps of ours.
+    pub(super) is_forwarded: bool,
+    /// Events and bookmarks.
+    pub(super) told: Vec<&'a Told>,
+}
+
+/// Where what was told and what was due part.
+#[derive(Debug)]
+pub(super) struct Mismatch<'a> {
+    session: &'a Session<'a>,
+    /// Number of what was told.
+    index: usize,
+    /// What was due there.
+    pub(super) due: Option<Due<'a>>,
+    fault: &'static str,
+}
+
+impl fmt::Display for Mismatch<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { session, index, due, fault } = self;
+        let (client, from) = (session.client, session.from);
+        write!(formatter, "{client}: the watch from {from}, told thing {}: {fault}: ", index + 1)?;
+        match session.told.get(*index) {
+            Some(Told::Event { kind, seen }) => {
+                write!(formatter, "came {kind:?} {} of {} (uid {})", seen.key, seen.version, seen.uid)?;
+            }
+            Some(Told::Bookmark { version, .. }) => write!(formatter, "came a bookmark of {version}")?,
+            other => write!(formatter, "came {other:?}")?,
+        }
+        match due {
+            Some(Due { kind, version, object, fills_gap }) => {
+                let stamped = if *fills_gap { ", which a relist found" } else { "" };
+                write!(
+                    formatter,
+                    ", due was {kind:?} {} at {version} (uid {}, last changed at {}{stamped})",
+                    object.key, object.uid, object.version
+                )
+            }
+            None => write!(formatter, ", nothing was due"),
+        }
+    }
+}
+
+/// The sessions of a story: what came after initial events or a version.
+pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<Session<'a>> {
+    let mut found: Vec<Session<'_>> = Vec::new();
+    let (mut is_open, mut is_of_source) = (false, false);
+    let session =
+        |from, is_forwarded| Session { client: &story.client, selected, from, is_forwarded, told: Vec::new() };
+    for Step { told, .. } in &story.steps {
+        match told {
+            Told::Watching { after: Some(from), is_forwarded, .. } => {
+                found.push(session(*from, *is_forwarded));
+                (is_open, is_of_source) = (true, *is_forwarded);
+            }
+            Told::Bookmark { version, ends_initial: true } => {
+                found.push(session(*version, is_of_source));
+                is_open = true;
+            }
+            Told::Event { .. } | Told::Bookmark { .. } if is_open => {
+                found.last_mut().expect("an open session must be there").told.push(told);
+            }
+            Told::Watching { after: None, is_forwarded, .. } => (is_open, is_of_source) = (false, *is_forwarded),
+            Told::Ended | Told::Expired | Told::Failed(_) | Told::Listed(_) => {
+                is_open = false;
+            }
+            Told::Event { .. } | Told::Bookmark { .. } | Told::Got { .. } => {}
+        }
+    }
+    found
+}
+
+/// Follows a session through what was due; with `until` only as far as versions up to that are concerned.
+///
+/// # Errors
+/// At the first difference.
+pub(super) fn follow<'a>(session: &'a Session<'a>, gaps: &[Gap], until: Option<u64>) -> Result<(), Mismatch<'a>> {
+    let due = session.selected.due(if session.is_forwarded { &[] } else { gaps });
+    let due: Vec<&Due<'a>> = due.iter().filter(|due| due.is_after(session.from)).collect();
+    follow_due(session, &due, until)
+}
+
+/// The same with what is due at hand.
+pub(super) fn follow_due<'a>(
+    session: &'a Session<'a>,
+    due: &[&Due<'a>],
+    until: Option<u64>,
+) -> Result<(), Mismatch<'a>> {
+    let is_within = |version: u64| until.is_none_or(|until| version <= until);
+    let mut next = 0;
+    let mut reached = session.from;
+    for (index, told) in session.told.iter().enumerate() {
+        let expected = due.get(next).copied();
+        let mismatch = |fault| Err(Mismatch { session, index, due: expected.cloned(), fault });
+        match told {
+            Told::Event { kind, seen } => {
+                if !is_within(seen.version) {
+                    // Later than what is looked at: everything up to there must have been told.
+                    return match expected {
+                        Some(expected) if is_within(expected.version) => mismatch("something before it was left out"),
+                        _ => Ok(()),
+                    };
+                }
+                let is = |due: &Due<'_>| due.kind == *kind && due.version == seen.version && due.object.key == seen.key;
+                let Some(expected) = expected.filter(|expected| is(expected)) else {
+                    return mismatch(match () {
+                        () if due[..next].iter().any(|earlier| is(earlier)) => "it was told before",
+                        () if due[next..].iter().any(|later| is(later)) => "something before it was left out",
+                        () if expected.is_some_and(|due| due.version == seen.version && due.object.key == seen.key) => {
+                            "its type is wrong"
+                        }
+                        () if expected.is_some_and(|due| due.kind == *kind && due.object.key == seen.key) => {
+                            "its version is wrong"
+                        }
+                        () => "nothing of the kind happened",
+                    });
+                };
+                if expected.object.uid != seen.uid {
+                    return mismatch("it is another object of that name");
+                }
+                if expected.object.content != seen.content {
+                    return mismatch(match kind {
+                        Kind::Deleted => "its content is not that of before",
+                        Kind::Added | Kind::Modified => "its content is not that of its version",
+                    });
+                }
+                reached = reached.max(seen.version);
+                next += 1;
+            }
+            Told::Bookmark { version, .. } => {
+                if *version < reached {
+                    return mismatch("a bookmark points back");
+                }
+                let has_untold =
+                    expected.is_some_and(|due| due.version <= *version && !due.fills_gap || due.version < *version);
+                if has_untold && expected.is_some_and(|due| is_within(due.version)) {
+                    return mismatch("a bookmark is ahead of what was told");
+                }
+                if !is_within(*version) {
+                    return Ok(());
+                }
+                reached = *version;
+            }
+            Told::Listed(_)
+            | Told::Got { .. }
+            | Told::Watching { .. }
+            | Told::Expired
+            | Told::Ended
+            | Told::Failed(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Replays a story that holds a copy: it must be the truth in the end.
+pub(super) fn ends_with_the_truth(story: &Story, selected: &Selected<'_>, complaints: &mut Vec<String>) {
+    if !story.holds_copy {
+        return;
+    }
+    let mut held: BTreeMap<&str, &Seen> = BTreeMap::new();
+    let mut initial: Option<BTreeMap<&str, &Seen>> = None;
+    for Step { told, .. } in &story.steps {
+        match told {
+            Told::Listed(listed) => held = listed.items.iter().map(|seen| (seen.key.as_str(), seen)).collect(),
+            Told::Watching { after, .. } => initial = after.is_none().then(BTreeMap::new),
+            Told::Bookmark { ends_initial: true, .. } => held = initial.take().unwrap_or(held),
+            Told::Event { kind, seen } => {
+                let place = initial.as_mut().unwrap_or(&mut held);
+                match kind {
+                    Kind::Added | Kind::Modified => place.insert(&seen.key, seen),
+                    Kind::Deleted => place.remove(seen.key.as_str()),
+                };
+            }
+            Told::Bookmark { .. } | Told::Got { .. } | Told::Expired | Told::Ended | Told::Failed(_) => {}
+        }
+    }
+    let truth = selected.state(selected.truth().end());
+    let expected: BTreeMap<&str, &Seen> = truth.into_iter().map(|seen| (seen.key.as_str(), seen)).collect();
+    let keys = held.keys().chain(expected.keys().filter(|key| !held.contains_key(*key)));
+    for key in keys {
+        let (held, expected) = (held.get(key), expected.get(key));
+        if held != expected {
+            let version =
+                |seen: Option<&&Seen>| seen.map_or("nothing".to_owned(), |seen| format!("version {}", seen.version));
+            complaints.push(format!(
+                "{}: in the end it holds {} of {key}, true is {}",
+                story.client,
+                version(held),
+                version(expected)
+            ));
+        }
+    }
+}

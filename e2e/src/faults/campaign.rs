@@ -1,0 +1,185 @@
+//! Many schedules: several at a time where they leave the control plane alone, one after the other where they do not; and what came of
+//! them all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use futures::stream;
+
+use super::run::{Company, Outcome, run};
+use super::schedule::{Reach, Schedule};
+use super::stage::{Plane, Stage};
+use crate::checker::Figures;
+
+/// Complaints of one schedule that are shown.
+const SHOWN: usize = 8;
+
+/// What came of many schedules.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// How many.
+    pub schedules: usize,
+    /// Faults in them.
+    pub faults: usize,
+    /// What was checked.
+    pub figures: Figures,
+    /// Gaps of which only the outcome was told.
+    pub gaps: usize,
+    /// The longest recovery after each kind of fault.
+    pub recoveries: BTreeMap<String, Duration>,
+    /// What was wrong, with the schedule.
+    pub wrong: Vec<String>,
+}
+
+impl Summary {
+    fn add(&mut self, schedule: &Schedule, outcome: Result<Outcome>) {
+        self.schedules += 1;
+        self.faults += schedule.faults.len();
+        let complaints = match outcome {
+            Err(error) => vec![format!("{error:#}")],
+            Ok(outcome) => {
+                self.figures = self.figures.and(outcome.figures);
+                self.gaps += outcome.gaps;
+                for (fault, recovery) in outcome.recoveries {
+                    let longest = self.recoveries.entry(fault.kind()).or_default();
+                    *longest = recovery.max(*longest);
+                }
+                outcome.complaints
+            }
+        };
+        if !complaints.is_empty() {
+            let shown = complaints[..complaints.len().min(SHOWN)].join("\n- ");
+            self.wrong.push(format!("{} wrong under {schedule}\n- {shown}", complaints.len()));
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(mut self, other: Summary) -> Summary {
+        for (kind, recovery) in other.recoveries {
+            let longest = self.recoveries.entry(kind).or_default();
+            *longest = recovery.max(*longest);
+        }
+        self.wrong.extend(other.wrong);
+        Summary {
+            schedules: self.schedules + other.schedules,
+            faults: self.faults + other.faults,
+            figures: self.figures.and(other.figures),
+            gaps: self.gaps + other.gaps,
+            ..self
+        }
+    }
+
+    /// Fails with everything that was wrong.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn judged(&self) -> Result<()> {
+        ensure!(
+            self.wrong.is_empty(),
+            "{} of {} schedules:\n{}",
+            self.wrong.len(),
+            self.schedules,
+            self.wrong.join("\n")
+        );
+        Ok(())
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { schedules, faults, figures, gaps, recoveries, wrong } = self;
+        write!(
+            formatter,
+            "{schedules} schedules, {faults} faults, {} operations checked against {gaps} gaps and {figures}; {} schedules went wrong; \
+             longest recovery after",
+            figures.operations(),
+            wrong.len()
+        )?;
+        for (kind, recovery) in recoveries {
+            write!(formatter, "\n  {kind}: {:.1} s", recovery.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+/// The schedule of a seed, which also says whether it needs a control plane of its own: three of ten do.
+#[must_use]
+pub fn schedule(seed: u64) -> Schedule {
+    Schedule::random(seed, reach(seed))
+}
+
+/// What may be in the schedule of a seed.
+#[must_use]
+pub fn reach(seed: u64) -> Reach {
+    if seed % 10 < 3 { Reach::Heavy } else { Reach::Light }
+}
+
+/// How fieldcache is started under a seed: what decides how it meets faults is not always the same.
+fn arguments(seed: u64) -> Vec<&'static str> {
+    let mut arguments = vec![["--pass-through", "off"], ["--pass-through", "read"]][(seed % 2) as usize].to_vec();
+    // Lost connections are found out by the lag; nobody waits here for the usual 90 s.
+    arguments.extend(["--max-lag", ["5s", "15s", "15s"][(seed % 3) as usize]]);
+    arguments
+}
+
+/// Runs schedules that leave the control plane alone, so many at a time, on one that they share. `say` is told how each went.
+///
+/// # Errors
+/// When the control plane does not start.
+pub async fn light(schedules: Vec<Schedule>, at_once: usize, company: Company, say: &dyn Fn(&str)) -> Result<Summary> {
+    // One that does not start fails once, not once for each schedule.
+    Plane::shared().await?;
+    let mut outcomes = stream::iter(schedules)
+        .map(|schedule| async move {
+            let outcome = async {
+                let mut stage = Stage::set(Plane::shared().await?, &arguments(schedule.seed)).await?;
+                run(&mut stage, &schedule, company).await
+            };
+            (outcome.await, schedule)
+        })
+        .buffer_unordered(at_once);
+    let mut summary = Summary::default();
+    while let Some((outcome, schedule)) = outcomes.next().await {
+        tell(&schedule, &outcome, say);
+        summary.add(&schedule, outcome);
+    }
+    Ok(summary)
+}
+
+/// Runs schedules one after the other on a control plane of their own; after one that failed as a whole on a new one.
+///
+/// # Errors
+/// When no control plane starts.
+pub async fn heavy(schedules: Vec<Schedule>, company: Company, say: &dyn Fn(&str)) -> Result<Summary> {
+    let mut summary = Summary::default();
+    let mut free: Option<Plane> = None;
+    for schedule in schedules {
+        let plane = match free.take() {
+            Some(plane) => plane,
+            None => Plane::own().await.context("a control plane for heavy faults")?,
+        };
+        let outcome = match Stage::set(plane, &arguments(schedule.seed)).await {
+            Err(error) => Err(error),
+            Ok(mut stage) => {
+                let outcome = run(&mut stage, &schedule, company).await;
+                free = outcome.is_ok().then(|| stage.strike());
+                outcome
+            }
+        };
+        tell(&schedule, &outcome, say);
+        summary.add(&schedule, outcome);
+    }
+    Ok(summary)
+}
+
+fn tell(schedule: &Schedule, outcome: &Result<Outcome>, say: &dyn Fn(&str)) {
+    match outcome {
+        Ok(outcome) if outcome.complaints.is_empty() => say(&format!("{schedule}\n  {outcome}")),
+        Ok(outcome) => say(&format!("WRONG {schedule}\n  {outcome}\n  {}", outcome.complaints.join("\n  "))),
+        Err(error) => say(&format!("FAILED {schedule}\n  {error:#}")),
+    }
+}
