@@ -71,29 +71,26 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     Ok(())
 }
 
-/// The cases and watches that are red with a defect.
+/// The cases and watches that are red with a defect; of the cases only so many as it takes to find some.
 async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Result<Vec<String>> {
     let mut caught = Vec::new();
     match &defect.alteration {
         Alteration::Request(alter) => {
-            let concerned = run
-                .asked
-                .iter()
-                .filter(|asked| asked.tape.exchanges().iter().any(|(request, _)| alters(*alter, request)));
-            caught.extend(red(stage, side, concerned.collect(), false).await?);
+            let concerned = |asked: &Asked| asked.tape.exchanges().iter().any(|(request, _)| alters(*alter, request));
+            caught.extend(red(stage, side, run, concerned, false).await?);
             if caught.is_empty() {
                 caught.extend(first_red_script(stage, run, side, *alter).await?);
             }
         }
         Alteration::Answer(alter) => {
-            let concerned = run.asked.iter().filter(|asked| {
+            let concerned = |asked: &Asked| {
                 asked.tape.exchanges().into_iter().any(|(request, answer)| {
                     let mut altered = answer.clone();
                     alter(&request, &mut altered);
                     (altered.status, altered.headers, altered.body) != (answer.status, answer.headers, answer.body)
                 })
-            });
-            caught.extend(red(stage, side, concerned.collect(), true).await?);
+            };
+            caught.extend(red(stage, side, run, concerned, true).await?);
         }
         Alteration::Watch(alter) => {
             for played in &run.played {
@@ -114,11 +111,34 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
     Ok(caught)
 }
 
-/// Asks cases again with a side's defect; from their tapes if nothing else is asked than before.
-async fn red(stage: &Stage, side: &Side, concerned: Vec<&Asked>, from_tape: bool) -> Result<Vec<String>> {
+/// Asks the cases that a defect concerns again with it, some at a time until one is red; from their tapes if nothing else is asked
+/// than before. From the end, since those that wait stand first.
+async fn red(
+    stage: &Stage,
+    side: &Side,
+    run: &Run,
+    concerned: impl Fn(&Asked) -> bool,
+    from_tape: bool,
+) -> Result<Vec<String>> {
+    /// Cases asked before it is looked whether one is red.
+    const SOME: usize = 40;
+    let mut concerned = run.asked.iter().rev().filter(|asked| concerned(asked));
+    loop {
+        let some: Vec<&Asked> = concerned.by_ref().take(SOME).collect();
+        if some.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = red_of(stage, side, some, from_tape).await?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+}
+
+async fn red_of(stage: &Stage, side: &Side, cases: Vec<&Asked>, from_tape: bool) -> Result<Vec<String>> {
     /// Requests under way at once.
     const AT_ONCE: usize = 8;
-    let asking = concerned.into_iter().map(|asked| async move {
+    let asking = cases.into_iter().map(|asked| async move {
         let tape = from_tape.then(|| asked.tape.playing());
         let answer = asked.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
         let found = differences(&asked.expected, &answer);
