@@ -6,7 +6,8 @@
 //!
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
 //! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
-//! same program started as `bench generator`); [`idle`]; [`hold`] for profiles; [`report`] the table.
+//! same program started as `bench generator`); [`idle`]; [`watches`] those of open watches; [`routing`] what of
+//! them is no socket; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
@@ -20,7 +21,9 @@ mod load;
 mod options;
 mod own;
 mod report;
+mod routing;
 mod updates;
+mod watches;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     let ended = match arguments.peek().map(String::as_str) {
         Some("generator") => runtime.block_on(generator::command::run(arguments.skip(1))).map(|()| true),
+        // The clients of the rows that want a process of their own for them.
+        Some("clients") => runtime.block_on(watches::clients::run(arguments.skip(1))).map(|()| true),
         Some("-h" | "--help") => {
             println!("{USAGE}");
             Ok(true)
@@ -91,6 +96,18 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("at rest");
         if let Err(error) = Box::pin(idle::run(&options, offered, &mut report)).await {
             fail(&options, &idle::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&routing::ROWS) {
+        eprintln!("routing");
+        if let Err(error) = routing::run(&options, &mut report) {
+            fail(&options, &routing::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&watches::ROWS) {
+        eprintln!("with open watches");
+        if let Err(error) = Box::pin(watches::run(&options, offered, &mut report)).await {
+            fail(&options, &watches::ROWS, &error, &mut report);
         }
     }
     report.note(format!(

@@ -26,6 +26,12 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
       first-sync    first sync from kube-apiserver beside a reader that throws the same stream away
       growth        the same 100 hits at 1/10, 1 and 10 times the objects
       idle          CPU with 200 cached resources and nothing to do
+      watch-updates one update with 100 to 20,000 watchers, each with its own field selector: CPU of whoever serves them
+      watch-delay   how much later updates arrive through fieldcache than directly, with 1,000 other watchers
+      routing       changes a second and core to the mailboxes of 5,000 watches, without encoding
+      broadcast     one update that all of 5,000 watchers are told, beside a bare server that writes the same bytes
+      watch-memory  an idle watch, on a shared connection and with a TLS connection of its own
+      reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all are told again
   --quick          10,000 objects, no ten times more, fewer rounds: a trial of minutes, no measurement
   --objects N      objects of the corpora (default 100000)
   --text T         of the shirts beside kube-apiserver: varied (default) or repeated
@@ -38,7 +44,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
                    (perf record -g -p PID is smaller, but its stacks end where there are no frame pointers)";
 
 /// Names of the rows, in the order of the report.
-pub(crate) const ROWS: [&str; 10] = [
+pub(crate) const ROWS: [&str; 16] = [
     "list-field",
     "list-none",
     "list-labels",
@@ -49,6 +55,12 @@ pub(crate) const ROWS: [&str; 10] = [
     "first-sync",
     "growth",
     "idle",
+    "watch-updates",
+    "watch-delay",
+    "routing",
+    "broadcast",
+    "watch-memory",
+    "reconnect",
 ];
 
 /// What to do.

@@ -2,6 +2,7 @@
 //!
 //! Whole processes only: all threads, those that have ended included.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,86 @@ pub fn cpu_of_stat(text: &str) -> Result<Duration> {
     let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
     let (user, system) = (ticks(11).context("utime")?, ticks(12).context("stime")?);
     Ok(Duration::from_millis((user + system) * 1000 / TICKS_PER_SECOND))
+}
+
+/// CPU time of a process between two moments, finer than the steps of [`cpu`]: for rounds of a few milliseconds.
+///
+/// It adds up what the scheduler has booked on each thread, in nanoseconds. A thread that has ended takes its part along, so
+/// the sum is believed only while all threads of the beginning live and it agrees with [`cpu`] within that one's steps.
+#[derive(Debug)]
+pub struct Meter {
+    process: u32,
+    coarse: Duration,
+    threads: BTreeMap<String, Duration>,
+}
+
+impl Meter {
+    /// Begins now.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn start(process: u32) -> Result<Meter> {
+        Ok(Meter { process, coarse: cpu(process)?, threads: threads(process)? })
+    }
+
+    /// What was used since.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn used(&self) -> Result<Duration> {
+        /// User and system time are cut to whole steps each, at both moments.
+        const STEPS: Duration = Duration::from_millis(4 * 1000 / TICKS_PER_SECOND);
+        let now = threads(self.process)?;
+        let coarse = cpu(self.process)?.saturating_sub(self.coarse);
+        let mut fine = Duration::ZERO;
+        for (thread, used) in &now {
+            fine += used.saturating_sub(self.threads.get(thread).copied().unwrap_or_default());
+        }
+        let are_all_there = self.threads.keys().all(|thread| now.contains_key(thread));
+        Ok(if are_all_there && fine.abs_diff(coarse) <= STEPS { fine } else { coarse })
+    }
+}
+
+/// CPU time of each thread of a process that lives now.
+fn threads(process: u32) -> Result<BTreeMap<String, Duration>> {
+    let path = format!("/proc/{process}/task");
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&path).with_context(|| path.clone())? {
+        let entry = entry.with_context(|| path.clone())?;
+        // One that has ended since the folder was read is none.
+        let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else { continue };
+        found.insert(entry.file_name().to_string_lossy().into_owned(), on_cpu(&text).with_context(|| path.clone())?);
+    }
+    Ok(found)
+}
+
+/// CPU time of the thread that asks, in nanoseconds.
+///
+/// # Errors
+/// When the kernel keeps no such accounts (`CONFIG_SCHED_INFO`).
+pub fn own_thread() -> Result<Duration> {
+    let path = "/proc/thread-self/schedstat";
+    on_cpu(&fs::read_to_string(path).context(path)?).context(path)
+}
+
+/// The first number of a `schedstat` file.
+fn on_cpu(text: &str) -> Result<Duration> {
+    let nanos = text.split_whitespace().next().context("an empty schedstat")?;
+    Ok(Duration::from_nanos(nanos.parse().context("the time on a CPU")?))
+}
+
+/// How many files this process, and those that it starts, may have open.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn open_file_limit() -> Result<u64> {
+    let path = "/proc/self/limits";
+    let text = fs::read_to_string(path).context(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files")).context("no limit of open files")?;
+    match line.split_whitespace().next() {
+        Some("unlimited") => Ok(u64::MAX),
+        soft => soft.and_then(|soft| soft.parse().ok()).context("the limit of open files is no number"),
+    }
 }
 
 /// Memory of a process that is in RAM now.

@@ -25,6 +25,7 @@
 //! | [`compare`] | two JSON documents, and where they differ |
 //! | [`corpus`] | the seeded corpora of the benchmarks |
 //! | [`generator`] | a load source for benchmarks; never for tests of behaviour |
+//! | [`routing`] | the router of watches with prepared changes, for what routing alone takes |
 //! | [`accounting`], [`statistics`] | CPU and memory of a process; medians and percentiles |
 //! | [`eventually`] | polling with a deadline: the only sleep |
 //! | [`unique`] | names nobody else uses, which is how tests share a control plane |
@@ -54,6 +55,7 @@ pub mod objects;
 pub mod openapi;
 pub mod process;
 pub mod relay;
+pub mod routing;
 pub mod run_directory;
 pub mod statistics;
 pub mod tampering;

@@ -118,6 +118,7 @@ fn exit_codes_tell_done_no_and_failed_apart() {
         (&["serve", "--nothing"], Exit::Failed, "an unknown option"),
         (&["serve", "--dir", SAMPLES, "--server", "http://127.0.0.1:1"], Exit::Failed, "two sources"),
         (&["serve", "--dir", SAMPLES, "--resource", "pods.v1"], Exit::Failed, "a folder is always loaded whole"),
+        (&["serve", "--dir", SAMPLES, "--pass-through", "read"], Exit::Failed, "nobody stands behind a folder"),
         (&["serve", "--dir", SAMPLES, "--self-check-interval", "5m"], Exit::Failed, "a folder is its own truth"),
         (&["serve", "--self-check-interval", "often"], Exit::Failed, "no duration"),
         (&["serve", "--address", &taken, "--self-check-interval", "1ms"], Exit::Failed, "checks without an end"),

@@ -61,7 +61,9 @@ pub struct Live {
     panics: AtomicU64,
     /// What the source answered last when it was asked how far it is, and when it was asked.
     source_version: Mutex<Option<(Instant, Version)>>,
-    /// Version of the newest write that went through us; 0 for none.
+    /// Of the snapshot that was shown last.
+    epoch: AtomicU64,
+    /// Version of the newest write that went through us, in this epoch; 0 for none.
     written: AtomicU64,
 }
 
@@ -99,6 +101,7 @@ impl Default for Live {
             checks: Checks::default(),
             panics: AtomicU64::new(0),
             source_version: Mutex::default(),
+            epoch: AtomicU64::new(0),
             written: AtomicU64::new(0),
         }
     }
@@ -121,7 +124,13 @@ impl Live {
             true
         });
         match snapshot {
-            Some(snapshot) if is_shown => self.router.route(&snapshot),
+            Some(snapshot) if is_shown => {
+                // Versions of another history say nothing here: who waited for one would wait for ever.
+                if self.epoch.swap(snapshot.epoch(), Ordering::Relaxed) != snapshot.epoch() {
+                    self.written.store(0, Ordering::Relaxed);
+                }
+                self.router.route(&snapshot);
+            }
             Some(_) => {}
             None => self.router.interrupt(),
         }

@@ -3,7 +3,6 @@
 //! The API server answers a body that is too large before it has all of it. Were the rest left unread here, the
 //! connection would be reset under a client that still writes, which then sees the reset and not the answer. What is
 //! read for this is thrown away, and bounded in size and time. Go's server waits before it closes for the same reason.
-#![expect(clippy::disallowed_methods, reason = "the rest is read beside the answer, by a task that ends by itself")]
 
 use std::error::Error;
 use std::pin::Pin;
@@ -29,7 +28,8 @@ pub(super) struct Drained {
 }
 
 impl Drained {
-    pub(super) fn new(body: UpstreamBody) -> UpstreamBody {
+    /// The same body, so read.
+    pub(super) fn wrap(body: UpstreamBody) -> UpstreamBody {
         if body.is_end_stream() { body } else { Drained { body: Some(body) }.boxed_unsync() }
     }
 }

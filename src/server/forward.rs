@@ -1,44 +1,37 @@
 //! A request handed on to the API server, and its answer handed back as it comes.
 //!
 //! Bodies stream both ways, and an answer that breaks off breaks off here too. Nothing is followed, repeated or
-//! converted. Whose rights apply is the upstream's matter: what the client says about itself never goes on. After a write the version that it made is told
-//! to the copies of that resource, so that the writer's next read shows it.
+//! converted. Whose rights apply is the upstream's matter: what the client says about itself never goes on. What a write
+//! means for the copies is in `written`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use bytes::Bytes;
 use http::header::{
-    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED,
-    HOST, HeaderName, ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, WARNING,
+    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST, HeaderName,
+    ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, Empty, StreamBody};
-use serde_json::Value;
+use http_body::Body as _;
+use http_body_util::{BodyExt, Empty};
 use tokio::time::timeout;
 
 use super::body::Body;
 use super::drain::Drained;
 use super::failure::Failure;
 use super::route::{Address, Target};
-use super::strong::{self, READ_HEADER, ReadFrom};
+use super::strong::{READ_HEADER, ReadFrom};
 use super::tally::AnswerPath;
-use super::{Asked, Server, write_verb};
-use crate::model::Version;
+use super::written::Write;
+use super::{Asked, Server};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Registry, Resource};
 
 /// Requests under way to the API server at a time, watches among them.
 pub const MOST_AT_ONCE: usize = 256;
 
 /// The API server ends what takes too long by itself; beyond this much more, nothing will come.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// Answers to writes are looked into up to this size; objects are smaller.
-const READ_INTO: usize = 4 << 20;
 
 /// Hands a request on.
 ///
@@ -67,7 +60,7 @@ pub(super) async fn answer(
         return Err(Failure::no_media_type());
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::new(if reads { empty() } else { Drained::new(body) });
+    let mut request = Request::new(if reads { empty() } else { Drained::wrap(body) });
     *request.method_mut() = asked.method.clone();
     *request.uri_mut() =
         path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;
@@ -76,6 +69,7 @@ pub(super) async fn answer(
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
     }
+    let write = address.and_then(|address| Write::begin(server, asked, address));
     let is_long = is_long_running(asked, address);
     let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
     let response = if is_long {
@@ -92,20 +86,8 @@ pub(super) async fn answer(
         return Err(Failure::Unavailable("the API server wants another protocol, which is not handed on".to_owned()));
     }
     let mut headers = handed_back(parts.headers);
-    if let Some(address) = address.filter(|address| parts.status.is_success() && writes(asked, address)) {
-        let written = written(&server.registry, address);
-        if !written.is_empty() {
-            let made;
-            (made, body) = version_of_write(upstream, asked.method, address, &headers, body).await;
-            match made {
-                Ok(version) => written.iter().for_each(|resource| resource.live.written(version)),
-                Err(why) => {
-                    tracing::warn!(resource = %address.gvr, why, "the version of a write could not be learnt");
-                    let text = "299 fieldcache \"the version of this write could not be learnt: the next reads may not show it\"";
-                    headers.append(WARNING, HeaderValue::from_static(text));
-                }
-            }
-        }
+    if let Some(write) = write.filter(|_| parts.status.is_success()) {
+        body = write.done(server, upstream, &mut headers, body).await;
     }
     headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
@@ -176,98 +158,4 @@ fn handed_back(headers: HeaderMap) -> HeaderMap {
         back.remove(name);
     }
     back
-}
-
-fn writes(asked: &Asked<'_>, address: &Address) -> bool {
-    let is_dry = asked.query.get("dryRun").is_some_and(|text| !text.is_empty());
-    !is_dry && write_verb(asked.method, address).is_some_and(|verb| !verb.is_empty())
-}
-
-/// The served resources that show a write: all versions of the resource, and Events in both of their groups.
-fn written(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
-    let group_of = |group: &str, resource: &str| match (group, resource) {
-        ("events.k8s.io", "events") => String::new(),
-        _ => group.to_owned(),
-    };
-    let group = group_of(&address.gvr.group, &address.gvr.resource);
-    let catalog = registry.catalog();
-    let same = |resource: &&Arc<Resource>| {
-        resource.gvr.resource == address.gvr.resource && group_of(&resource.gvr.group, &resource.gvr.resource) == group
-    };
-    catalog.resources().filter(same).cloned().collect()
-}
-
-/// A version at which a write that has been answered shows, and the body of its answer.
-async fn version_of_write(
-    upstream: &dyn Upstream,
-    method: &Method,
-    address: &Address,
-    headers: &HeaderMap,
-    body: UpstreamBody,
-) -> (Result<Version, String>, UpstreamBody) {
-    let is_json = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.split(';').next().is_some_and(|kind| kind.trim() == "application/json"));
-    // What a delete answers with is the object as it was.
-    if !is_json || headers.contains_key(CONTENT_ENCODING) || *method == Method::DELETE {
-        return (ask_version(upstream, address).await, body);
-    }
-    let (read, body) = match beginning(body).await {
-        Ok(Whole::Yes(bytes)) => (version_in(&bytes), whole(bytes)),
-        Ok(Whole::No(body)) => (None, body),
-        Err(body) => (None, body),
-    };
-    match read {
-        Some(version) => (Ok(version), body),
-        None => (ask_version(upstream, address).await, body),
-    }
-}
-
-enum Whole {
-    Yes(Bytes),
-    No(UpstreamBody),
-}
-
-fn whole(bytes: Bytes) -> UpstreamBody {
-    http_body_util::Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
-}
-
-/// Reads a body up to a size; a longer one, and one that breaks off, comes back as it was.
-async fn beginning(mut body: UpstreamBody) -> Result<Whole, UpstreamBody> {
-    let mut read = BytesMut::new();
-    while read.len() < READ_INTO {
-        match body.frame().await {
-            None => return Ok(Whole::Yes(read.freeze())),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    read.extend_from_slice(&data);
-                }
-            }
-            Some(Err(error)) => {
-                let broken = futures::stream::iter([Ok(Frame::data(read.freeze())), Err(error)]);
-                return Err(BodyExt::boxed_unsync(StreamBody::new(broken)));
-            }
-        }
-    }
-    let read = futures::stream::once(async { Ok(Frame::data(read.freeze())) });
-    let rest = futures::stream::unfold(body, |mut body| async { body.frame().await.map(|frame| (frame, body)) });
-    Ok(Whole::No(BodyExt::boxed_unsync(StreamBody::new(read.chain(rest)))))
-}
-
-/// The version of an object that has just been written. An object that is being deleted may be gone with this very
-/// write, at a version that it does not tell.
-fn version_in(json: &[u8]) -> Option<Version> {
-    let object: Value = serde_json::from_slice(json).ok()?;
-    let metadata = &object["metadata"];
-    if !metadata["deletionTimestamp"].is_null() {
-        return None;
-    }
-    metadata["resourceVersion"].as_str().and_then(Version::parse).filter(|version| *version > Version::ZERO)
-}
-
-/// The version of the resource now, which is not before any write that has been answered.
-async fn ask_version(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
-    let asked = strong::source_version(upstream, &address.gvr);
-    timeout(GRACE, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
 }

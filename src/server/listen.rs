@@ -210,7 +210,9 @@ where
         .keep_alive_timeout(PING_TIMEOUT);
     let service = service_fn(move |request| {
         let server = server.clone();
-        async move { Ok::<_, Infallible>(server.answer(request).await) }
+        // In a box, which goes when the answer is there: hyper keeps the place of this future for as long as the answer is being
+        // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
+        async move { Ok::<_, Infallible>(Box::pin(server.answer(request)).await) }
     });
     let connection = builder.serve_connection(Stall::new(TokioIo::new(stream)), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {

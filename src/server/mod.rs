@@ -4,7 +4,7 @@
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
 //! answered, and `explain` tells how a selection was.
 //!
@@ -40,6 +40,7 @@ pub mod tally;
 mod tests;
 pub mod tls;
 pub mod watch;
+mod written;
 pub mod yaml;
 
 use std::error::Error;

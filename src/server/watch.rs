@@ -239,7 +239,8 @@ impl Watch {
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot } => {
-                    self.begin(start, *snapshot, &mut batch.rest).await;
+                    // In a box, so that its place is not held for as long as the watch lasts.
+                    Box::pin(self.begin(start, *snapshot, &mut batch.rest)).await;
                     false
                 }
                 Place::Listing { listing, version, then } => {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, RequestError, too_large_version};
@@ -34,6 +34,8 @@ const WATCH_SECONDS: u64 = 290;
 /// Length of a watch that is to bring a proof at once: a server sends a bookmark two seconds before the end of a watch, with
 /// some jitter; asked for one or two seconds it sends none (seen with kube-apiserver 1.36).
 const PROOF_SECONDS: u64 = 3;
+/// Watches for a proof follow each other no faster than that, whatever readers wait for.
+const BETWEEN_PROOFS: Duration = Duration::from_millis(500);
 /// After so many of these that told nothing at all, not even their bookmark, the source does not know what it is asked about.
 const MOST_SILENT_PROOFS: u32 = 3;
 /// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
@@ -307,7 +309,7 @@ impl Source<'_> {
                         }
                         continue;
                     }
-                    () = live.freshness().proof_needed(feed.version(), self.max_lag), if !initial && may_reopen => {
+                    () = self.proof_needed(feed.version(), opened, length), if !initial && may_reopen => {
                         return End::ProofNeeded;
                     }
                 },
@@ -384,6 +386,14 @@ impl Source<'_> {
                 unpublished = 0;
             }
         }
+    }
+
+    /// Until another watch is worth its opening. A reader may wait for a version that the source does not have either.
+    async fn proof_needed(&self, reached: Version, opened: tokio::time::Instant, length: Length) {
+        if length != Length::Usual {
+            sleep_until(opened + BETWEEN_PROOFS).await;
+        }
+        self.live.freshness().proof_needed(reached, self.max_lag).await;
     }
 
     /// How far the source was at some moment after this call, and that moment. The question also makes an API server ask

@@ -5,11 +5,13 @@
 //! used, so that a step can be rewritten without its benchmark.
 //!
 //! Map: [`samples`] are the objects and a store of them; [`splitting`] is lines, watch lines and pages; [`extracting`]
-//! is object bytes to records; [`storing`] is one update; [`planning`] is selections; [`encoding`] is answers.
+//! is object bytes to records; [`storing`] is one update; [`routing`] is a change to whom it touches; [`planning`] is selections;
+//! [`encoding`] is answers.
 
 mod encoding;
 mod extracting;
 mod planning;
+mod routing;
 mod samples;
 mod splitting;
 mod storing;
@@ -21,6 +23,7 @@ fn main() {
     splitting::measure(&mut criterion);
     extracting::measure(&mut criterion);
     storing::measure(&mut criterion);
+    routing::measure(&mut criterion);
     planning::measure(&mut criterion);
     encoding::measure(&mut criterion);
     criterion.final_summary();

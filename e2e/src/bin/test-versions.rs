@@ -12,7 +12,16 @@ use anyhow::{Context, Result};
 use e2e::versions::{Kubernetes, VARIABLE, named};
 
 /// What is run beside a version that fieldcache reads: everything that compares it with the API server in front of which it stands.
-const SUITES: [&str; 6] = ["versions::", "parity::", "conformance::", "check_agreement::", "clients::", "freshness::"];
+const SUITES: [&str; 8] = [
+    "versions::",
+    "parity::",
+    "conformance::",
+    "check_agreement::",
+    "clients::",
+    "freshness::",
+    "pass_through::",
+    "self_check::",
+];
 
 /// What is run beside one that it refuses.
 const REFUSAL: [&str; 1] = ["versions::"];

@@ -69,6 +69,14 @@ impl Child {
         Child::run(program, ["bytes".to_owned(), "--from".to_owned(), url.to_owned()]).await
     }
 
+    /// Starts a bare server of open HTTP/2 streams.
+    ///
+    /// # Errors
+    /// When it ends or is not ready in time; with its words.
+    pub async fn streams(program: &Program) -> Result<Child> {
+        Child::run(program, ["streams".to_owned()]).await
+    }
+
     async fn run(program: &Program, arguments: impl IntoIterator<Item = String>) -> Result<Child> {
         let directory = RunDirectory::create("generator")?;
         let invocation =

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tokio::net::TcpListener;
 
-use super::{Corpus, Generator, bare, serve};
+use super::{Corpus, Generator, bare, serve, streams};
 use crate::corpus::pods::Pods;
 use crate::corpus::shirts::Shirts;
 use crate::http::{Endpoint, Request};
@@ -16,6 +16,7 @@ use crate::http::{Endpoint, Request};
 pub const USAGE: &str = "\
 usage: generator shirts|pods [--objects N] [--seed N] [--text varied|repeated] [--small N]
        generator bytes --from URL
+       generator streams
 
 A load source for benchmarks: serves a corpus on a loopback port (plain HTTP) to whoever lists and watches it, until it is killed.
 `fieldcache serve --server http://127.0.0.1:PORT` reads it. It is commanded at the same port:
@@ -26,7 +27,8 @@ A load source for benchmarks: serves a corpus on a loopback port (plain HTTP) to
   GET  /generator/state                    what is going on
 
   --small N     N further small custom resources with a few objects each
-  bytes         a bare HTTP server of whatever URL answers now";
+  bytes         a bare HTTP server of whatever URL answers now
+  streams       a bare HTTP/2 server whose every GET stays open; what is sent with POST is written to all of them";
 
 /// Runs it; returns only when it cannot go on.
 ///
@@ -44,6 +46,10 @@ pub async fn run(arguments: impl IntoIterator<Item = String>) -> Result<()> {
         let answer = Endpoint::plain(&url)?.client().send(Request::get("")).await?.success()?;
         writeln!(output, "generator at http://{address} with {} bytes", answer.body.len())?;
         return bare::serve(answer.body, listener).await;
+    }
+    if what == "streams" {
+        writeln!(output, "generator at http://{address} with open streams")?;
+        return streams::serve(listener).await;
     }
     let mut corpus = match what.as_str() {
         "shirts" => Corpus::Shirts(Shirts::default()),

@@ -15,6 +15,7 @@
 //! | [`command`] | its command line, shared by the program `generator` and by the bench that starts itself as one |
 //! | [`child`] | the generator as a child process, and how to command it |
 //! | [`bare`] | a bare HTTP server that sends the same bytes again and again: the yardstick of a long list |
+//! | [`streams`] | a bare HTTP/2 server that writes the same bytes to many open streams: the yardstick of a broadcast |
 
 pub mod bare;
 pub mod child;
@@ -23,6 +24,7 @@ pub mod documents;
 pub mod objects;
 pub mod serve;
 pub mod source;
+pub mod streams;
 
 use std::sync::Arc;
 

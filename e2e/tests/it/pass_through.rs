@@ -1,6 +1,8 @@
 //! What fieldcache does not serve itself, handed on to a real kube-apiserver: kubectl writes through it, its own writes are seen, and
 //! what must not be handed on is not.
 
+#![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,6 +13,7 @@ use e2e::fieldcache::Fieldcache;
 use e2e::http::{Answer, Client, Next, Protocol, Request};
 use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
+use e2e::versions::Kubernetes;
 use e2e::{fixtures, objects, unique};
 use http::Method;
 use serde_json::{Value, json};
@@ -135,16 +138,14 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
         "spec": { "nodeName": "nowhere", "containers": [{ "name": "c", "image": "none" }] } });
     says_there(&["create", "-f", &put("bound", &bound)?], "created").await?;
     let own = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
-    for command in [
-        &["logs", "bound"][..],
-        &["logs", "-f", "bound"],
-        &["logs", "nobody"],
-        &["get", "pod", "nobody"],
-        &["get", "--raw", "/nothing"],
-    ] {
+    for command in
+        [&["logs", "bound"][..], &["logs", "nobody"], &["get", "pod", "nobody"], &["get", "--raw", "/nothing"]]
+    {
         let command = [command, &in_namespace].concat();
         let (theirs, ours) = (own.run(&command).await?, kubectl.run(&command).await?);
-        ensure!(theirs == ours && theirs.exit_code == 1, "{command:?}: {theirs:?} <> {ours:?}");
+        // Older servers have an empty log of a Pod that was never run.
+        let fails = Kubernetes::under_test()?.is_usual() || command[0] != "logs";
+        ensure!(theirs == ours && (!fails || theirs.exit_code == 1), "{command:?}: {theirs:?} <> {ours:?}");
     }
     let both = (
         own.run(&["logs", "web", in_namespace[0], in_namespace[1]]).await?,
@@ -498,6 +499,12 @@ async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
             async |client: &Client| client.send(Request::get(path).header("accept", accept)).await?.success()?.json();
         let mut theirs = ask(&direct).await?;
         without_refused(&mut theirs);
+        for item in theirs["items"].as_array_mut().into_iter().flatten() {
+            // Servers before 1.34 say with null that a group has no time of creation.
+            if let Some(metadata) = item["metadata"].as_object_mut() {
+                metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
+            }
+        }
         compare::equal("kube-apiserver", &theirs, "fieldcache", &ask(&client).await?).context(path)?;
         compared += 1;
         for item in theirs["items"].as_array().into_iter().flatten() {

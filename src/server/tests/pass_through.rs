@@ -1,7 +1,5 @@
 //! What goes on to the API server behind and what does not, what goes with it, and what comes back.
 
-#![expect(clippy::disallowed_methods, reason = "requests that wait while the test goes on")]
-
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,6 +22,9 @@ use crate::server::pass_through::PassThrough;
 use crate::server::tally::AnswerPath;
 use crate::server::{Settings, forward};
 use crate::store::HistoryLimits;
+
+/// Name and value.
+type Header = (&'static str, &'static str);
 
 /// What reached the API server.
 #[derive(Clone, Debug)]
@@ -297,7 +298,7 @@ async fn who_the_client_is_stays_here_and_the_rest_of_its_headers_goes_on() {
 async fn what_leads_into_a_workload_or_acts_as_somebody_else_is_refused_with_the_reason() {
     let pod = "/api/v1/namespaces/default/pods/p";
     let websocket = [("connection", "Upgrade"), ("upgrade", "websocket")];
-    let rows: [(&str, String, &[(&str, &str)], u16, &str); 19] = [
+    let rows: [(&str, String, &[Header], u16, &str); 19] = [
         ("GET", format!("{pod}/exec?command=sh"), &websocket, 403, "pods/exec is not handed on"),
         ("POST", format!("{pod}/exec"), &[], 403, "pods/exec"),
         ("POST", format!("{pod}/attach"), &[], 403, "pods/attach"),
@@ -428,8 +429,10 @@ async fn so_many_requests_are_under_way_and_no_more() {
         assert_eq!(response.status(), 200);
         open.push(response);
     }
+    // Not read to its end before it is known to have one.
+    assert_eq!(fixture.ask(Method::GET, "/metrics", &[]).await.status(), 429);
     let refused = fixture.get("/metrics").await;
-    assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"));
+    assert_eq!(refused.header("retry-after"), "1");
     assert!(refused.message().starts_with("256 requests are being handed on to the API server"));
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "our own answers need no place");
     open.pop();
@@ -439,19 +442,28 @@ async fn so_many_requests_are_under_way_and_no_more() {
 #[tokio::test]
 async fn a_write_tells_the_copies_of_its_resource_the_version_it_made() {
     let object = json!({"kind": "Shirt", "metadata": {"name": "a", "resourceVersion": "150"}});
-    let deleting =
-        json!({"metadata": {"name": "a", "resourceVersion": "150", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let with = |member: &str, value: Value| {
+        let mut going = json!({"metadata": {"resourceVersion": "150", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        going["metadata"][member] = value;
+        going
+    };
+    let (deleting, kept) = (with("finalizers", json!([])), with("finalizers", json!(["held"])));
+    let graceful = with("deletionGracePeriodSeconds", json!(30));
     let status = json!({"kind": "Status", "metadata": {}, "status": "Success"});
     let collection = json!({"kind": "ShirtList", "metadata": {"resourceVersion": "170"}, "items": []});
     let question = "GET /apis/stable.example.com/v1/shirts?limit=1".to_owned();
     let one = format!("{SHIRTS}/a");
     // Each row: the request, its answer, whether a version is asked for, and the version told.
-    let rows: [(&str, String, u16, &str, Value, bool, u64); 14] = [
+    let rows: [(&str, String, u16, &str, Value, bool, u64); 18] = [
         ("POST", SHIRTS.to_owned(), 201, "application/json", object.clone(), false, 150),
         ("PUT", one.clone(), 200, "application/json;charset=utf-8", object.clone(), false, 150),
         ("PATCH", format!("{one}/status"), 200, "application/json", object.clone(), false, 150),
         ("PATCH", format!("{one}/scale"), 200, "application/json", object.clone(), false, 150),
-        ("PATCH", one.clone(), 200, "application/json", deleting, true, 170),
+        ("PATCH", one.clone(), 200, "application/json", deleting.clone(), true, 170),
+        ("PATCH", one.clone(), 200, "application/json", kept.clone(), false, 150),
+        ("DELETE", one.clone(), 200, "application/json", deleting, true, 170),
+        ("DELETE", one.clone(), 200, "application/json", kept, false, 150),
+        ("DELETE", one.clone(), 200, "application/json", graceful, false, 150),
         ("PUT", one.clone(), 200, "application/vnd.kubernetes.protobuf", object.clone(), true, 170),
         ("DELETE", one.clone(), 200, "application/json", object.clone(), true, 170),
         ("DELETE", one.clone(), 200, "application/json", status.clone(), true, 170),
@@ -477,6 +489,54 @@ async fn a_write_tells_the_copies_of_its_resource_the_version_it_made() {
         assert_eq!(told, Version::new(version), "{method} {path} {kind}");
         assert_eq!(behind.lines().contains(&question), asks, "{method} {path} {kind}: {:?}", behind.lines());
         assert_eq!(fixture.hats.resource.live.last_written(), Version::ZERO, "{method} {path}: another resource");
+    }
+}
+
+/// A shirt with a uid, as the copy holds it.
+fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
+    let text = format!(
+        "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"default\",\
+         \"resourceVersion\":\"{version}\",\"uid\":\"{uid}\"}}}}"
+    );
+    let record = fixture.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+    fixture.shirts.store.apply(&record);
+    fixture.shirts.publish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_known_by_the_copy_that_loses_the_object() {
+    // Each row: the uid that was deleted, what happens to the copy 100 ms later, and the version told.
+    for (deleted, happens, told, why) in [
+        ("1", "gone", 160, "the copy's own version"),
+        ("1", "anew", 161, "another object under the same name"),
+        ("1", "changed", 999, "still the same object: the cluster is asked"),
+        ("1", "nothing", 999, "the cluster is asked"),
+        ("2", "gone", 999, "another incarnation than the copy's"),
+    ] {
+        let answer =
+            json!({"kind": "Status", "metadata": {}, "status": "Success", "details": {"name": "a", "uid": deleted}});
+        let behind = Behind::new(move |seen| match seen.line.ends_with("?limit=1") {
+            true => answered(200, &json!({"metadata": {"resourceVersion": "999"}})),
+            false => answered(200, &answer),
+        });
+        let mut fixture = before(&behind, PassThrough::All);
+        put_with_uid(&mut fixture, "1", 150);
+        let server = fixture.server.clone();
+        let request = Request::builder().method("DELETE").uri(format!("{SHIRTS}/a")).body(String::new()).unwrap();
+        let change = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let key = crate::model::Key::new("default", "a");
+            match happens {
+                "gone" => drop(fixture.shirts.store.delete(&key, Version::new(160))),
+                "anew" => put_with_uid(&mut fixture, "2", 161),
+                "changed" => put_with_uid(&mut fixture, "1", 162),
+                _ => {}
+            }
+            fixture.shirts.publish();
+        };
+        let (response, ()) = tokio::join!(server.answer(request), change);
+        assert_eq!(response.status(), 200, "{happens}");
+        assert_eq!(fixture.shirts.resource.live.last_written(), Version::new(told), "{deleted} {happens}: {why}");
     }
 }
 

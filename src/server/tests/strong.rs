@@ -209,6 +209,14 @@ async fn reads_after_a_write_that_went_through_show_it() {
     assert!(!asked.is_finished());
     fixture.put("default", "b", "blue");
     assert!(asked.await.unwrap().contains("\"name\":\"b\""));
+
+    // A restored etcd counts anew: what was written before it is nothing to wait for.
+    fixture.shirts.resource.live.written(Version::new(5000));
+    fixture.shirts.store.replace(&[], Version::new(50));
+    fixture.shirts.publish();
+    let began = Instant::now();
+    assert_eq!(fixture.get(SHIRTS).await.code, 200);
+    assert_eq!(began.elapsed(), Duration::ZERO, "nothing is waited for");
 }
 
 #[tokio::test(start_paused = true)]

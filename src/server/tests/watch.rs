@@ -83,6 +83,19 @@ async fn the_end_bookmark_is_annotated_and_bare() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn bookmarks_of_tables_without_objects_have_one_only_to_mark_the_end_of_the_initial_events() {
+    let fixture = Fixture::new();
+    let path = watch("allowWatchBookmarks=true&timeoutSeconds=10&includeObject=None");
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let mut watched = fixture.watch_with(&path, &[("accept", accept)]).await;
+    let end = watched.next().await.unwrap();
+    let object = &end["object"]["rows"][0]["object"];
+    assert_eq!(object["metadata"]["annotations"]["k8s.io/initial-events-end"], "true", "{end}");
+    let last = watched.next().await.unwrap();
+    assert_eq!((&last["type"], &last["object"]["rows"][0]["object"]), (&json!("BOOKMARK"), &json!(null)), "{last}");
+}
+
 #[test]
 fn the_members_of_empty_objects_are_json_and_no_kind_stands_twice() {
     let mut seen = std::collections::BTreeSet::new();

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
 use e2e::http::{Client, Request};
 use e2e::openapi::{Form, View, decode};
+use e2e::versions::Kubernetes;
 use e2e::{compare, fixtures, objects, unique};
 use http::Method;
 use serde_json::{Value, json};
@@ -87,12 +88,12 @@ async fn shirts(backend: &Backend) -> Result<()> {
         ensure!(schema(&document, &name)?[extension] == expected, "v3 {kind}");
         compare::equal("JSON", &schema(&document, &name)?, "protobuf", &schema(&decoded, &name)?)?;
     }
-    ensure!(
-        schema(&v3(&client, &format!("{group}/v1beta1")).await?.1, &definition_name(&group, "v1beta1", "Shirt"))?
-            .get(extension)
-            .is_none(),
-        "O4: a version without fields"
-    );
+    let (_, other) = v3(&client, &format!("{group}/v1beta1")).await?;
+    let other = schema(&other, &definition_name(&group, "v1beta1", "Shirt"))?;
+    // What a cluster publishes is handed on: 1.32 publishes an empty list where there is nothing to publish.
+    let empty = json!([]);
+    let nothing = (!backend.is_folder() && Kubernetes::under_test()?.minor() == 32).then_some(&empty);
+    ensure!(other.get(extension) == nothing, "O4: a version without fields: {:?}", other.get(extension));
 
     let protobuf = client.send(Request::get("/openapi/v2").header("accept", V2_PROTOBUF)).await?.success()?;
     let decoded = decode(Form::V2, View::Document, &protobuf.body)?;

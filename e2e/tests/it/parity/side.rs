@@ -69,7 +69,7 @@ pub(crate) fn same(one: &Request, other: &Request) -> bool {
 }
 
 /// What a watch sent until it was closed or ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recording {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -142,6 +142,8 @@ impl Side {
 impl Watching {
     /// Reads on.
     pub(crate) async fn read(&mut self, until: Until) -> Result<()> {
+        // A refusal has no events to wait for; beside another version a watch may be refused that is not meant to be.
+        let until = if self.lines.status == StatusCode::OK { until } else { Until::End };
         while self.ended.is_none() && !self.reached(until) {
             match self.lines.next(SILENCE).await? {
                 Next::Line(line) => match serde_json::from_slice(&line) {

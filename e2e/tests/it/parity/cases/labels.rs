@@ -28,6 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("in the empty set", "empty in ()"),
         ("in with an empty member", "tier in (front,,back)"),
         ("in with an empty end", "tier in (front,)"),
+        ("in with two empty ends", "tier in (front,,)"),
         ("key with a prefix", "example.com/team=red"),
         ("in as key", "in in (in)"),
         ("notin as key", "notin=in"),

@@ -320,6 +320,11 @@ fn in_json(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
 
 /// Alters an answer that is a list of objects or a Table.
 fn in_list(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
+    /// Only OpenAPI documents are larger, and take long to read.
+    const LARGEST: usize = 2 << 20;
+    if answer.body.len() > LARGEST {
+        return;
+    }
     in_json(answer, |document| {
         if document["metadata"]["resourceVersion"].is_string()
             && (document["items"].is_array() || document["rows"].is_array())

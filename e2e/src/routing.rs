@@ -1,0 +1,122 @@
+//! The router of watches with its subscriptions and prepared changes: what routing alone is measured on.
+//!
+//! Nothing is encoded and nobody is told: a subscription takes its changes and throws them away, between the stretches that are
+//! timed. Its reader sleeps meanwhile, so that each change has somebody to wake.
+
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Waker};
+
+use anyhow::{Context, Result};
+use fieldcache::crd::Crd;
+use fieldcache::extract::Plan;
+use fieldcache::model::{Record, Version};
+use fieldcache::query::{FieldTerm, Selection};
+use fieldcache::registry::router::{Mailed, Router, Subscription};
+use fieldcache::selector::FieldOperator;
+use fieldcache::store::{HistoryLimits, Snapshot, Store, Trust};
+
+use crate::corpus::shirts::Shirts;
+
+/// A store's states, one after the other, and who wants to know.
+#[derive(Debug)]
+pub struct Routing {
+    selections: Vec<Arc<Selection>>,
+    /// The state before all changes.
+    first: Snapshot,
+    /// Stretches of states. In each, every object changes once.
+    stretches: Vec<Vec<Snapshot>>,
+}
+
+/// A router whose subscriptions have taken everything and sleep.
+#[derive(Debug)]
+pub struct Ready {
+    router: Arc<Router>,
+    subscriptions: Vec<Subscription>,
+}
+
+impl Routing {
+    /// As many shirts as subscriptions, each selected by one of them through a value that no other shirt has; `stretches` changes
+    /// of each, so many of them in a snapshot.
+    ///
+    /// # Errors
+    /// When the corpus cannot be read.
+    pub fn prepare(subscriptions: u64, stretches: u64, changes_a_snapshot: u64) -> Result<Routing> {
+        let shirts = Shirts { count: subscriptions, ..Shirts::default() };
+        let definition = Crd::read(&shirts.definition()).context("the corpus's definition")?;
+        let plan = Plan::custom_resource(&definition, "v1");
+        let mut selections = Vec::new();
+        let mut store = Store::new(HistoryLimits::default());
+        store.begin_list();
+        let mut version = subscriptions + 2_000;
+        for index in 0..subscriptions {
+            let object = shirts.stored(index);
+            let value = object["spec"]["serial"].as_str().unwrap_or_default().to_owned();
+            let field = plan.resolve("spec.serial").context("the corpus has serial numbers")?;
+            let term = FieldTerm { field, operator: FieldOperator::Equals, value };
+            selections.push(Arc::new(Selection { fields: vec![term], ..Selection::default() }));
+            store.list(&read(&plan, object.to_string())?);
+        }
+        store.commit_list(Version::new(version), Trust::SameVersionIsSame);
+        let first = store.snapshot();
+        let mut prepared = Vec::new();
+        for _ in 0..stretches {
+            let mut snapshots = Vec::new();
+            for index in 0..subscriptions {
+                version += 1;
+                let mut object = shirts.stored(index);
+                object["spec"]["order"] = format!("O-v{version}").into();
+                let mut record = read(&plan, object.to_string())?;
+                record.version = Version::new(version);
+                store.apply(&record);
+                if (index + 1) % changes_a_snapshot == 0 || index + 1 == subscriptions {
+                    snapshots.push(store.snapshot());
+                }
+            }
+            prepared.push(snapshots);
+        }
+        Ok(Routing { selections, first, stretches: prepared })
+    }
+
+    /// A new router in the first state.
+    #[must_use]
+    pub fn ready(&self) -> Ready {
+        let router = Arc::<Router>::default();
+        router.route(&self.first);
+        let subscriptions =
+            self.selections.iter().map(|selection| router.subscribe(selection.clone(), false)).collect();
+        let ready = Ready { router, subscriptions };
+        ready.take();
+        ready
+    }
+
+    /// The stretches, which have to be routed in their order.
+    #[must_use]
+    pub fn stretches(&self) -> &[Vec<Snapshot>] {
+        &self.stretches
+    }
+}
+
+impl Ready {
+    /// Routes the changes of one stretch.
+    pub fn route(&self, stretch: &[Snapshot]) {
+        stretch.iter().for_each(|snapshot| self.router.route(snapshot));
+    }
+
+    /// Everybody takes what has come and sleeps again; answers how many changes that were.
+    pub fn take(&self) -> usize {
+        let mut context = TaskContext::from_waker(Waker::noop());
+        let mut taken = 0;
+        for subscription in &self.subscriptions {
+            if let Mailed::Changes { changes, .. } = subscription.take() {
+                taken += changes.len();
+            }
+            // News is told once; the second question finds none and leaves the waker.
+            while std::pin::pin!(subscription.news()).poll(&mut context).is_ready() {}
+        }
+        taken
+    }
+}
+
+fn read(plan: &Plan, object: String) -> Result<Record> {
+    plan.extract(object.into()).map_err(|error| anyhow::anyhow!("an object of the corpus cannot be read: {error}"))
+}

@@ -1,0 +1,215 @@
+//! A write that was handed on, seen from the copies: from which version on it shows.
+//!
+//! The copies of that resource are told that version before the client gets its answer, and reads wait for it. Best is the
+//! version in the answer itself. A removal does not tell its version; where the copy held that very object, the copy
+//! is looked at until it is gone, which takes moments. For everything else the cluster is asked how far it is, which is never too
+//! early, but may be later than anything that happens to the resource, and then a read waits for a proof.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, WARNING};
+use http::{HeaderMap, HeaderValue, Method};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::route::Address;
+use super::{Asked, Server, read, strong, write_verb};
+use crate::model::Version;
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::registry::{LiveState, Registry, Resource};
+
+/// Answers to writes are looked into up to this size, in bytes; objects are smaller.
+const READ_INTO: usize = 4 << 20;
+
+/// How long the cluster may take to say how far it is.
+const QUESTION_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a copy is given to lose an object that is gone. Longer than the moment that it takes, shorter than the
+/// proof that is asked for otherwise.
+const REMOVAL_WAIT: Duration = Duration::from_millis(300);
+
+const UNKNOWN: &str =
+    "299 fieldcache \"the version of this write could not be learnt: the next reads may not show it\"";
+
+/// A write that is about to be handed on.
+pub(super) struct Write<'a> {
+    address: &'a Address,
+    method: &'a Method,
+    /// The copies that hold the object which is to be deleted.
+    holders: Vec<Holder>,
+}
+
+/// A copy that holds an object.
+struct Holder {
+    resource: Arc<Resource>,
+    key: String,
+    version: Version,
+    uid: String,
+}
+
+impl<'a> Write<'a> {
+    /// `None` for what changes nothing.
+    pub(super) fn begin(server: &Server, asked: &Asked<'a>, address: &'a Address) -> Option<Write<'a>> {
+        let is_dry = asked.query.get("dryRun").is_some_and(|text| !text.is_empty());
+        if is_dry || write_verb(asked.method, address).is_none_or(str::is_empty) {
+            return None;
+        }
+        let mut holders = Vec::new();
+        if *asked.method == Method::DELETE && address.subresource.is_none() {
+            holders.extend(
+                showing(&server.registry, address).into_iter().filter_map(|resource| Holder::of(resource, address)),
+            );
+        }
+        Some(Write { address, method: asked.method, holders })
+    }
+
+    /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was.
+    pub(super) async fn done(
+        &self,
+        server: &Server,
+        upstream: &dyn Upstream,
+        headers: &mut HeaderMap,
+        body: UpstreamBody,
+    ) -> UpstreamBody {
+        let resources = showing(&server.registry, self.address);
+        if resources.is_empty() {
+            return body;
+        }
+        let (answer, body) = if is_json(headers) { whole(body).await } else { (None, body) };
+        let told = answer.as_ref().and_then(|answer| self.version_in(answer));
+        let version = match (told, answer) {
+            (Some(version), _) => Ok(version),
+            (None, Some(answer)) if *self.method == Method::DELETE => match self.removed(&answer).await {
+                Some(version) => Ok(version),
+                None => ask(upstream, self.address).await,
+            },
+            (None, _) => ask(upstream, self.address).await,
+        };
+        match version {
+            Ok(version) => resources.iter().for_each(|resource| resource.live.written(version)),
+            Err(why) => {
+                tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be learnt");
+                headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
+            }
+        }
+        body
+    }
+
+    /// The version that an answer tells, unless the object may be gone with this very write, at another one: what a
+    /// deletion answers with is the object as it was.
+    fn version_in(&self, answer: &Value) -> Option<Version> {
+        let metadata = &answer["metadata"];
+        let is_kept = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty())
+            || metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds > 0);
+        let is_going = !metadata["deletionTimestamp"].is_null();
+        if if *self.method == Method::DELETE { !(is_going && is_kept) } else { is_going && !is_kept } {
+            return None;
+        }
+        metadata["resourceVersion"].as_str().and_then(Version::parse).filter(|version| *version > Version::ZERO)
+    }
+
+    /// Waits until the object of this answer has gone from the copies that held it; the version of the one that was last.
+    async fn removed(&self, answer: &Value) -> Option<Version> {
+        // A Status names the object in its details.
+        let uid = [&answer["metadata"]["uid"], &answer["details"]["uid"]].into_iter().find_map(Value::as_str)?;
+        // Another incarnation under the same name says nothing about this one.
+        if self.holders.is_empty() || self.holders.iter().any(|holder| holder.uid != uid) {
+            return None;
+        }
+        let gone = futures::future::join_all(self.holders.iter().map(Holder::gone));
+        let versions = timeout(REMOVAL_WAIT, gone).await.ok()?;
+        versions.into_iter().collect::<Option<Vec<Version>>>()?.into_iter().max()
+    }
+}
+
+impl Holder {
+    /// That copy, when it is complete and has the object.
+    fn of(resource: Arc<Resource>, address: &Address) -> Option<Holder> {
+        let name = address.name.as_deref()?;
+        let key = match read::namespace_of(&resource, address) {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        };
+        let LiveState::Ready(snapshot) = resource.live.state() else { return None };
+        let object = snapshot.get(&key)?;
+        let (version, uid) = (object.version(), uid_of(&object.json())?);
+        Some(Holder { resource, key, version, uid })
+    }
+
+    /// The version at which the object is no longer there; `None` when the copy goes itself.
+    async fn gone(&self) -> Option<Version> {
+        let mut states = self.resource.live.subscribe();
+        let settled = states.wait_for(|state| match state {
+            LiveState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
+                object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
+            }),
+            LiveState::Gone | LiveState::Refused { .. } => true,
+            LiveState::Idle | LiveState::Loading(_) => false,
+        });
+        match &*settled.await.ok()? {
+            LiveState::Ready(snapshot) => Some(snapshot.version()),
+            _ => None,
+        }
+    }
+}
+
+fn uid_of(json: &[u8]) -> Option<String> {
+    let object: Value = serde_json::from_slice(json).ok()?;
+    object["metadata"]["uid"].as_str().map(str::to_owned)
+}
+
+/// The served resources that show a write: all versions of the resource, and Events in both of their groups.
+fn showing(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
+    let group_of = |group: &str, resource: &str| match (group, resource) {
+        ("events.k8s.io", "events") => String::new(),
+        _ => group.to_owned(),
+    };
+    let group = group_of(&address.gvr.group, &address.gvr.resource);
+    let catalog = registry.catalog();
+    let same = |resource: &&Arc<Resource>| {
+        resource.gvr.resource == address.gvr.resource && group_of(&resource.gvr.group, &resource.gvr.resource) == group
+    };
+    catalog.resources().filter(same).cloned().collect()
+}
+
+/// The version of the resource now, which is not before any write that has been answered.
+async fn ask(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
+    let asked = strong::source_version(upstream, &address.gvr);
+    timeout(QUESTION_WAIT, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    !headers.contains_key(CONTENT_ENCODING) && kind.split(';').next().unwrap_or_default().trim() == "application/json"
+}
+
+/// Reads a body if it is not too long, and gives it back; one that breaks off breaks off still.
+async fn whole(mut body: UpstreamBody) -> (Option<Value>, UpstreamBody) {
+    let mut read = BytesMut::new();
+    while read.len() < READ_INTO {
+        match body.frame().await {
+            None => {
+                let bytes: Bytes = read.freeze();
+                let answer = serde_json::from_slice(&bytes).ok();
+                return (answer, Full::new(bytes).map_err(|never| match never {}).boxed_unsync());
+            }
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    read.extend_from_slice(&data);
+                }
+            }
+            Some(Err(error)) => {
+                let broken = futures::stream::iter([Ok(Frame::data(read.freeze())), Err(error)]);
+                return (None, BodyExt::boxed_unsync(StreamBody::new(broken)));
+            }
+        }
+    }
+    let read = futures::stream::once(async { Ok(Frame::data(read.freeze())) });
+    let rest = futures::stream::unfold(body, |mut body| async { body.frame().await.map(|frame| (frame, body)) });
+    (None, BodyExt::boxed_unsync(StreamBody::new(read.chain(rest))))
+}
