@@ -18,6 +18,8 @@ struct Otherwise {
     /// The minor versions that differ.
     versions: &'static [u32],
     how: How,
+    /// Defects of fieldcache that cannot show beside these versions.
+    hides: &'static [&'static str],
     /// What the difference is and why.
     reason: &'static str,
 }
@@ -25,68 +27,110 @@ struct Otherwise {
 /// What differs.
 #[derive(Clone, Copy)]
 enum How {
-    /// Values.
-    Values {
-        /// As in [`allowed::Allowance`].
-        cases: &'static [&'static str],
-        /// As in [`allowed::Allowance`].
-        places: &'static [&'static str],
-    },
-    /// It refuses with this text what the usual version answers, so nothing of the answer is alike.
+    /// Values: the cases and the places as in [`allowed::Allowance`].
+    Values(&'static [&'static str], &'static [&'static str]),
+    /// These places of any case have null where the usual version has nothing.
+    Null(&'static [&'static str]),
+    /// It refuses with this text what the usual version answers, or refuses otherwise: nothing of the answer is alike.
     Refuses(&'static str),
-    /// It never sends events with this text, and so cannot show these defects.
-    NeverSends { text: &'static str, hides: &'static [&'static str] },
+    /// It never sends events with this text.
+    NeverSends(&'static str),
+}
+
+const fn otherwise(versions: &'static [u32], how: How, reason: &'static str) -> Otherwise {
+    Otherwise { versions, how, hides: &[], reason }
 }
 
 /// All of them.
-static OTHERWISE: [Otherwise; 7] = [
+static OTHERWISE: [Otherwise; 16] = [
+    otherwise(
+        &[33],
+        How::Refuses("sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
+        "Streaming lists (WatchList) were on in 1.32, off in 1.33 and are on again since 1.34.",
+    ),
     Otherwise {
-        versions: &[33],
-        how: How::Refuses("sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
-        reason: "Streaming lists (WatchList) were on in 1.32, off in 1.33 and are on again since 1.34.",
+        hides: &["end bookmark missing", "end bookmark without its annotation"],
+        ..otherwise(
+            &[33],
+            How::NeverSends(r#""k8s.io/initial-events-end":"true""#),
+            "Without streaming lists no bookmark ends the objects that a watch begins with.",
+        )
     },
-    Otherwise {
-        versions: &[33],
-        how: How::NeverSends {
-            text: r#""k8s.io/initial-events-end":"true""#,
-            hides: &["end bookmark missing", "end bookmark without its annotation"],
-        },
-        reason: "Without streaming lists no bookmark ends the objects that a watch begins with.",
-    },
-    Otherwise {
-        versions: &[33],
-        how: How::Values {
-            cases: &["discovery*accept=aggregated*", "ended by time: 4 seconds, *", "ends by time in every form: *"],
-            places: &["*.metadata.creationTimestamp"],
-        },
-        reason: "What has no creation time said so with null before 1.34.",
-    },
-    Otherwise {
-        versions: &[33],
-        how: How::Values {
-            cases: &["list matrix/*, resourceVersion=future, *"],
-            places: &[".body.*", ".headers.retry-after", ".status"],
-        },
-        reason: "Lists of an exact version came from etcd before 1.34, which calls one of the future an internal error.",
-    },
-    Otherwise {
-        versions: &[33],
-        how: How::Values {
-            cases: &["page and more/*, resourceVersion=0, *"],
-            places: &[".body.items[*]", ".body.metadata.*"],
-        },
-        reason: "Before 1.34 a page that is asked for with a token and version 0 kept to its limit.",
-    },
-    Otherwise {
-        versions: &[33],
-        how: How::Values { cases: &["label/*=error: *"], places: &[".body.message"] },
-        reason: "Limits of label keys and values were worded otherwise before 1.34.",
-    },
-    Otherwise {
-        versions: &[33],
-        how: How::Refuses("found ')', expected: ',', or identifier"),
-        reason: "Before 1.34 a set of label values could not end with two commas.",
-    },
+    otherwise(
+        &[32],
+        How::Values(&["*"], &["*.annotations[\"kubernetes.io/initial-events-list-blueprint\"]"]),
+        "In 1.32 the bookmark that ends the initial events had an empty list as an annotation.",
+    ),
+    otherwise(
+        &[32],
+        How::Values(&["bookmark/initial, replicationcontrollers*"], &[".events[*].object.spec.replicas"]),
+        "A ReplicationController without replicas had 0 of them in 1.32.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Null(&["*.creationTimestamp"]),
+        "What has no creation time said so with null before 1.34.",
+    ),
+    otherwise(
+        &[32],
+        How::Refuses(
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        ),
+        "A watch as Table was refused by 1.32 unless plain JSON would do as well.",
+    ),
+    otherwise(
+        &[32],
+        How::Values(&["discovery/*, accept=aggregated v2beta1"], &["*"]),
+        "Aggregated discovery had its beta form in 1.32 still.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Values(&["faults of a * media type, *"], &[".body.*", ".status"]),
+        "The parameters of a request were looked at before its media types in 1.33 and before.",
+    ),
+    otherwise(
+        &[32],
+        How::Refuses("resourceVersion: Invalid value: "),
+        "A version that is no number was an internal error of a list in 1.32.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Refuses("etcdserver: mvcc: required revision is a future revision"),
+        "Lists of an exact version came from etcd before 1.34, which calls one of the future an internal error.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Values(&["*"], &["*.metadata.continue.start"]),
+        "Tokens of pages that came from etcd have keys without a slash at their beginning.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Values(&["label/*, labelSelector=error: *"], &[".body.message"]),
+        "Limits of label keys and values were worded otherwise before 1.34.",
+    ),
+    otherwise(
+        &[32, 33],
+        How::Refuses("found ')', expected: ',', or identifier"),
+        "A set of label values could not end with two commas in 1.33 and before.",
+    ),
+    otherwise(
+        &[37],
+        How::Values(&["other headers: gzip*"], &[".headers.content-encoding", ".headers.vary"]),
+        "Watches that begin with a list are compressed since 1.37 when a client asks for it.",
+    ),
+    otherwise(
+        &[37],
+        How::Values(
+            &["table kind/of=definitions, *", "gzip more/definitions, accept=table, *"],
+            &[".body.columnDefinitions*", ".body.rows*"],
+        ),
+        "CustomResourceDefinitions have more columns since 1.37.",
+    ),
+    otherwise(
+        &[37],
+        How::Values(&["bookmark/initial, csinodes *"], &[".events[*].object.status"]),
+        "A CSINode has a status since 1.37.",
+    ),
 ];
 
 /// Numbers of this table begin here, apart from those of [`super::allowed::ALLOWED`].
@@ -120,7 +164,7 @@ pub(crate) fn covering(case: &str, all: &[Difference], difference: &Difference) 
     for (index, otherwise) in in_force() {
         let numbered = |&pattern: &&'static str| (index, pattern);
         match otherwise.how {
-            How::Values { cases, places } => {
+            How::Values(cases, places) => {
                 let cases: Vec<_> = cases.iter().filter(|pattern| like(pattern, case)).map(numbered).collect();
                 let places = places.iter().filter(|pattern| like(pattern, &difference.path)).map(numbered);
                 let mut places = places.peekable();
@@ -132,7 +176,12 @@ pub(crate) fn covering(case: &str, all: &[Difference], difference: &Difference) 
                 let says = |difference: &Difference| difference.left.as_ref().is_some_and(|left| contains(left, text));
                 covering.extend(all.iter().any(says).then_some((index, text)));
             }
-            How::NeverSends { .. } => {}
+            How::Null(places) => {
+                let is_null = difference.left == Some(Value::Null) && difference.right.is_none();
+                let places = places.iter().filter(|pattern| is_null && like(pattern, &difference.path));
+                covering.extend(places.map(numbered));
+            }
+            How::NeverSends(_) => {}
         }
     }
     covering
@@ -141,7 +190,7 @@ pub(crate) fn covering(case: &str, all: &[Difference], difference: &Difference) 
 /// Removes from what fieldcache sent the events that the version under test never sends.
 pub(crate) fn without_events_never_sent(expected: &Value, outcome: &mut Value) {
     for (index, otherwise) in in_force() {
-        let How::NeverSends { text, .. } = otherwise.how else { continue };
+        let How::NeverSends(text) = otherwise.how else { continue };
         let events = |outcome: &Value| outcome["events"].as_array().cloned().unwrap_or_default();
         if events(expected).iter().any(|event| contains(event, text)) {
             continue;
@@ -160,8 +209,7 @@ pub(crate) fn without_events_never_sent(expected: &Value, outcome: &mut Value) {
 
 /// Whether a defect of fieldcache cannot show beside the version under test.
 pub(crate) fn hides(defect: &str) -> bool {
-    let hides = |how| matches!(how, How::NeverSends { hides, .. } if hides.contains(&defect));
-    in_force().any(|(_, otherwise)| hides(otherwise.how))
+    in_force().any(|(_, otherwise)| otherwise.hides.contains(&defect))
 }
 
 /// The patterns in force of which none is in `used`, with the reason: beside the usual version those of [`allowed`], beside
@@ -173,8 +221,9 @@ pub(crate) fn needless(used: &BTreeSet<Pattern>) -> Vec<(Pattern, &'static str)>
     }
     for (index, Otherwise { how, reason, .. }) in in_force() {
         let patterns: Vec<&'static str> = match how {
-            How::Values { cases, places } => cases.iter().chain(*places).copied().collect(),
-            How::Refuses(text) | How::NeverSends { text, .. } => vec![text],
+            How::Values(cases, places) => cases.iter().chain(*places).copied().collect(),
+            How::Null(places) => places.to_vec(),
+            How::Refuses(text) | How::NeverSends(text) => vec![text],
         };
         needless.extend(patterns.into_iter().map(|pattern| ((index, pattern), *reason)));
     }
