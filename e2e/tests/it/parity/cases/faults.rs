@@ -43,25 +43,25 @@ pub(crate) fn cases() -> Vec<Case> {
         parameter("version in the future", "resourceVersion", "{future}"),
         choice("includeObject", Part::Header("accept", super::TABLE.to_owned())).and("includeObject", "Bogus"),
     ];
-    let lists = [
-        path("of shirts", super::SHIRTS),
-        path("of a built-in", super::CONFIG_MAPS),
-        path("of an unknown resource", "/apis/shop.example.com/v1/socks"),
-        path("of an unknown built-in", "/api/v1/socks"),
-    ];
+    let lists = [path("of shirts", super::SHIRTS), path("of a built-in", super::CONFIG_MAPS)];
     let watches = [
         path("of shirts", "/apis/shop.example.com/v1/shirts?watch=1"),
         path("of a built-in", "/api/v1/namespaces/work/configmaps?watch=1"),
-        path("of an unknown resource", "/apis/shop.example.com/v1/socks?watch=1"),
     ];
     let objects = [
         path("of a shirt", super::ONE),
-        path("of an absent shirt", "/apis/shop.example.com/v1/namespaces/a/shirts/no"),
         path("of a pod", "/api/v1/namespaces/work/pods/web"),
         path("of an absent pod", "/api/v1/namespaces/work/pods/no"),
         path("of an unknown subresource", "/apis/shop.example.com/v1/namespaces/a/shirts/x/sleeves"),
     ];
     let mut cases = pairs("faults of a list", &lists, &of_lists);
+    for path in [
+        path("of an unknown resource", "/apis/shop.example.com/v1/socks"),
+        path("of an unknown built-in", "/api/v1/socks"),
+        path("of a wrong scope", "/apis/shop.example.com/v1/namespaces/a/banners"),
+    ] {
+        cases.extend(of_lists.iter().map(|fault| made_of("faults of a list", &[("", &path), ("", fault)])));
+    }
     // A fault of a list alone is none of a watch; what is none would stay open.
     cases.extend(pairs("faults of a watch", &watches, &of_watches));
     cases.extend(pairs("faults of an object", &objects, &of_objects));

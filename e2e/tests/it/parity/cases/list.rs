@@ -38,10 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let selected = product(
         "list selected",
         &[
-            Dimension::paths(
-                "of",
-                [("shirts", SHIRTS), ("the other version", "/apis/shop.example.com/v1beta1/shirts")],
-            ),
+            Dimension::paths("of", [("the other version", "/apis/shop.example.com/v1beta1/shirts")]),
             Dimension::parameter("resourceVersion", &["{first}", "{middle}", "{present}"]),
             Dimension::parameter("resourceVersionMatch", &["Exact", "NotOlderThan"]),
             Dimension::values("labelSelector", [("none", None), ("tier", Some("tier=front"))]),
