@@ -204,11 +204,14 @@ fn read(answer: &Value, prefix: &str) -> Result<Vec<Change>> {
     events.iter().map(change).collect()
 }
 
-/// The history as a cache with this gap can tell it: what changed within is told once, in its last state and version; what was
-/// deleted within goes first, with the version before.
+/// The history as a cache with these gaps, the earliest first, can tell it: what changed within one is told once, in its last state
+/// and version; what was deleted within goes first, with the version before.
 #[must_use]
-pub fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
-    let Some(gap) = gap else { return changes.to_vec() };
+pub fn told(changes: &[Change], gaps: &[Gap]) -> Vec<Change> {
+    gaps.iter().fold(changes.to_vec(), |changes, gap| told_over(&changes, *gap))
+}
+
+fn told_over(changes: &[Change], gap: Gap) -> Vec<Change> {
     let is_within = |change: &&Change| gap.before < change.version && change.version <= gap.end;
     let mut outcome: BTreeMap<&str, &Change> = BTreeMap::new();
     for change in changes.iter().filter(is_within) {
