@@ -94,7 +94,7 @@ mod tests {
     fn history(rows: &[(&str, bool)]) -> Vec<Change> {
         let change = |(index, (key, exists)): (usize, &(&str, bool))| {
             let after = exists.then(|| json!({ "metadata": { "uid": format!("{key}{index}") } }));
-            Change { version: index as u64 + 1, key: (*key).to_owned(), after }
+            Change { version: index as u64 + 1, key: (*key).to_owned(), after, fills_gap: false }
         };
         rows.iter().enumerate().map(change).collect()
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 fn history(rows: &[(u64, &str, &str)]) -> Vec<Change> {
     let change = |&(version, key, color): &(u64, &str, &str)| {
         let object = json!({ "metadata": { "uid": key }, "spec": { "color": color } });
-        Change { version, key: key.to_owned(), after: (!color.is_empty()).then_some(object) }
+        Change { version, key: key.to_owned(), after: (!color.is_empty()).then_some(object), fills_gap: false }
     };
     rows.iter().map(change).collect()
 }
