@@ -34,6 +34,8 @@ pub struct Opened {
 pub struct FollowOptions {
     /// `--resource`: what is loaded at once and never forgotten.
     pub resources: Vec<String>,
+    /// Whether nothing else is served.
+    pub only_resources: bool,
     /// `--max-lag`.
     pub max_lag: Duration,
     /// `--self-check-interval`; `None`: never, as for a command that reads once.
@@ -42,7 +44,7 @@ pub struct FollowOptions {
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
-        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG, self_check: None }
+        FollowOptions { resources: Vec::new(), only_resources: false, max_lag: DEFAULT_MAX_LAG, self_check: None }
     }
 }
 
@@ -146,6 +148,7 @@ async fn open_cluster(
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings {
         pinned: pinned.clone(),
+        only_pinned: options.only_resources,
         max_lag: options.max_lag,
         self_check: options.self_check,
         ..ClusterSettings::default()

@@ -41,6 +41,8 @@ const SETTLE: Duration = Duration::from_millis(150);
 pub struct ClusterSettings {
     /// Resources that are loaded at once and never forgotten.
     pub pinned: Vec<Gvr>,
+    /// Whether nothing else is served, but for definitions, by which the rest is known.
+    pub only_pinned: bool,
     /// How much history each store keeps.
     pub history: HistoryLimits,
     /// The longest time without a proof that readers accept; proofs are asked for in time.
@@ -56,6 +58,7 @@ impl Default for ClusterSettings {
     fn default() -> ClusterSettings {
         ClusterSettings {
             pinned: Vec::new(),
+            only_pinned: false,
             history: HistoryLimits::default(),
             max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
@@ -225,6 +228,9 @@ impl Cluster {
         }
         for crd in &crds {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
+        }
+        if self.settings.only_pinned {
+            resources.retain(|resource| resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr));
         }
         let mut fresh = Vec::new();
         let resources: Vec<Arc<Resource>> = resources
