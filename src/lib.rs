@@ -27,6 +27,7 @@
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
+//! | `access` | who asks and may they; the operator's server only |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
@@ -54,6 +55,8 @@ pub mod selector;
 pub mod store;
 pub mod subscribe;
 
+#[cfg(feature = "net")]
+pub mod access;
 #[cfg(feature = "net")]
 pub mod builtin;
 #[cfg(feature = "net")]

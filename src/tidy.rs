@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -25,12 +25,26 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "builtin", "registry"]),
+    // Who may what. Of the registry it knows only whom to ask.
+    ("access", &["model", "selector", "registry"]),
     (
         "server",
-        &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi", "printer", "registry"],
+        &[
+            "model",
+            "selector",
+            "crd",
+            "extract",
+            "store",
+            "query",
+            "subscribe",
+            "openapi",
+            "printer",
+            "registry",
+            "access",
+        ],
     ),
     // The outermost: it reads what the server counted and what the stores hold, and nothing reads it but `cli`.
-    ("metrics", &["model", "query", "store", "registry", "server"]),
+    ("metrics", &["model", "query", "store", "registry", "access", "server"]),
     ("telemetry", &[]),
     (
         "cli",
@@ -46,6 +60,7 @@ const EDGES: [(&str, &[&str]); 19] = [
             "builtin",
             "registry",
             "source",
+            "access",
             "server",
             "metrics",
             "telemetry",

@@ -32,9 +32,8 @@ pub enum Command {
     Fields(FieldsArguments),
     /// Write the generated OpenAPI document
     Openapi(OpenapiArguments),
-    /// Run in the cluster (not there yet)
-    #[command(hide = true)]
-    Operator(Later),
+    /// Serve a cluster's resources in the cluster, over TLS, to whoever may see them (in the making)
+    Operator(OperatorArguments),
     /// Query with sort, count and facets (not there yet)
     #[command(hide = true)]
     Get(Later),
@@ -114,6 +113,72 @@ pub struct ServeArguments {
     /// The private key of that certificate: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
+    /// Which log lines to show, in tracing's syntax
+    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
+    pub log: String,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormatArgument,
+}
+
+/// `fieldcache operator`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "In the making: there are no FieldCaches, Views and controllers yet. It serves the resources of --resource, read-only, and
+asks the API server about every request: TokenReview who it is from, SubjectAccessReview whether it may be. Its own
+ServiceAccount needs the ClusterRole system:auth-delegator, in kube-system the Role
+extension-apiserver-authentication-reader, and to list and watch customresourcedefinitions and the resources.
+
+Examples:
+  fieldcache operator --resource shirts.v1.stable.example.com --tls-name fieldcache.fieldcache.svc
+  kubectl --server https://127.0.0.1:8443 --certificate-authority ca.crt --token \"$(kubectl create token NAME --audience fieldcache.dev)\" get shirts"
+)]
+pub struct OperatorArguments {
+    /// The cluster to serve; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Serve this resource too, as if a FieldCache named it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
+    #[arg(long = "resource", value_name = "RESOURCE")]
+    pub resources: Vec<String>,
+    /// The namespace of the Lease by which one replica is chosen to write
+    #[arg(long, value_name = "NAMESPACE", default_value = "fieldcache-system")]
+    pub namespace: String,
+    /// What this replica is called in the Lease; default: the host's name
+    #[arg(long, value_name = "NAME")]
+    pub identity: Option<String>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
+    pub address: SocketAddr,
+    /// Also serve Prometheus metrics, at /metrics of this address, to whoever reaches it; off by default
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics_address: Option<SocketAddr>,
+    /// Serve with this certificate: PEM, its issuers after it; read again when it is replaced
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file", conflicts_with_all = ["cert_dir", "tls_names"])]
+    pub tls_cert_file: Option<PathBuf>,
+    /// The private key of that certificate: PEM, not encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Keep the self-made certificate and its authority here (tls.crt, tls.key, ca.crt, ca.key); default: in memory
+    #[arg(long, value_name = "PATH")]
+    pub cert_dir: Option<PathBuf>,
+    /// A name or address in the self-made certificate besides localhost; repeatable
+    #[arg(long = "tls-name", value_name = "NAME")]
+    pub tls_names: Vec<String>,
+    /// Accept tokens made out for this audience; repeatable
+    #[arg(long = "audience", value_name = "AUDIENCE", default_value = crate::access::AUDIENCE)]
+    pub audiences: Vec<String>,
+    /// Also accept tokens made out for the API server; whoever sees one here could use it there
+    #[arg(long)]
+    pub accept_api_audience: bool,
+    /// The longest time without a sign from the cluster that a copy is complete; past it reads are refused with 503
+    #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag)]
+    pub max_lag: Duration,
+    /// How often each copy is compared with what the cluster lists; 0 turns that off
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
+    pub self_check_interval: Duration,
     /// Which log lines to show, in tracing's syntax
     #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
     pub log: String,

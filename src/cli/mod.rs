@@ -1,15 +1,17 @@
 //! The command line: what was typed, checked settings, one file a command, exit codes.
 //!
 //! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
-//! and `--server` into something to read; [`output`] prints tables, JSON and YAML; [`serve`], [`check`], [`fields`]
-//! and [`openapi`] are the commands. Commands that the design names and that are not there yet say so: see [`run`].
+//! and `--server` into something to read; [`output`] prints tables, JSON and YAML; [`serve`], [`operator`] (with `own_certificate`), [`check`],
+//! [`fields`] and [`openapi`] are the commands. Commands that the design names and that are not there yet say so: see [`run`].
 
 pub mod check;
 pub mod exit;
 pub mod fields;
 pub mod low;
 pub mod openapi;
+pub mod operator;
 pub mod output;
+mod own_certificate;
 pub mod serve;
 pub mod source;
 #[cfg(test)]
@@ -38,7 +40,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Check(arguments) => check::run(&arguments),
         Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),
-        Command::Operator(_) => not_there("operator", "run `fieldcache serve` beside the clients instead"),
+        Command::Operator(arguments) => runtime.block_on(operator::run(arguments)),
         Command::Get(_) => not_there("get", "use kubectl against `fieldcache serve`"),
         Command::Advise(_) => not_there("advise", "`make bench` measures what a cache saves"),
         Command::Place(_) => not_there("place", "`kubectl describe pod` shows the scheduler's last event"),

@@ -70,7 +70,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
     let upstream = source::upstream(&arguments.source).await?;
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
-    let options = FollowOptions { resources: arguments.resources, max_lag: arguments.max_lag, self_check };
+    let options =
+        FollowOptions { resources: arguments.resources, named: None, max_lag: arguments.max_lag, self_check };
     let opened = source::follow(arguments.source, options).await?;
     let pass_through = match arguments.pass_through {
         _ if upstream.is_none() => PassThrough::Off,
@@ -93,7 +94,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
     let scraping = metrics_listener.map(|listener| {
-        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), Some(Guard::default()));
+        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), None, Some(Guard::default()));
         // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
         tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
     });

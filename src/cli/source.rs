@@ -1,5 +1,6 @@
 //! `--dir`, `--kubeconfig`, `--context`, `--server` -> a registry that is being filled.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -8,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures::future::BoxFuture;
 use tokio::runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
-use crate::registry::{Catalog, Registry};
+use crate::registry::{Catalog, Definitions, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::forward::Forwarder;
@@ -25,6 +26,8 @@ pub struct Opened {
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
     pub name: String,
+    /// What is known of all resources, served or not; nothing of a folder.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Keeps the registry in step with the source; dropped, it stops.
     pub following: BoxFuture<'static, ()>,
 }
@@ -34,6 +37,8 @@ pub struct Opened {
 pub struct FollowOptions {
     /// `--resource`: what is loaded at once and never forgotten.
     pub resources: Vec<String>,
+    /// What is served, and nothing else; `None`: everything, when it is asked for.
+    pub named: Option<watch::Receiver<Arc<BTreeSet<Gvr>>>>,
     /// `--max-lag`.
     pub max_lag: Duration,
     /// `--self-check-interval`; `None`: never, as for a command that reads once.
@@ -42,7 +47,7 @@ pub struct FollowOptions {
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
-        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG, self_check: None }
+        FollowOptions { resources: Vec::new(), named: None, max_lag: DEFAULT_MAX_LAG, self_check: None }
     }
 }
 
@@ -52,6 +57,8 @@ pub struct Followed {
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
     pub name: String,
+    /// What is known of all resources, served or not; nothing of a folder.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Done when the thread has ended, which only a defect can bring about.
     pub ended: oneshot::Receiver<()>,
 }
@@ -72,9 +79,9 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
         let _held = held_until_the_end;
         runtime.block_on(async {
             match open(&arguments, &options).await {
-                Ok(Opened { registry, name, following }) => {
+                Ok(Opened { registry, name, definitions, following }) => {
                     // Nobody listens any more when the program is ending.
-                    if tell.send(Ok((registry, name))).is_ok() {
+                    if tell.send(Ok((registry, name, definitions))).is_ok() {
                         following.await;
                     }
                 }
@@ -83,8 +90,8 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
         });
     };
     thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
-    let (registry, name) = opened.await.context("the source met a defect while it was opened")??;
-    Ok(Followed { registry, name, ended })
+    let (registry, name, definitions) = opened.await.context("the source met a defect while it was opened")??;
+    Ok(Followed { registry, name, definitions, ended })
 }
 
 /// Opens the source and reads what it serves.
@@ -111,7 +118,7 @@ pub async fn upstream(arguments: &SourceArguments) -> anyhow::Result<Option<Arc<
     Ok(Some(Arc::new(Forwarder::open(&cluster_options(arguments)).await?)))
 }
 
-fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
+pub(super) fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
     ClusterOptions {
         kubeconfig: arguments.kubeconfig.clone(),
         context: arguments.context.clone(),
@@ -119,12 +126,29 @@ fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
     }
 }
 
+/// `--resource`.
+///
+/// # Errors
+/// Says how one is written.
+pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
+    let parse = |text: &String| {
+        Gvr::parse(text).with_context(|| {
+            format!(
+                "--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com"
+            )
+        })
+    };
+    texts.iter().map(parse).collect()
+}
+
 async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
     let name = folder.display().to_string();
     let filled = registry.clone();
     let opening = tokio::task::spawn_blocking(move || folder_feeds::FolderFeeds::open(&folder, filled));
     let feeds = opening.await.context("reading the folder")??;
-    Ok(Opened { registry, name, following: Box::pin(feeds.run()) })
+    // Whoever asks for them has no folder.
+    let (_, definitions) = watch::channel(Arc::default());
+    Ok(Opened { registry, name, definitions, following: Box::pin(feeds.run()) })
 }
 
 async fn open_cluster(
@@ -132,20 +156,15 @@ async fn open_cluster(
     options: &FollowOptions,
     registry: Arc<Registry>,
 ) -> anyhow::Result<Opened> {
-    let mut pinned = Vec::new();
-    for text in &options.resources {
-        let Some(gvr) = Gvr::parse(text) else {
-            bail!(
-                "--resource {text:?} is not PLURAL.VERSION.GROUP (core: PLURAL.VERSION), such as shirts.v1.stable.example.com"
-            );
-        };
-        pinned.push(gvr);
-    }
+    let pinned = parse_resources(&options.resources)?;
     let connection = Connection::open(&cluster_options(arguments)).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings {
-        demand: Demand::OnRequest { pinned: pinned.clone() },
+        demand: match &options.named {
+            Some(named) => Demand::Named(named.clone()),
+            None => Demand::OnRequest { pinned: pinned.clone() },
+        },
         max_lag: options.max_lag,
         self_check: options.self_check,
         ..ClusterSettings::default()
@@ -159,5 +178,5 @@ async fn open_cluster(
             "--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields"
         );
     }
-    Ok(Opened { registry, name, following: Box::pin(cluster.run()) })
+    Ok(Opened { registry, name, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
 }

@@ -1,12 +1,13 @@
 //! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
 //!
-//! Map: [`requests`] shows what the server has counted; [`stores`] asks every loaded store for its sizes; [`process`] reads
-//! `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
+//! Map: [`requests`] shows what the server has counted; [`stores`] asks every loaded store for its sizes; [`access`] shows what has been decided about who
+//! may what; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
 //! their fields, verbs and codes, never an object, a selector or a user.
 //!
 //! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ.
 
+pub mod access;
 pub mod format;
 pub mod process;
 pub mod requests;
@@ -24,6 +25,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::sync::Mutex;
 
+use crate::access::counts::Counts;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
 use crate::server::guards::Guard;
@@ -47,12 +49,20 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, and of the server that counts into `tally`.
-    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, guard: Option<Guard>) -> Metrics {
+    /// Of these resources, of the server that counts into `tally`, and of who may what, where that is asked.
+    pub fn new(
+        resources: Arc<Resources>,
+        tally: Arc<Tally>,
+        access: Option<Arc<Counts>>,
+        guard: Option<Guard>,
+    ) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));
         families.register_collector(Box::new(stores::Stores::new(resources)));
+        if let Some(counts) = access {
+            families.register_collector(Box::new(access::Access::new(counts)));
+        }
         families.register_collector(Box::new(process::Process));
         Metrics { families: Arc::new(families), guard, turn: Mutex::new(()) }
     }

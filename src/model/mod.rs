@@ -2,11 +2,12 @@
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quote`] is how
-//! messages quote texts.
+//! messages quote texts; [`percent`] decodes what a URL has encoded.
 //! This room knows no JSON and no selector.
 
 pub mod gvr;
 pub mod key;
+pub mod percent;
 pub mod quote;
 pub mod record;
 pub mod version;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
+pub use percent::percent_decode;
 pub use quote::quote;
 pub use record::{FieldIndex, Record, Texts};
 pub use version::Version;

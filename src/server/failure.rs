@@ -7,6 +7,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use crate::access::{Forbidden, Refusal};
 use crate::model::{Gvr, Version};
 
 use crate::model::quote;
@@ -55,6 +56,8 @@ pub enum Failure {
     UnsupportedMediaType(String),
     /// A browser on a foreign page; see `guards`.
     Forbidden(String),
+    /// It is not known who asks, or they may not; see `access`.
+    Refused(Refusal),
     /// History does not reach back to that version.
     Expired {
         /// Upstream's words for this case.
@@ -173,6 +176,7 @@ impl Failure {
             Failure::Loading(_) | Failure::Replaced | Failure::Behind | Failure::TooManyHandedOn(_) => {
                 Some(LOADING_RETRY_SECONDS)
             }
+            Failure::Refused(Refusal::TooManyFailures | Refusal::Unreviewed) => Some(LOADING_RETRY_SECONDS),
             _ => None,
         }
     }
@@ -253,6 +257,7 @@ impl Failure {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }
             Failure::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
+            Failure::Refused(refusal) => refused(refusal),
             Failure::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
             Failure::TooLargeVersion { asked, current } => Parts::new(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -288,6 +293,52 @@ impl Failure {
             )
             .with(json!({"causes": [{"message": message}]})),
         }
+    }
+}
+
+/// Whose fault it is decides the code: the asker's 401, 403 and 429, nobody's 500 and 503. Upstream has 401 for a token
+/// that could not be reviewed; that it was not the token is worth telling.
+fn refused(refusal: &Refusal) -> Parts {
+    match refusal {
+        Refusal::Unauthorized => Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Refusal::Unreviewed => Parts::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "the token could not be reviewed: the API server that knows whose it is does not answer",
+        )
+        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        Refusal::TooManyFailures => Parts::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "TooManyRequests",
+            "too many tokens from this address were not accepted; ask again later, with one that is",
+        )
+        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        Refusal::Impersonation(header) => Parts::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!(
+                "the header {header} asks to act as somebody else, which this server does not do: ask as that user, or \
+                 through the API server, which decides who may impersonate whom"
+            ),
+        ),
+        Refusal::Forbidden(forbidden) => {
+            let Forbidden { attributes, .. } = &**forbidden;
+            let details = match &attributes.resource {
+                Some(about) => details(&about.name, &Gvr::new(&*about.group, &*about.version, &*about.resource)),
+                None => json!({}),
+            };
+            Parts::new(StatusCode::FORBIDDEN, "Forbidden", forbidden.message()).with(details)
+        }
+        Refusal::Undecided => Parts::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            "Internal error occurred: the API server that decides whether this may be does not answer",
+        ),
+        Refusal::Incomplete(problem) => Parts::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {problem}"),
+        ),
     }
 }
 

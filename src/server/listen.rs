@@ -21,11 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 use super::Server;
 use super::body::Body;
 use super::stall::Stall;
 use super::tls::Tls;
+use crate::access::authentication::Peer;
 
 /// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
 /// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
@@ -145,7 +147,7 @@ impl Listener {
                 never = &mut replaced => match never {},
                 () = &mut stop => break,
             };
-            let Some((stream, place)) = accepted else { continue };
+            let Some((stream, address, place)) = accepted else { continue };
             // An event is one small write; waiting for more would hold it back.
             let _ = stream.set_nodelay(true);
             let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
@@ -153,7 +155,7 @@ impl Listener {
             tokio::spawn(async move {
                 let _place = place;
                 match tls {
-                    None => serve(stream, server, watcher).await,
+                    None => serve(stream, server, watcher, None).await,
                     Some(tls) => {
                         let accepted = tokio::select! {
                             accepted = tls.accept(stream) => accepted,
@@ -161,7 +163,8 @@ impl Listener {
                             _ = ended.wait_for(|ended| *ended) => None,
                         };
                         if let Some(stream) = accepted {
-                            serve(stream, server, watcher).await;
+                            let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
+                            serve(stream, server, watcher, peer).await;
                         }
                     }
                 }
@@ -174,10 +177,10 @@ impl Listener {
         }
     }
 
-    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let place = places.clone().acquire_owned().await.ok()?;
         match self.listener.accept().await {
-            Ok((stream, _)) => Some((stream, place)),
+            Ok((stream, address)) => Some((stream, address, place)),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;
@@ -195,8 +198,14 @@ async fn follow(tls: Option<&Tls>) -> ! {
     }
 }
 
-/// Serves one connection to its end.
-async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher)
+/// Who is at the other end.
+fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    Peer::new(Some(address.ip()), chain.to_vec())
+}
+
+/// Serves one connection to its end; where it matters who is at the other end, every request tells.
+async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher, peer: Option<Arc<Peer>>)
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -208,8 +217,11 @@ where
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let server = server.clone();
+        if let Some(peer) = &peer {
+            request.extensions_mut().insert(peer.clone());
+        }
         // In a box, which goes when the answer is there: hyper keeps the place of this future for as long as the answer is being
         // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
         async move { Ok::<_, Infallible>(Box::pin(server.answer(request)).await) }

@@ -8,8 +8,9 @@
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
 //! answered, and `explain` tells how a selection was.
 //!
-//! Order of decisions, as in kube-apiserver: guards, timeout parameter, path, method, media type, options, storage.
+//! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
+mod admission;
 pub mod body;
 pub mod column;
 pub mod discovery;
@@ -61,6 +62,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
+use crate::access::{Access, Admitted, Refusal};
 use crate::model::Scope;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
@@ -89,6 +91,8 @@ pub struct Settings {
     pub max_lag: Option<Duration>,
     /// How fresh an answer is whose request names no version.
     pub consistency: Consistency,
+    /// Who may what; `None` where whoever reaches the server may everything that its source may.
+    pub access: Option<Arc<Access>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
@@ -107,6 +111,7 @@ impl Default for Settings {
             patience: Duration::ZERO,
             max_lag: None,
             consistency: Consistency::Eventual,
+            access: None,
             guard: None,
             checks: Vec::new(),
             clock: Arc::new(jiff::Timestamp::now),
@@ -146,6 +151,8 @@ struct Asked<'a> {
     timeout: Duration,
     /// What is to be counted of it.
     noted: &'a Noted,
+    /// As whom it is answered; `None` where nobody is asked who it is.
+    admitted: Option<Admitted>,
 }
 
 impl Server {
@@ -178,10 +185,10 @@ impl Server {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (begun, noted) = (Instant::now(), Noted::default());
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         // Nobody reads it but who stands behind.
         let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
-        let answered = AssertUnwindSafe(self.guarded(&parts, body, &noted)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&Failure::Internal("this request met a defect; the log says more".to_owned()), Format::Json, false)
@@ -215,12 +222,32 @@ impl Server {
         if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
     }
 
-    async fn guarded(&self, parts: &http::request::Parts, body: Option<UpstreamBody>, noted: &Noted) -> Response<Body> {
+    async fn guarded(
+        &self,
+        parts: &mut http::request::Parts,
+        body: Option<UpstreamBody>,
+        noted: &Noted,
+    ) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let admitted = match &self.settings.access {
+            None => Ok(None),
+            Some(access) => Box::pin(admission::admit(access, parts, &query)).await.map(Some),
+        };
         let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
         let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
-        let mut asked =
-            Asked { method: &parts.method, headers: &parts.headers, authority, query, timeout: REQUEST_TIMEOUT, noted };
+        let mut asked = Asked {
+            method: &parts.method,
+            headers: &parts.headers,
+            authority,
+            query,
+            timeout: REQUEST_TIMEOUT,
+            noted,
+            admitted: None,
+        };
+        match admitted {
+            Ok(admitted) => asked.admitted = admitted,
+            Err(failure) => return asked.failed(&failure, is_legacy_watch(parts.uri.path())),
+        }
         match self.dispatch(&mut asked, &parts.uri, body).await {
             Ok(response) => response,
             Err(failure) => asked.failed(&failure, is_legacy_watch(parts.uri.path())),
@@ -239,6 +266,7 @@ impl Server {
         guards::check_body(asked.method, asked.headers)?;
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
+        admission::check(asked, uri.path(), &target)?;
         if let Some((upstream, body)) = self.upstream().zip(body) {
             pass_through::check_impersonation(asked.headers)?;
             let catalog = self.registry.catalog();
@@ -518,6 +546,10 @@ fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
             with_type(Response::new(Body::whole(text)), media_type(format))
         }
     };
+    // Upstream says so where a message quotes what a client has sent, too.
+    if matches!(failure, Failure::Refused(Refusal::Forbidden(_))) {
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
     *response.status_mut() = failure.code();
     if let Some(seconds) = failure.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

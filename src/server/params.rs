@@ -12,6 +12,8 @@ use crate::selector::{FieldSelector, LabelSelector};
 use super::failure::{Failure, OptionFault, OptionProblem};
 use crate::model::quote;
 
+pub use crate::model::percent_decode;
+
 /// A decoded query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
@@ -80,34 +82,6 @@ fn number_problem(text: &str) -> &'static str {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { "value out of range" } else { "invalid syntax" }
-}
-
-/// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
-/// name, label or value of Kubernetes has any.
-pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
-    let is_special = |byte: &u8| *byte == b'%' || (plus_is_blank && *byte == b'+');
-    let mut rest = text.as_bytes();
-    // Nearly every text has nothing to decode.
-    let Some(mut plain) = rest.iter().position(is_special) else { return Some(text.to_owned()) };
-    let mut decoded = Vec::with_capacity(rest.len());
-    loop {
-        decoded.extend_from_slice(&rest[..plain]);
-        rest = match &rest[plain..] {
-            [b'%', high, low, rest @ ..] => {
-                let digit = |letter: u8| char::from(letter).to_digit(16);
-                decoded.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
-                rest
-            }
-            [b'%', ..] => return None,
-            [_, rest @ ..] => {
-                decoded.push(b' ');
-                rest
-            }
-            [] => break,
-        };
-        plain = rest.iter().position(is_special).unwrap_or(rest.len());
-    }
-    Some(String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// metav1.ListOptions, decoded.

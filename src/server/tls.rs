@@ -116,12 +116,18 @@ pub enum TlsError {
 /// The server's side of TLS.
 #[derive(Debug)]
 pub struct Tls {
-    files: CertificateFiles,
+    /// Where it is read anew; `None` where somebody hands it in.
+    files: Option<CertificateFiles>,
     /// The files as they were just before they were first read.
     opened: Stamps,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
+    asks_clients: bool,
 }
+
+/// Replaces the certificate of a server that has it from no file.
+#[derive(Clone, Debug)]
+pub struct Replacer(Arc<Current>);
 
 /// The certificate in use.
 #[derive(Debug)]
@@ -137,10 +143,35 @@ impl Tls {
     /// # Errors
     /// [`TlsError`], which names the file.
     pub async fn open(files: CertificateFiles, clients: Arc<dyn ClientCertVerifier>) -> Result<Tls, TlsError> {
-        let provider = Arc::new(provider());
         let opened = stamps(&files).await;
-        let current = Arc::new(Current(RwLock::new(read(&files, &provider).await?)));
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let first = read(&files, &provider()).await?;
+        Tls::with(Some(files), opened, first, clients)
+    }
+
+    /// Serves with what is handed in, now and later: a certificate with those that lead to its authority, and its key, PEM.
+    ///
+    /// # Errors
+    /// [`TlsError`], which names the file `(in memory)`.
+    pub fn in_memory(
+        certificate: &str,
+        key: &str,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<(Tls, Replacer), TlsError> {
+        let first = pair(&in_memory(), certificate.as_bytes(), key.as_bytes(), &provider())?;
+        let tls = Tls::with(None, Stamps::default(), first, clients)?;
+        let replacer = Replacer(tls.current.clone());
+        Ok((tls, replacer))
+    }
+
+    fn with(
+        files: Option<CertificateFiles>,
+        opened: Stamps,
+        first: Arc<CertifiedKey>,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Tls, TlsError> {
+        let asks_clients = clients.offer_client_auth();
+        let current = Arc::new(Current(RwLock::new(first)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Unsupported)?
             .with_client_cert_verifier(clients)
@@ -148,7 +179,12 @@ impl Tls {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Some clients name the dearer AES-256 first, which protects nothing here better; Go's server prefers AES-128 too.
         config.ignore_client_order = true;
-        Ok(Tls { files, opened, current, config: Arc::new(config) })
+        Ok(Tls { files, opened, current, config: Arc::new(config), asks_clients })
+    }
+
+    /// Whether clients are asked who they are.
+    pub(super) fn asks_clients(&self) -> bool {
+        self.asks_clients
     }
 
     /// Shakes hands within ten seconds; a failure ends this connection only, and is told at level debug.
@@ -174,19 +210,23 @@ impl Tls {
 
     /// Takes the files anew whenever they change. What cannot be used is told, and the certificate before it stays.
     pub(super) async fn follow(&self) -> ! {
+        let files = match &self.files {
+            Some(files) => files,
+            None => std::future::pending::<&CertificateFiles>().await,
+        };
         let mut seen = self.opened;
         let provider = provider();
         loop {
             sleep(LOOK_EVERY).await;
-            let now = stamps(&self.files).await;
+            let now = stamps(files).await;
             if now == seen {
                 continue;
             }
             seen = now;
-            match read(&self.files, &provider).await {
+            match read(files, &provider).await {
                 Ok(key) => {
-                    *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = key;
-                    tracing::info!(file = %self.files.certificate.display(), "serving with the new certificate");
+                    self.current.replace(key);
+                    tracing::info!(file = %files.certificate.display(), "serving with the new certificate");
                 }
                 // Also between the two replacements of a pair; the next look finds the other file changed.
                 Err(error) => {
@@ -195,6 +235,27 @@ impl Tls {
             }
         }
     }
+}
+
+impl Current {
+    fn replace(&self, key: Arc<CertifiedKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
+    }
+}
+
+impl Replacer {
+    /// Serves new connections with another certificate.
+    ///
+    /// # Errors
+    /// [`TlsError`]; then the one before it stays.
+    pub fn replace(&self, certificate: &str, key: &str) -> Result<(), TlsError> {
+        self.0.replace(pair(&in_memory(), certificate.as_bytes(), key.as_bytes(), &provider())?);
+        Ok(())
+    }
+}
+
+fn in_memory() -> CertificateFiles {
+    CertificateFiles { certificate: "(in memory)".into(), key: "(in memory)".into() }
 }
 
 impl ResolvesServerCert for Current {
@@ -225,15 +286,31 @@ fn provider() -> CryptoProvider {
 
 async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = read_file(Part::Certificate, &files.certificate).await?;
+    // In this order, since a person puts the first wrong one right first.
+    read_chain(files, &chain)?;
+    let key = read_file(Part::Key, &files.key).await?;
+    pair(files, &chain, &key, provider)
+}
+
+fn read_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bad_certificate = |problem: String| TlsError::BadCertificate { file: files.certificate.clone(), problem };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&chain)
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
         .map_err(|error| bad_certificate(error.to_string()))?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate(files.certificate.clone()));
     }
-    let key = read_file(Part::Key, &files.key).await?;
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| TlsError::NoKey(files.key.clone()))?;
+    Ok(chain)
+}
+
+fn pair(
+    files: &CertificateFiles,
+    chain: &[u8],
+    key: &[u8],
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain = read_chain(files, chain)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey(files.key.clone()))?;
     let key = provider
         .key_provider
         .load_private_key(key)
@@ -242,7 +319,7 @@ async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc
     match pair.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(pair)),
         Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::Mismatch(files.clone())),
-        Err(error) => Err(bad_certificate(error.to_string())),
+        Err(error) => Err(TlsError::BadCertificate { file: files.certificate.clone(), problem: error.to_string() }),
     }
 }
 

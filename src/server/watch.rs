@@ -16,6 +16,8 @@ use http::Response;
 use tokio::sync::watch as state;
 use tokio::time::{Instant, sleep_until};
 
+use crate::access::Admitted;
+use crate::access::permission::Permission;
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -89,6 +91,7 @@ pub(super) async fn answer(
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
+        permission: asked.admitted.as_ref().map_or_else(Permission::forever, Admitted::permission),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         _open: resource.live.open_watch(),
@@ -212,6 +215,8 @@ impl Proofs {
 
 /// A watch in progress.
 struct Watch {
+    /// To be shown what is shown.
+    permission: Permission,
     subscription: Subscription,
     draining: state::Receiver<bool>,
     _open: OpenWatch,
@@ -235,6 +240,10 @@ impl Watch {
         let mut batch = Batch::default();
         loop {
             if Instant::now() >= self.deadline || *self.draining.borrow() {
+                return None;
+            }
+            // The client asks again, and is told then.
+            if self.permission.is_due() && !Box::pin(self.permission.renew()).await {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
@@ -426,10 +435,11 @@ impl Watch {
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),
             None => self.deadline,
         };
+        let next = bookmark.min(self.deadline);
         tokio::select! {
             () = self.subscription.news() => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
-            () = sleep_until(bookmark.min(self.deadline)) => {}
+            () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
         }
     }
 }

@@ -137,6 +137,11 @@ impl Connection {
         Ok(Connection { client, url })
     }
 
+    /// The client, for requests about objects of known kinds.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     /// The server URL, for messages.
     pub fn url(&self) -> &str {
         &self.url

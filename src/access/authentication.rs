@@ -1,0 +1,145 @@
+//! Who is it: front proxy, certificate, token, in kube-apiserver's order; the first that knows somebody wins.
+//!
+//! One way that fails does not stop the next (apiserver `authenticatorfactory/delegating.go`, `authentication/request/union`): a valid
+//! token beside a certificate that nobody knows is a user, and so is a valid certificate beside a broken token. When none
+//! knows anybody, whoever has shown nothing is nobody in particular, who may ask for health and nothing else, and
+//! whoever has shown something wrong is refused even that.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::HeaderMap;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use tokio::time::Instant;
+
+use super::certificates::Subject;
+use super::counts::{Authenticated, Counts, Method};
+use super::front_proxy::described;
+use super::identity::Identity;
+use super::tokens::{Owner, Tokens, bearer};
+use super::trust::{FrontProxy, Trust};
+
+/// For how long what was found out about a connection's certificate is taken as it is: signatures are dear, and days end
+/// at some second.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// The other end of a connection.
+#[derive(Debug, Default)]
+pub struct Peer {
+    /// Where it is.
+    pub address: Option<IpAddr>,
+    /// The certificates that it has shown, its own first; the key of that one it has.
+    pub chain: Vec<CertificateDer<'static>>,
+    judged: Mutex<Option<(u64, Instant, Judged)>>,
+}
+
+/// What a chain is good for.
+#[derive(Clone, Debug)]
+struct Judged {
+    is_front_proxy: bool,
+    user: Option<Arc<Identity>>,
+    /// Whether some way refused it, rather than not knowing it.
+    has_failed: bool,
+}
+
+/// Who it is, or why that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Somebody, or nobody in particular.
+    Somebody(Arc<Identity>),
+    /// What was shown is wrong.
+    Wrong,
+    /// Nobody says whose token it is.
+    Unanswered,
+    /// Too many tokens from there were wrong.
+    Limited,
+}
+
+impl Peer {
+    /// Of a connection.
+    pub fn new(address: Option<IpAddr>, chain: Vec<CertificateDer<'static>>) -> Peer {
+        Peer { address, chain, judged: Mutex::new(None) }
+    }
+
+    fn judge(&self, trust: &Trust) -> Option<Judged> {
+        let own = self.chain.first()?;
+        let now = Instant::now();
+        let mut held = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, until, judged)) = &*held
+            && *generation == trust.generation
+            && *until > now
+        {
+            return Some(judged.clone());
+        }
+        let today = UnixTime::now();
+        let judged = judge(trust, own, &self.chain, today);
+        let left = Subject::read(own)
+            .map_or(0, |subject| u64::try_from(subject.not_after).unwrap_or(0).saturating_sub(today.as_secs()));
+        *held = Some((trust.generation, now + KEEP.min(Duration::from_secs(left)), judged.clone()));
+        Some(judged)
+    }
+}
+
+fn judge(trust: &Trust, own: &CertificateDer<'static>, chain: &[CertificateDer<'static>], now: UnixTime) -> Judged {
+    let mut judged = Judged { is_front_proxy: false, user: None, has_failed: false };
+    let subject = match Subject::read(own) {
+        Ok(subject) => subject,
+        Err(problem) => {
+            tracing::debug!(problem, "a client certificate cannot be read");
+            return Judged { has_failed: true, ..judged };
+        }
+    };
+    if let Some(proxy) = &trust.front_proxy {
+        let is_allowed = proxy.allowed_names.is_empty() || proxy.allowed_names.contains(&subject.common_name);
+        judged.is_front_proxy = is_allowed && proxy.authorities.check(chain, now).is_ok();
+        judged.has_failed |= !judged.is_front_proxy;
+    }
+    if let Some(authorities) = &trust.clients {
+        let user = authorities.check(chain, now).and_then(|()| subject.identity(own));
+        if let Err(problem) = &user {
+            tracing::debug!(problem, "a client certificate is not one of a user");
+        }
+        judged.has_failed |= user.is_err();
+        judged.user = user.ok().flatten().map(Arc::new);
+    }
+    judged
+}
+
+/// Finds out who asks.
+pub(super) async fn authenticate(
+    trust: &Trust,
+    tokens: &Tokens,
+    counts: &Counts,
+    peer: Option<&Peer>,
+    headers: &HeaderMap,
+) -> Found {
+    let success = |method: Method, identity: Arc<Identity>| {
+        counts.authenticated(method, Authenticated::Success);
+        Found::Somebody(identity)
+    };
+    let judged = peer.and_then(|peer| peer.judge(trust));
+    let proxy = trust.front_proxy.as_ref().filter(|_| judged.as_ref().is_some_and(|judged| judged.is_front_proxy));
+    if let Some(identity) = proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)) {
+        return success(Method::FrontProxy, Arc::new(identity.authenticated()));
+    }
+    if let Some(user) = judged.as_ref().and_then(|judged| judged.user.clone()) {
+        return success(Method::Certificate, user);
+    }
+    let has_failed = judged.is_some_and(|judged| judged.has_failed);
+    let Some(token) = bearer(headers) else {
+        if has_failed {
+            counts.authenticated(Method::Certificate, Authenticated::Failure);
+            return Found::Wrong;
+        }
+        return Found::Somebody(Arc::new(Identity::anonymous()));
+    };
+    let (result, found) = match tokens.owner(token, peer.and_then(|peer| peer.address)).await {
+        Owner::Known(identity) => return success(Method::Token, identity),
+        Owner::Unknown { .. } => (Authenticated::Failure, Found::Wrong),
+        Owner::Unanswered(_) => (Authenticated::Error, Found::Unanswered),
+        Owner::Limited => (Authenticated::Limited, Found::Limited),
+    };
+    counts.authenticated(Method::Token, result);
+    found
+}

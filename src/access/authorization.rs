@@ -1,0 +1,138 @@
+//! May they: one SubjectAccessReview for each user and distinct request, remembered for ten seconds.
+//!
+//! As apiserver `plugin/pkg/authorizer/webhook` with the life times that servers beside kube-apiserver use
+//! (`server/options/authorization.go`): allowed and denied are kept alike, failures are not, and members of the privileged group as well as
+//! the health endpoints are not asked about. Nothing is guessed: without an answer nobody may.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attributes::Attributes;
+use super::backend::{Backend, Unanswered};
+use super::counts::{Counts, Decided, Review};
+use super::flights::{FlightKey, Flights, Had};
+use super::identity::Identity;
+use super::permission::{Permission, Permissions};
+use super::review::{AccessAnswer, access_answer, access_review, access_spec};
+use super::secret::Secret;
+
+/// How long an answer is remembered.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// Answers that are remembered.
+const MOST: usize = 8192;
+
+/// A request that says more than this is asked about every time, so that nobody fills the memory with names.
+const LONGEST_KEPT: usize = 10_000;
+
+/// Paths that everybody may ask for who got so far: a kubelet asks whether we live while nobody can be asked about it.
+pub const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/readyz", "/livez"];
+
+/// Whether a request may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may.
+    Allowed,
+    /// It may not; the authorizer's reason, often empty.
+    Denied(String),
+    /// Nobody says, so it may not.
+    Unanswered(Unanswered),
+}
+
+/// Decides.
+pub struct Authorizer {
+    backend: Arc<Backend>,
+    counts: Arc<Counts>,
+    secret: Arc<Secret>,
+    decisions: Arc<Flights<Decision>>,
+    permissions: Permissions,
+}
+
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Authorizer").field("decisions", &self.decisions).finish_non_exhaustive()
+    }
+}
+
+/// One question, as often as it is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What stands for it.
+    pub(super) key: FlightKey,
+    /// `spec` of the review.
+    spec: Arc<serde_json::Value>,
+    is_kept: bool,
+}
+
+impl Authorizer {
+    /// Asks this API server.
+    pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
+        let keep = |decision: &Decision| (!matches!(decision, Decision::Unanswered(_))).then_some(KEEP);
+        Authorizer { backend, counts, secret, decisions: Flights::new(MOST, keep), permissions: Permissions::default() }
+    }
+
+    /// Whether somebody may do something.
+    pub async fn decide(&self, identity: &Identity, attributes: &Attributes) -> Decision {
+        match self.question(identity, attributes) {
+            None => self.counted(Decision::Allowed),
+            Some(question) => self.ask(&question).await,
+        }
+    }
+
+    /// What would have to be asked; `None` where nothing has to.
+    pub fn question(&self, identity: &Identity, attributes: &Attributes) -> Option<Question> {
+        let is_always = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
+        if identity.is_privileged() || is_always {
+            return None;
+        }
+        let spec = access_spec(identity, attributes);
+        let key = self.secret.key([spec.to_string().as_bytes()]);
+        Some(Question { key, spec: Arc::new(spec), is_kept: attributes.controlled_bytes() < LONGEST_KEPT })
+    }
+
+    /// Asks, unless the answer is there.
+    pub(super) async fn ask(&self, question: &Question) -> Decision {
+        let (decision, had) = if question.is_kept {
+            self.decisions.get(question.key, || self.review(question)).await
+        } else {
+            (self.review(question).await, Had::Asked)
+        };
+        self.counts.looked_up(Review::SubjectAccess, had);
+        self.counted(decision)
+    }
+
+    fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
+        let (backend, spec) = (self.backend.clone(), question.spec.clone());
+        async move {
+            match backend.review(Review::SubjectAccess, &access_review(&spec)).await {
+                Err(unanswered) => Decision::Unanswered(unanswered),
+                Ok(review) => match access_answer(&review) {
+                    AccessAnswer::Allowed => Decision::Allowed,
+                    AccessAnswer::Denied(reason) => Decision::Denied(reason),
+                },
+            }
+        }
+    }
+
+    fn counted(&self, decision: Decision) -> Decision {
+        self.counts.decided(match &decision {
+            Decision::Allowed => Decided::Allowed,
+            Decision::Denied(_) => Decided::Denied,
+            Decision::Unanswered(_) => Decided::Error,
+        });
+        decision
+    }
+
+    /// A permission that was just given, for an answer that takes long.
+    pub fn permission(self: &Arc<Self>, identity: &Identity, attributes: &Attributes) -> Permission {
+        match self.question(identity, attributes) {
+            None => Permission::forever(),
+            Some(question) => self.permissions.given(self.clone(), question),
+        }
+    }
+
+    pub(super) fn revoked(&self) {
+        self.counts.revoked();
+    }
+}

@@ -1,0 +1,167 @@
+//! The API server that reviews: asked with bounds on time, number and repetition, and refused to be guessed for.
+//!
+//! Repeated as upstream repeats (apiserver `util/webhook`): five tries, from half a second on, after answers that say that
+//! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
+//! What is asked is in [`super::review`]; who shares an answer in [`super::flights`].
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::counts::{Counts, Review};
+use crate::registry::upstream::Upstream;
+
+/// How long a review may take in all, repetitions included.
+const LONGEST: Duration = Duration::from_secs(10);
+
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_GROWS_BY: f64 = 1.5;
+
+/// Reviews under way at a time. Beyond it they wait, within their time: upstream lets 200 a second through.
+const MOST_AT_ONCE: usize = 100;
+
+/// A review is some kilobytes; groups and extra values can make it more.
+const LONGEST_ANSWER: usize = 1 << 20;
+
+/// Why there is no answer; Display is for the log, and says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// It was not reached.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It took too long.
+    #[error("the API server did not answer a {0} within {seconds} s", seconds = LONGEST.as_secs())]
+    Late(&'static str),
+    /// It will not tell us.
+    #[error(
+        "the API server refuses a {review} with {code}: {message}; the ClusterRole system:auth-delegator gives the right to ask"
+    )]
+    Refused {
+        /// What was asked for.
+        review: &'static str,
+        /// The status.
+        code: u16,
+        /// Its words.
+        message: String,
+    },
+    /// What it says cannot be read.
+    #[error("the API server's answer to a {0} cannot be read: {1}")]
+    Unreadable(&'static str, String),
+}
+
+/// An API server to ask.
+#[derive(Debug)]
+pub struct Backend {
+    upstream: Arc<dyn Upstream>,
+    places: Semaphore,
+    counts: Arc<Counts>,
+    /// Why the last review had no answer; `None` while they have.
+    problem: Mutex<Option<Unanswered>>,
+}
+
+impl Backend {
+    /// Asks this one.
+    pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<Counts>) -> Backend {
+        Backend { upstream, places: Semaphore::new(MOST_AT_ONCE), counts, problem: Mutex::new(None) }
+    }
+
+    /// Why the last review had no answer; `None` while they have.
+    pub fn problem(&self) -> Option<Unanswered> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for a review.
+    ///
+    /// # Errors
+    /// [`Unanswered`], after ten seconds at most.
+    pub async fn review(&self, review: Review, document: &Value) -> Result<Value, Unanswered> {
+        let answered = timeout(LONGEST, self.tries(review, document))
+            .await
+            .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
+        self.counts.reviewed(review, answered.is_ok());
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        match &answered {
+            Ok(_) => *problem = None,
+            Err(error) if problem.as_ref() != Some(error) => {
+                // Once for a row of the same: every request meets it.
+                tracing::warn!(%error, "requests are refused, because nobody says who may what");
+                *problem = Some(error.clone());
+            }
+            Err(_) => {}
+        }
+        answered
+    }
+
+    async fn tries(&self, review: Review, document: &Value) -> Result<Value, Unanswered> {
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await.ok();
+        let body = Bytes::from(document.to_string());
+        let mut pause = FIRST_PAUSE;
+        let mut unreached = 0;
+        let mut tried = 1;
+        loop {
+            let (error, again) = match self.once(review, body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if matches!(error, Unanswered::Unreachable(_)) {
+                unreached += 1;
+                if unreached > 1 {
+                    return Err(error);
+                }
+                continue;
+            }
+            if !again || tried >= TRIES {
+                return Err(error);
+            }
+            tried += 1;
+            sleep(pause).await;
+            pause = pause.mul_f64(PAUSE_GROWS_BY);
+        }
+    }
+
+    /// One try; an error says whether another one may help.
+    async fn once(&self, review: Review, body: Bytes) -> Result<Value, (Unanswered, bool)> {
+        let path = match review {
+            Review::Token => "/apis/authentication.k8s.io/v1/tokenreviews",
+            Review::SubjectAccess => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        };
+        let name = review.as_str();
+        let json = HeaderValue::from_static("application/json");
+        let mut request = Request::new(Full::new(body).map_err(|never| match never {}).boxed_unsync());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static(path);
+        request.headers_mut().insert(CONTENT_TYPE, json.clone());
+        request.headers_mut().insert(ACCEPT, json);
+        let response = self.upstream.send(request).await.map_err(|error| (Unanswered::Unreachable(error), false))?;
+        let code = response.status();
+        let may_help = matches!(
+            code,
+            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::GATEWAY_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
+        ) || response.headers().contains_key(RETRY_AFTER);
+        let answer = Limited::new(response.into_body().map_err(io::Error::other), LONGEST_ANSWER)
+            .collect()
+            .await
+            .map_err(|error| (Unanswered::Unreadable(name, error.to_string()), true))?
+            .to_bytes();
+        let read: Result<Value, _> = serde_json::from_slice(&answer);
+        if !code.is_success() {
+            let message = read.ok().and_then(|status| Some(status["message"].as_str()?.to_owned())).unwrap_or_default();
+            return Err((Unanswered::Refused { review: name, code: code.as_u16(), message }, may_help));
+        }
+        let document = read.map_err(|error| (Unanswered::Unreadable(name, error.to_string()), false))?;
+        if document["kind"] != name {
+            return Err((Unanswered::Unreadable(name, "it is of another kind".to_owned()), false));
+        }
+        Ok(document)
+    }
+}

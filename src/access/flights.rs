@@ -1,0 +1,153 @@
+//! Answers that are asked for once: kept for some time, and one question under way answers all who ask the same.
+//!
+//! Bounded by number, the least recently used goes first (apiserver `util/cache` LRUExpireCache with the single flight of
+//! `authentication/token/cache`). Nothing runs on its own: a question is driven by those who wait for it, and given up
+//! when none of them does any more. What is asked is not known here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, WeakShared};
+use tokio::time::Instant;
+
+/// A keyed hash of a question; see [`super::secret`].
+pub type FlightKey = [u8; 32];
+
+/// How an answer was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Had {
+    /// It was there.
+    Kept,
+    /// Somebody else was asking already.
+    Shared,
+    /// It was asked for.
+    Asked,
+}
+
+/// Answers by question.
+pub struct Flights<Answer: Clone> {
+    held: Mutex<Held<Answer>>,
+    most: usize,
+    /// For how long an answer is kept; `None`: not at all.
+    keep: fn(&Answer) -> Option<Duration>,
+}
+
+struct Held<Answer: Clone> {
+    entries: HashMap<FlightKey, Entry<Answer>>,
+    /// By last use.
+    order: BTreeMap<u64, FlightKey>,
+    uses: u64,
+}
+
+struct Entry<Answer: Clone> {
+    used: u64,
+    state: State<Answer>,
+}
+
+enum State<Answer: Clone> {
+    Asking(WeakShared<BoxFuture<'static, Answer>>),
+    Known(Answer, Instant),
+}
+
+impl<Answer: Clone> fmt::Debug for Flights<Answer> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Flights").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
+    /// At most so many answers, each kept as long as `keep` says.
+    pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<Flights<Answer>> {
+        let held = Held { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
+        Arc::new(Flights { held: Mutex::new(held), most, keep })
+    }
+
+    /// The answer that is there, if one is.
+    pub fn kept(&self, key: &FlightKey) -> Option<Answer> {
+        let mut held = self.held();
+        match held.look(key)? {
+            State::Known(answer, until) if *until > Instant::now() => Some(answer.clone()),
+            _ => None,
+        }
+    }
+
+    /// The answer to a question, which `ask` asks unless it is there or under way.
+    pub async fn get<Asking>(self: &Arc<Self>, key: FlightKey, ask: impl FnOnce() -> Asking) -> (Answer, Had)
+    where
+        Asking: Future<Output = Answer> + Send + 'static,
+    {
+        let (flight, had) = {
+            let mut held = self.held();
+            let underway = match held.look(&key) {
+                Some(State::Known(answer, until)) if *until > Instant::now() => return (answer.clone(), Had::Kept),
+                Some(State::Asking(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
+                _ => None,
+            };
+            match underway {
+                Some(flight) => (flight, Had::Shared),
+                None => {
+                    let flight = self.begin(key, ask());
+                    if let Some(weak) = flight.downgrade() {
+                        held.put(key, State::Asking(weak), self.most);
+                    }
+                    (flight, Had::Asked)
+                }
+            }
+        };
+        (flight.await, had)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        key: FlightKey,
+        asking: impl Future<Output = Answer> + Send + 'static,
+    ) -> Shared<BoxFuture<'static, Answer>> {
+        let flights = Arc::downgrade(self);
+        async move {
+            let answer = asking.await;
+            if let Some(flights) = flights.upgrade()
+                && let Some(time) = (flights.keep)(&answer)
+            {
+                let until = Instant::now() + time;
+                flights.held().put(key, State::Known(answer.clone(), until), flights.most);
+            }
+            answer
+        }
+        .boxed()
+        .shared()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held<Answer>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<Answer: Clone> Held<Answer> {
+    /// What is there for a key, which is then the one used last.
+    fn look(&mut self, key: &FlightKey) -> Option<&State<Answer>> {
+        let entry = self.entries.get_mut(key)?;
+        self.order.remove(&entry.used);
+        self.uses += 1;
+        entry.used = self.uses;
+        self.order.insert(entry.used, *key);
+        Some(&entry.state)
+    }
+
+    fn put(&mut self, key: FlightKey, state: State<Answer>, most: usize) {
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(replaced) = self.entries.insert(key, Entry { used, state }) {
+            self.order.remove(&replaced.used);
+        }
+        self.order.insert(used, key);
+        while self.entries.len() > most
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.entries.remove(&oldest);
+        }
+    }
+}

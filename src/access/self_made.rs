@@ -1,0 +1,287 @@
+//! A serving certificate of our own, and the authority behind it: what is due, and how it is made.
+//!
+//! For who brings no certificate. [`due`] is a pure function of the time and of what is held; [`renew`] does what is due
+//! and gives the new state. Where the state is kept (a Secret, a folder, memory) is the caller's matter, and so is who renews when several could.
+//!
+//! An authority is known to clients for a long time before it signs anything: kubeconfigs and APIServices hold copies of
+//! the bundle, and nobody can say when the last of them has been renewed. So a new one is made and published when a third of its
+//! elder's life is left, and signs when a sixth is left.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType, date_time_ymd,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// How long an authority lives: kubeconfigs with its certificate are handed out.
+const AUTHORITY_DAYS: u64 = 3650;
+
+/// How long a serving certificate lives.
+const SERVING_DAYS: u64 = 90;
+
+/// Clocks differ: certificates begin this long before now.
+const BACKDATED: u64 = 60 * 60;
+
+/// What the texts of a Secret or the files of a folder are called: the names that Kubernetes gives those of a TLS Secret.
+pub const FILES: [&str; 4] = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
+
+/// A certificate and its key, both PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// The key, PKCS #8.
+    pub key: String,
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Pair").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+/// All that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelfMade {
+    /// One authority, or two while the younger becomes known; the elder first.
+    pub authorities: Vec<Pair>,
+    /// What is served with, signed by one of them.
+    pub serving: Pair,
+}
+
+/// What is due, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// There is nothing of use: a new authority, and a certificate by it.
+    Everything,
+    /// The youngest authority has passed two thirds of its life: a younger one has to become known.
+    Authority,
+    /// The serving certificate: by `signer`, counted from 0.
+    Serving {
+        /// Which authority signs it.
+        signer: usize,
+    },
+    /// Nothing, until some time, in seconds since 1970.
+    Nothing {
+        /// When to look again at the latest.
+        until: u64,
+    },
+}
+
+/// Why a certificate cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SelfMadeError {
+    /// The library will not.
+    #[error("the library makes no certificate: {0}")]
+    Library(#[from] rcgen::Error),
+    /// After as many steps as there are something is still due.
+    #[error("what was made is not what is wanted; this is a defect")]
+    Endless,
+}
+
+/// What can be told from a certificate.
+struct Facts {
+    begins: u64,
+    ends: u64,
+    issuer: Vec<u8>,
+    subject: Vec<u8>,
+    key_identifier: Option<Vec<u8>>,
+    authority_key_identifier: Option<Vec<u8>>,
+    names: Vec<String>,
+}
+
+impl Facts {
+    fn read(pair: &Pair) -> Option<Facts> {
+        use x509_parser::extensions::ParsedExtension;
+        let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).ok()?;
+        let (_, parsed) = X509Certificate::from_der(&certificate).ok()?;
+        let key = KeyPair::from_pem(&pair.key).ok()?;
+        // Halves of different pairs are of no use.
+        if rcgen::PublicKeyData::subject_public_key_info(&key) != parsed.public_key().raw {
+            return None;
+        }
+        let seconds = |time: i64| u64::try_from(time).unwrap_or(0);
+        let mut facts = Facts {
+            begins: seconds(parsed.validity().not_before.timestamp()),
+            ends: seconds(parsed.validity().not_after.timestamp()),
+            issuer: parsed.issuer().as_raw().to_vec(),
+            subject: parsed.subject().as_raw().to_vec(),
+            key_identifier: None,
+            authority_key_identifier: None,
+            names: Vec::new(),
+        };
+        for extension in parsed.extensions() {
+            match extension.parsed_extension() {
+                ParsedExtension::SubjectKeyIdentifier(identifier) => facts.key_identifier = Some(identifier.0.to_vec()),
+                ParsedExtension::AuthorityKeyIdentifier(identifier) => {
+                    facts.authority_key_identifier = identifier.key_identifier.as_ref().map(|held| held.0.to_vec());
+                }
+                ParsedExtension::SubjectAlternativeName(names) => {
+                    facts.names = names.general_names.iter().filter_map(name).collect();
+                }
+                _ => {}
+            }
+        }
+        Some(facts)
+    }
+
+    fn life(&self) -> u64 {
+        self.ends.saturating_sub(self.begins)
+    }
+
+    /// When `parts` sixths of its life are left.
+    fn left(&self, parts: u64) -> u64 {
+        self.ends.saturating_sub(self.life() / 6 * parts)
+    }
+
+    fn signed(&self, other: &Facts) -> bool {
+        self.subject == other.issuer
+            && self.key_identifier.is_some()
+            && self.key_identifier == other.authority_key_identifier
+    }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let address: IpAddr = match bytes.len() {
+                4 => <[u8; 4]>::try_from(*bytes).ok()?.into(),
+                _ => <[u8; 16]>::try_from(*bytes).ok()?.into(),
+            };
+            Some(address.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// What is due at `now`, in seconds since 1970, for a server that is reached by `names` (DNS names and addresses).
+pub fn due(now: u64, held: Option<&SelfMade>, names: &[String]) -> Due {
+    let Some(held) = held else { return Due::Everything };
+    let authorities: Option<Vec<Facts>> = held.authorities.iter().map(Facts::read).collect();
+    let Some(authorities) = authorities.filter(|authorities| !authorities.is_empty()) else { return Due::Everything };
+    let youngest = authorities.len() - 1;
+    if authorities[youngest].ends <= now {
+        return Due::Everything;
+    }
+    if authorities[youngest].left(2) <= now {
+        return Due::Authority;
+    }
+    // The eldest signs until a sixth of its life is left.
+    let signer = authorities.iter().position(|authority| authority.left(1) > now).unwrap_or(youngest);
+    let serving = Facts::read(&held.serving);
+    let is_good = |serving: &Facts| {
+        let has = |name: &String| serving.names.contains(name);
+        authorities[signer].signed(serving) && serving.left(2) > now && serving.begins <= now && names.iter().all(has)
+    };
+    let Some(serving) = serving.filter(is_good) else { return Due::Serving { signer } };
+    let changes = [serving.left(2), authorities[youngest].left(2), authorities[signer].left(1)];
+    Due::Nothing { until: changes.into_iter().filter(|time| *time > now).min().unwrap_or(now) }
+}
+
+/// Does what is due; the same state again when that is nothing.
+///
+/// # Errors
+/// [`SelfMadeError`].
+pub fn renew(now: u64, held: Option<SelfMade>, names: &[String]) -> Result<SelfMade, SelfMadeError> {
+    let mut held = held;
+    // One step each for the authority and what it signs, and one to find that nothing is due.
+    for _ in 0..3 {
+        held = Some(match (due(now, held.as_ref(), names), held) {
+            (Due::Nothing { .. }, Some(held)) => return Ok(held),
+            (Due::Authority, Some(mut held)) => {
+                held.authorities.retain(|pair| Facts::read(pair).is_some_and(|facts| facts.ends > now));
+                held.authorities.push(authority(now)?);
+                held
+            }
+            (Due::Serving { signer }, Some(mut held)) => {
+                held.serving = serving(now, &held.authorities[signer], names)?;
+                held
+            }
+            (_, _) => {
+                let authority = authority(now)?;
+                let serving = serving(now, &authority, names)?;
+                SelfMade { authorities: vec![authority], serving }
+            }
+        });
+    }
+    Err(SelfMadeError::Endless)
+}
+
+impl SelfMade {
+    /// What clients trust: the certificates of all authorities, PEM.
+    pub fn bundle(&self) -> String {
+        self.authorities.iter().map(|authority| &*authority.certificate).collect()
+    }
+
+    /// As named texts, for a Secret or a folder: [`FILES`] in their order.
+    pub fn files(&self) -> [String; 4] {
+        let keys = self.authorities.iter().map(|authority| &*authority.key).collect();
+        [self.serving.certificate.clone(), self.serving.key.clone(), self.bundle(), keys]
+    }
+
+    /// Reads such texts back; `None` when they are not what [`SelfMade::files`] gives, which is then made anew.
+    pub fn read(files: &[String; 4]) -> Option<SelfMade> {
+        let [certificate, key, bundle, keys] = files;
+        let (certificates, keys) = (blocks(bundle), blocks(keys));
+        if certificates.is_empty() || certificates.len() != keys.len() {
+            return None;
+        }
+        let pair = |(certificate, key)| Pair { certificate, key };
+        let authorities = certificates.into_iter().zip(keys).map(pair).collect();
+        Some(SelfMade { authorities, serving: Pair { certificate: certificate.clone(), key: key.clone() } })
+    }
+}
+
+/// The parts of a text of several PEM blocks.
+fn blocks(text: &str) -> Vec<String> {
+    let ends = text.match_indices("-----END ").filter_map(|(at, _)| Some(at + text[at..].find('\n')? + 1));
+    let mut begun = 0;
+    ends.map(|end| text[std::mem::replace(&mut begun, end)..end].to_owned()).collect()
+}
+
+fn parameters(now: u64, days: u64) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    let at = |seconds: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+    parameters.not_before = at(now.saturating_sub(BACKDATED));
+    parameters.not_after = at(now + days * DAY);
+    parameters
+}
+
+fn authority(now: u64) -> Result<Pair, SelfMadeError> {
+    let mut parameters = parameters(now, AUTHORITY_DAYS);
+    // Named by its day, so that two in one bundle can be told apart.
+    parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache-ca@{now}"));
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate()?;
+    let certificate = parameters.self_signed(&key)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfMadeError> {
+    let mut parameters = parameters(now, SERVING_DAYS);
+    parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache@{now}"));
+    parameters.subject_alt_names = names
+        .iter()
+        .map(|name| match name.parse::<IpAddr>() {
+            Ok(address) => Ok(SanType::IpAddress(address)),
+            Err(_) => Ok(SanType::DnsName(name.as_str().try_into()?)),
+        })
+        .collect::<Result<_, rcgen::Error>>()?;
+    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.use_authority_key_identifier_extension = true;
+    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
+    let key = KeyPair::generate()?;
+    let certificate = parameters.signed_by(&key, &issuer)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}

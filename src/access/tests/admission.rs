@@ -1,0 +1,226 @@
+//! The whole way of a request: who by which means, in which order, and what is refused.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use rustls::pki_types::CertificateDer;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::certificates::{authority, client, signed};
+use super::trust::config_map;
+use super::{Reviewer, Says, allowed, known, unknown};
+use crate::access::authentication::Peer;
+use crate::access::counts::{Authenticated, Method as By};
+use crate::access::{Access, AccessSettings, Admitted, Arrived, Refusal};
+use crate::server::params::Query;
+
+/// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
+fn cluster(what: &str, review: &Value) -> Says {
+    match what {
+        "tokenreviews" => match review["spec"]["token"].as_str().unwrap().strip_prefix("token-") {
+            Some(user) => known(user, &["fieldcache.dev"]),
+            None => unknown("invalid bearer token"),
+        },
+        _ => allowed(review["spec"]["user"] != "mallory"),
+    }
+}
+
+async fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
+    let access = Access::new(reviewer.clone(), AccessSettings::default()).unwrap();
+    reviewer.first([Says::Answer(200, json!({"type": "ADDED", "object": {"data": data}}))]);
+    tokio::select! {
+        never = access.follow() => match never {},
+        () = async { while access.ready().is_err() { sleep(Duration::from_millis(10)).await; } } => {}
+    }
+    access
+}
+
+async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) -> Result<Admitted, Refusal> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let query = Query::parse(query);
+    let arrived =
+        Arrived { peer: Some(peer), method: &Method::GET, headers: &headers, path, query: &|key| query.get(key) };
+    access.admit(&arrived).await
+}
+
+fn peer(chain: &[&CertificateDer<'static>]) -> Peer {
+    Peer::new(Some(IpAddr::from([10, 0, 0, 1])), chain.iter().map(|certificate| (*certificate).clone()).collect())
+}
+
+const TOKEN: (&str, &str) = ("authorization", "Bearer token-tom");
+const WRONG: (&str, &str) = ("authorization", "Bearer wrong");
+const REMOTE: (&str, &str) = ("x-remote-user", "rita");
+
+#[tokio::test(start_paused = true)]
+async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the_next() {
+    let (users, proxies, stranger) = (authority("users"), authority("proxies"), authority("stranger"));
+    let alice = signed(&client("alice"), &users);
+    let proxy = signed(&client("proxy"), &proxies);
+    let unlisted = signed(&client("unlisted"), &proxies);
+    let foreign = signed(&client("alice"), &stranger);
+    let nameless = signed(&client(""), &users);
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
+    let rows: [(&[&CertificateDer<'static>], &[(&str, &str)], Option<&str>, &str); 21] = [
+        (&[], &[], None, "nothing"),
+        (&[], &[TOKEN], Some("tom"), "a token"),
+        (&[], &[WRONG], None, "a wrong token"),
+        (&[], &[("authorization", "Basic YTpi")], None, "a password"),
+        (&[], &[REMOTE], None, "a front proxy's header alone"),
+        (&[], &[REMOTE, TOKEN], Some("tom"), "the header does not count"),
+        (&[&alice], &[], Some("alice"), "a certificate"),
+        (&[&alice], &[TOKEN], Some("alice"), "a certificate before a token"),
+        (&[&alice], &[WRONG], Some("alice"), "a certificate beside a wrong token"),
+        (&[&alice], &[REMOTE], Some("alice"), "a user's certificate is no front proxy's"),
+        (&[&foreign], &[], None, "a certificate that nobody knows"),
+        (&[&foreign], &[TOKEN], Some("tom"), "a token beside it"),
+        (&[&foreign], &[WRONG], None, "two wrong ones"),
+        (&[&foreign], &[REMOTE], None, "a front proxy's header beside it"),
+        (&[&proxy], &[REMOTE], Some("rita"), "a front proxy"),
+        (&[&proxy], &[REMOTE, TOKEN], Some("rita"), "a front proxy before a token"),
+        (&[&proxy], &[REMOTE, WRONG], Some("rita"), "a front proxy beside a wrong token"),
+        (&[&proxy], &[TOKEN], Some("tom"), "a front proxy that names nobody"),
+        (&[&proxy], &[], None, "a front proxy on its own behalf"),
+        (&[&unlisted], &[REMOTE], None, "a certificate of the front proxies' authority with another name"),
+        (&[&nameless], &[], None, "a certificate without a name"),
+    ];
+    for (chain, headers, expected, what) in rows {
+        let found = ask(&access, &peer(chain), "/api/v1/pods", headers).await;
+        match expected {
+            Some(user) => {
+                let admitted = found.unwrap_or_else(|refusal| panic!("{what}: {refusal:?}"));
+                assert_eq!(admitted.identity.user, user, "{what}");
+                assert!(admitted.identity.groups.contains(&"system:authenticated".to_owned()), "{what}");
+            }
+            None => assert_eq!(found.unwrap_err(), Refusal::Unauthorized, "{what}"),
+        }
+    }
+    let success = |by: By| access.counts().authentications(by, Authenticated::Success);
+    assert_eq!([By::FrontProxy, By::Certificate, By::Token, By::None].map(success), [3, 4, 4, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_something_wrong() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", "")).await;
+    for path in ["/livez", "/readyz", "/healthz", "/readyz?verbose"] {
+        assert!(ask(&access, &peer(&[]), path, &[]).await.is_ok(), "{path}");
+        assert_eq!(ask(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), Refusal::Unauthorized, "{path}");
+    }
+    for path in ["/", "/version", "/api", "/readyz/ping", "/openapi/v3", "/metrics", "/api/v1/pods"] {
+        assert_eq!(ask(&access, &peer(&[]), path, &[]).await.unwrap_err(), Refusal::Unauthorized, "{path}");
+    }
+    let nobody = known("system:anonymous", &["fieldcache.dev"]);
+    reviewer.now(move |_, _| nobody.clone());
+    assert_eq!(
+        ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(),
+        Refusal::Unauthorized,
+        "said to be nobody"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_acts_as_somebody_else_and_that_is_said() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", "")).await;
+    for header in ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
+        let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
+        assert_eq!(refusal, Refusal::Impersonation(header.to_ascii_lowercase()), "{header}");
+        let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[(header, "bob")]).await.unwrap_err();
+        assert_eq!(refusal, Refusal::Unauthorized, "{header} of nobody");
+    }
+    let asked = reviewer.asked();
+    assert!(asked.iter().all(|(what, _)| what != "subjectaccessreviews"), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", "")).await;
+    let rows = [
+        (
+            "/api/v1/pods",
+            r#"pods is forbidden: User "mallory" cannot list resource "pods" in API group "" at the cluster scope"#,
+        ),
+        (
+            "/apis/g.example/v1/namespaces/n/shirts/s",
+            r#"shirts.g.example "s" is forbidden: User "mallory" cannot get resource "shirts" in API group "g.example" in the namespace "n""#,
+        ),
+        (
+            "/apis/g.example/v1/shirts?watch=1&fieldSelector=metadata.name%3Ds",
+            r#"shirts.g.example "s" is forbidden: User "mallory" cannot watch resource "shirts" in API group "g.example" at the cluster scope"#,
+        ),
+        (
+            "/api/v1/namespaces/n/pods/p/log",
+            r#"pods "p" is forbidden: User "mallory" cannot get resource "pods/log" in API group "" in the namespace "n""#,
+        ),
+        (
+            "/api/v1/namespaces/n/status",
+            r#"namespaces "n" is forbidden: User "mallory" cannot get resource "namespaces/status" in API group "" in the namespace "n""#,
+        ),
+        ("/version", r#"forbidden: User "mallory" cannot get path "/version""#),
+        ("/a<b>&c", r#"forbidden: User "mallory" cannot get path "/a&lt;b&gt;&amp;c""#),
+    ];
+    for (url, expected) in rows {
+        let refusal = ask(&access, &peer(&[]), url, &[("authorization", "Bearer token-mallory")]).await.unwrap_err();
+        let Refusal::Forbidden(forbidden) = refusal else { panic!("{url}: {refusal:?}") };
+        assert_eq!(forbidden.message(), expected, "{url}");
+    }
+    let why = Says::Answer(201, json!({"kind": "SubjectAccessReview", "status": {"reason": "no <such> rule"}}));
+    reviewer.now(move |what, review| if what == "tokenreviews" { cluster(what, review) } else { why.clone() });
+    let Refusal::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else { panic!() };
+    assert_eq!(forbidden.message(), r#"forbidden: User "tom" cannot get path "/x": no <such> rule"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart() {
+    let users = authority("users");
+    let alice = signed(&client("alice"), &users);
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map(&users.pem(), "")).await;
+    reviewer.now(|_, _| Says::Nothing("refused"));
+    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), Refusal::Unreviewed);
+    assert_eq!(ask(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), Refusal::Undecided);
+    assert!(access.problem().is_some());
+    assert!(ask(&access, &peer(&[]), "/livez", &[]).await.is_ok(), "we live all the same");
+    reviewer.now(cluster);
+    assert!(ask(&access, &peer(&[&alice]), "/api", &[]).await.is_ok());
+    assert_eq!(access.problem(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
+    let (before, after) = (authority("users"), authority("users"));
+    let alice = signed(&client("alice"), &before);
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map(&before.pem(), "")).await;
+    let peer = peer(&[&alice]);
+    assert!(ask(&access, &peer, "/api", &[]).await.is_ok());
+    let data = config_map(&after.pem(), "");
+    reviewer.first([Says::Answer(200, json!({"type": "MODIFIED", "object": {"data": data}}))]);
+    tokio::select! {
+        never = access.follow() => match never {},
+        () = async { while access.trust().generation < 2 { sleep(Duration::from_millis(10)).await; } } => {}
+    }
+    assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), Refusal::Unauthorized);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_ours_are_not_told_to_the_api_server() {
+    let reviewer = Reviewer::new(cluster);
+    let settings = AccessSettings { known_field: Arc::new(|_, label| label != "size"), ..AccessSettings::default() };
+    let access = Access::new(reviewer.clone(), settings).unwrap();
+    let url = "/apis/g/v1/shirts?fieldSelector=size%3DM,spec.color%3Dblue";
+    assert!(ask(&access, &peer(&[]), url, &[TOKEN]).await.is_ok());
+    let asked = reviewer.asked();
+    let (_, review) = asked.iter().find(|(what, _)| what == "subjectaccessreviews").unwrap();
+    let requirements = &review["spec"]["resourceAttributes"]["fieldSelector"]["requirements"];
+    assert_eq!(*requirements, json!([{"key": "spec.color", "operator": "In", "values": ["blue"]}]));
+}

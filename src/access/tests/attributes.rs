@@ -1,0 +1,267 @@
+//! What a request is: a table of method, path and query, and random paths held against the server's own reading of them.
+
+use http::Method;
+use proptest::prelude::*;
+
+use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::server::params::{Query, percent_decode};
+use crate::server::route::Target;
+
+fn read(method: &str, url: &str) -> Result<Attributes, String> {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let query = Query::parse(query);
+    let path = percent_decode(path, false).unwrap();
+    Attributes::read(&method.parse::<Method>().unwrap(), &path, |key| query.get(key)).map_err(|error| error.to_string())
+}
+
+/// `verb group version resource/subresource namespace name fields labels`, an empty one as `-`; or `verb path`.
+fn words(attributes: &Attributes) -> String {
+    let Some(about) = &attributes.resource else { return format!("{} {}", attributes.verb, attributes.path) };
+    let ResourceAttributes { group, version, resource, subresource, namespace, name, fields, labels } = about;
+    let below = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
+    let joined = |terms: Vec<String>| terms.join(",");
+    [
+        &attributes.verb,
+        group,
+        version,
+        &format!("{resource}{below}"),
+        namespace,
+        name,
+        &joined(fields.iter().map(ToString::to_string).collect()),
+        &joined(labels.iter().map(ToString::to_string).collect()),
+    ]
+    .map(|word| if word.is_empty() { "-".to_owned() } else { word.clone() })
+    .join(" ")
+}
+
+/// Rows as apiserver `endpoints/request/requestinfo.go` decides them.
+const ROWS: &[(&str, &str, &str)] = &[
+    // What is no resource.
+    ("GET", "/", "get /"),
+    ("HEAD", "/", "head /"),
+    ("POST", "/", "post /"),
+    ("OPTIONS", "/api", "options /api"),
+    ("GET", "/api", "get /api"),
+    ("GET", "/api/", "get /api/"),
+    ("GET", "/api/v1", "get /api/v1"),
+    ("GET", "/api/v1/", "get /api/v1/"),
+    ("GET", "/apis", "get /apis"),
+    ("GET", "/apis/apps", "get /apis/apps"),
+    ("GET", "/apis/apps/v1", "get /apis/apps/v1"),
+    ("GET", "/apis/apps/v1/", "get /apis/apps/v1/"),
+    ("GET", "/healthz/ping", "get /healthz/ping"),
+    ("GET", "/version", "get /version"),
+    ("GET", "/openapi/v3/apis/apps/v1?hash=A", "get /openapi/v3/apis/apps/v1"),
+    ("GET", "/metrics", "get /metrics"),
+    ("GET", "/logs/api/v1/pods", "get /logs/api/v1/pods"),
+    ("GET", "/a%20b", "get /a b"),
+    ("GET", "/?fieldSelector=a%3Db", "get /"),
+    // Resources by path.
+    ("GET", "/api/v1/pods", "list - v1 pods - - - -"),
+    ("GET", "/api/v1/pods/", "list - v1 pods - - - -"),
+    ("HEAD", "/api/v1/pods", "list - v1 pods - - - -"),
+    ("GET", "/api/v1/namespaces/n/pods", "list - v1 pods n - - -"),
+    ("GET", "/api/v1/namespaces/n/pods/p", "get - v1 pods n p - -"),
+    ("HEAD", "/api/v1/namespaces/n/pods/p", "get - v1 pods n p - -"),
+    ("GET", "/api/v1/namespaces/n/pods/p/log", "get - v1 pods/log n p - -"),
+    ("GET", "/api/v1/namespaces/n/pods/p/proxy/a/b", "get - v1 pods/proxy n p - -"),
+    ("GET", "/api/v1/nodes/n/status", "get - v1 nodes/status - n - -"),
+    ("GET", "/apis/apps/v1/deployments", "list apps v1 deployments - - - -"),
+    ("GET", "/apis/apps/v1/namespaces/n/deployments/d/scale", "get apps v1 deployments/scale n d - -"),
+    ("GET", "/api/v1/namespaces/n%2Fpods", "list - v1 pods n - - -"),
+    // Namespaces themselves.
+    ("GET", "/api/v1/namespaces", "list - v1 namespaces - - - -"),
+    ("GET", "/api/v1/namespaces/n", "get - v1 namespaces n n - -"),
+    ("GET", "/api/v1/namespaces/n/status", "get - v1 namespaces/status n n - -"),
+    ("PUT", "/api/v1/namespaces/n/finalize", "update - v1 namespaces/finalize n n - -"),
+    ("GET", "/api/v1/namespaces/n/status/x", "get - v1 namespaces/status n n - -"),
+    ("DELETE", "/api/v1/namespaces/n", "delete - v1 namespaces n n - -"),
+    ("GET", "/apis/g/v1/namespaces/n", "get g v1 namespaces n n - -"),
+    // Verbs by method.
+    ("POST", "/api/v1/namespaces/n/pods", "create - v1 pods n - - -"),
+    ("PUT", "/api/v1/namespaces/n/pods/p", "update - v1 pods n p - -"),
+    ("PATCH", "/api/v1/namespaces/n/pods/p", "patch - v1 pods n p - -"),
+    ("DELETE", "/api/v1/namespaces/n/pods/p", "delete - v1 pods n p - -"),
+    ("DELETE", "/api/v1/namespaces/n/pods", "deletecollection - v1 pods n - - -"),
+    ("OPTIONS", "/api/v1/namespaces/n/pods", "- - v1 pods n - - -"),
+    ("TRACE", "/api/v1/namespaces/n/pods/p", "- - v1 pods n p - -"),
+    ("POST", "/api/v1/namespaces/n/pods/p/eviction", "create - v1 pods/eviction n p - -"),
+    // Watches.
+    ("GET", "/api/v1/pods?watch=true", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch=1", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch=banana", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch=0", "list - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch=FALSE", "list - v1 pods - - - -"),
+    ("GET", "/api/v1/pods?watch=false&watch=true", "list - v1 pods - - - -"),
+    ("HEAD", "/api/v1/pods?watch=1", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/namespaces/n/pods/p?watch=1", "get - v1 pods n p - -"),
+    ("GET", "/api/v1/watch/pods", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/watch/pods?watch=false", "watch - v1 pods - - - -"),
+    ("GET", "/api/v1/watch/namespaces/n/pods/p", "watch - v1 pods n p - -"),
+    ("POST", "/api/v1/watch/namespaces/n/pods", "watch - v1 pods n - - -"),
+    ("GET", "/api/v1/watch/namespaces", "watch - v1 namespaces - - - -"),
+    ("GET", "/apis/g/v1/watch/shirts/s/x", "watch g v1 shirts/x - s - -"),
+    ("GET", "/api/v1/proxy/namespaces/n/pods/p/a", "proxy - v1 pods n p - -"),
+    ("DELETE", "/api/v1/proxy/nodes/x", "proxy - v1 nodes - x - -"),
+    // Selectors.
+    ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Da", "list - v1 pods - - spec.nodeName=a -"),
+    ("GET", "/api/v1/pods?fieldSelector=b!%3D2,a%3D%3D1", "list - v1 pods - - a=1,b!=2 -"),
+    ("GET", "/api/v1/pods?labelSelector=b+in+(2,1),a", "list - v1 pods - - - a,b in (1,2)"),
+    ("GET", "/api/v1/pods?fieldSelector=a%3D1&fieldSelector=b%3D2", "list - v1 pods - - a=1 -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx", "list - v1 pods - x metadata.name=x -"),
+    ("GET", "/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dx", "watch - v1 pods - x metadata.name=x -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name!%3Dx", "list - v1 pods - - metadata.name!=x -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3D", "list - v1 pods - - metadata.name= -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3D..", "list - v1 pods - - metadata.name=.. -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Da/b", "list - v1 pods - - metadata.name=a/b -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Da%2525", "list - v1 pods - - metadata.name=a%25 -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.namespace%3Dn", "list - v1 pods - - metadata.namespace=n -"),
+    // What cannot be read makes the name go, but neither the verb nor the other selector.
+    ("GET", "/api/v1/pods?fieldSelector=banana&labelSelector=a", "list - v1 pods - - - a"),
+    (
+        "GET",
+        "/api/v1/pods?fieldSelector=metadata.name%3Dx&labelSelector=a%3D%3D%3D",
+        "list - v1 pods - - metadata.name=x -",
+    ),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx&limit=a", "list - v1 pods - - metadata.name=x -"),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx&limit=", "list - v1 pods - - metadata.name=x -"),
+    (
+        "GET",
+        "/api/v1/pods?fieldSelector=metadata.name%3Dx&timeoutSeconds=1.5&watch=1",
+        "watch - v1 pods - - metadata.name=x -",
+    ),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Dx&limit=-1", "list - v1 pods - x metadata.name=x -"),
+    // Where selectors do not count.
+    ("GET", "/api/v1/namespaces/n/pods/p?labelSelector=a&fieldSelector=b%3D1", "get - v1 pods n p - -"),
+    ("POST", "/api/v1/namespaces/n/pods?labelSelector=a", "create - v1 pods n - - -"),
+    ("DELETE", "/api/v1/namespaces/n/pods?labelSelector=a&fieldSelector=b%3D1", "deletecollection - v1 pods n - b=1 a"),
+    (
+        "DELETE",
+        "/api/v1/namespaces/n/pods?fieldSelector=metadata.name%3Dx",
+        "deletecollection - v1 pods n - metadata.name=x -",
+    ),
+    ("GET", "/api/v1/watch/pods?fieldSelector=metadata.name%3Dx&labelSelector=a", "watch - v1 pods - - - -"),
+    // Paths that Go reads literally.
+    ("GET", "/api//pods", "list - - pods - - - -"),
+    ("GET", "//api/v1/pods", "list - v1 pods - - - -"),
+    ("GET", "/api/v1/namespaces//pods", "list - v1 pods - - - -"),
+    ("GET", "/apis/g/v1/shirts//x", "list g v1 shirts/x - - - -"),
+];
+
+#[test]
+fn a_request_is_read_as_kube_apiserver_reads_it() {
+    assert!(ROWS.len() >= 60);
+    for (method, url, expected) in ROWS {
+        let found = read(method, url).map(|attributes| words(&attributes));
+        assert_eq!(found.as_deref(), Ok(*expected), "{method} {url}");
+    }
+}
+
+#[test]
+fn a_special_verb_without_anything_behind_cannot_be_asked_about() {
+    for url in ["/api/v1/watch", "/apis/g/v1/watch/", "/api/v1/proxy"] {
+        let error = read("GET", url).unwrap_err();
+        assert_eq!(error, format!("unable to determine kind and namespace from url, {url}"), "{url}");
+    }
+}
+
+#[test]
+fn fields_that_the_api_server_does_not_know_are_left_out_of_the_question() {
+    let mut attributes =
+        read("GET", "/apis/g/v1/shirts?fieldSelector=own%3D1,spec.color!%3Dblue,metadata.name%3Dx").unwrap();
+    attributes.keep_fields(|gvr, label| {
+        assert_eq!(gvr.to_string(), "shirts.v1.g");
+        label != "own"
+    });
+    assert_eq!(words(&attributes), "list g v1 shirts - x metadata.name=x,spec.color!=blue -");
+}
+
+/// Parts that mean something somewhere.
+fn part() -> impl Strategy<Value = String> {
+    let known = [
+        "api",
+        "apis",
+        "v1",
+        "g",
+        "watch",
+        "proxy",
+        "namespaces",
+        "pods",
+        "status",
+        "finalize",
+        "n",
+        "p",
+        "",
+        ".",
+        "..",
+        "log",
+        "%2F",
+        "%77atch",
+        "version",
+        "healthz",
+        "a%20b",
+    ];
+    prop_oneof![9 => proptest::sample::select(&known[..]).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #[test]
+    fn nothing_is_answered_that_was_not_asked_about(
+        root in proptest::sample::select(vec!["api/v1", "apis/g/v1", "api", "apis"]),
+        parts in proptest::collection::vec(part(), 0..6),
+        selects in proptest::bool::ANY,
+    ) {
+        let raw = format!("/{root}/{}", parts.join("/"));
+        let Some(path) = percent_decode(&raw, false) else { return Ok(()) };
+        let query = Query::parse(if selects { "fieldSelector=metadata.name%3Dp" } else { "" });
+        let Ok(attributes) = Attributes::read(&Method::GET, &path, |key| query.get(key)) else { return Ok(()) };
+        let Target::Resource(address) = Target::of(&raw) else { return Ok(()) };
+        let is_same = attributes.names(
+            &address.gvr,
+            address.namespace.as_deref(),
+            address.name.as_deref(),
+            address.subresource.as_deref(),
+            address.legacy_watch,
+        );
+        // What both read alike is accepted; only where the first word is one that upstream takes for a verb they differ.
+        let about = attributes.resource.clone().unwrap();
+        let is_proxy = attributes.verb == "proxy";
+        prop_assert_eq!(is_same, !is_proxy, "{} {:?} {:?}", raw, address, about);
+        if !is_proxy {
+            prop_assert_eq!(&*address.gvr.resource, &*about.resource);
+            prop_assert_eq!(address.namespace.unwrap_or_default(), about.namespace);
+            let name = if selects && address.name.is_none() && !address.legacy_watch { "p".to_owned() } else { address.name.unwrap_or_default() };
+            prop_assert_eq!(name, about.name);
+        }
+    }
+}
+
+#[test]
+fn another_resource_namespace_name_or_subresource_is_not_what_was_asked_about() {
+    use crate::model::Gvr;
+    let asked = read("GET", "/apis/g/v1/namespaces/n/shirts/s/status").unwrap();
+    let gvr = |group: &str, version: &str, resource: &str| Gvr::new(group, version, resource);
+    let shirts = gvr("g", "v1", "shirts");
+    assert!(asked.names(&shirts, Some("n"), Some("s"), Some("status"), false), "itself");
+    let rows = [
+        (gvr("h", "v1", "shirts"), Some("n"), Some("s"), Some("status"), false, "another group"),
+        (gvr("g", "v2", "shirts"), Some("n"), Some("s"), Some("status"), false, "another version"),
+        (gvr("g", "v1", "hats"), Some("n"), Some("s"), Some("status"), false, "another resource"),
+        (shirts.clone(), None, Some("s"), Some("status"), false, "all namespaces"),
+        (shirts.clone(), Some("m"), Some("s"), Some("status"), false, "another namespace"),
+        (shirts.clone(), Some("n"), Some("t"), Some("status"), false, "another name"),
+        (shirts.clone(), Some("n"), None, Some("status"), false, "all names"),
+        (shirts.clone(), Some("n"), Some("s"), None, false, "the whole object"),
+        (shirts.clone(), Some("n"), Some("s"), Some("scale"), false, "another subresource"),
+        (shirts.clone(), Some("n"), Some("s"), Some("status"), true, "a watch"),
+    ];
+    for (gvr, namespace, name, subresource, watches, what) in rows {
+        assert!(!asked.names(&gvr, namespace, name, subresource, watches), "{what}");
+    }
+    let listed = read("GET", "/apis/g/v1/shirts?fieldSelector=metadata.name%3Ds").unwrap();
+    assert!(listed.names(&shirts, None, None, None, false), "the selector has the name");
+    let page = read("GET", "/apis/g/v1").unwrap();
+    assert!(!page.names(&shirts, None, None, None, false), "no resource at all");
+}

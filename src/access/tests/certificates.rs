@@ -1,0 +1,127 @@
+//! Client certificates: chains held against authorities, subjects read as Go reads them.
+
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use rustls::pki_types::{CertificateDer, UnixTime};
+
+use crate::access::certificates::{Authorities, AuthoritiesError, Subject};
+
+/// Some hours after the beginning of a year.
+fn at(year: u64) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_557_600 + 40_000))
+}
+
+pub(super) type Authority = CertifiedIssuer<'static, KeyPair>;
+
+pub(super) fn authority(name: &str) -> Authority {
+    authority_until(name, 2096)
+}
+
+fn authority_until(name: &str, year: i32) -> Authority {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    (parameters.not_before, parameters.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
+    CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// What makes a client's certificate.
+pub(super) fn client(name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    (parameters.not_before, parameters.not_after) = (date_time_ymd(2021, 1, 1), date_time_ymd(2095, 1, 1));
+    parameters
+}
+
+pub(super) fn signed(parameters: &CertificateParams, by: &Authority) -> CertificateDer<'static> {
+    parameters.signed_by(&KeyPair::generate().unwrap(), by).unwrap().der().clone()
+}
+
+#[test]
+fn a_chain_is_good_when_it_leads_to_an_authority_for_a_client_now() {
+    let (known, stranger, old) = (authority("known"), authority("known"), authority_until("old", 2030));
+    let authorities = Authorities::read(&format!("{}{}", known.pem(), old.pem())).unwrap();
+    let parameters = client("alice");
+    let mut server = client("alice");
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let mut any_use = client("alice");
+    any_use.extended_key_usages = Vec::new();
+    let mut between = CertificateParams::default();
+    between.distinguished_name.push(DnType::CommonName, "between");
+    between.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    between.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let between = CertifiedIssuer::signed_by(between, KeyPair::generate().unwrap(), &known).unwrap();
+    let below = signed(&parameters, &between);
+    let rows = [
+        (vec![signed(&parameters, &known)], at(2026), true, "of the authority"),
+        (vec![signed(&parameters, &stranger)], at(2026), false, "of another one with the same name"),
+        (vec![signed(&server, &known)], at(2026), false, "for a server"),
+        (vec![signed(&any_use, &known)], at(2026), true, "for anything"),
+        (vec![signed(&parameters, &known)], at(2020), false, "not yet"),
+        (vec![signed(&parameters, &known)], at(2095), false, "not any more"),
+        (vec![signed(&parameters, &old)], at(2026), true, "of the second authority"),
+        (vec![signed(&parameters, &old)], at(2031), false, "of an authority that has expired"),
+        (vec![signed(&parameters, &known)], at(2031), true, "beside an authority that has expired"),
+        (vec![below.clone(), between.der().clone()], at(2026), true, "by way of another certificate"),
+        (vec![below], at(2026), false, "by way of one that was not shown"),
+        (vec![], at(2026), false, "nothing"),
+    ];
+    for (chain, now, expected, what) in rows {
+        let found = authorities.check(&chain, now);
+        assert_eq!(found.is_ok(), expected, "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn a_bundle_that_cannot_be_read_whole_is_no_bundle() {
+    let pem = authority("a").pem();
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for (text, expected) in [(String::new(), None), ("words".to_owned(), None), (format!("{pem}{broken}"), Some(2))] {
+        match (Authorities::read(&text), expected) {
+            (Err(AuthoritiesError::Empty), None) => {}
+            (Err(AuthoritiesError::Broken { number, .. }), Some(expected)) => assert_eq!(number, expected),
+            (found, _) => panic!("{text:?}: {found:?}"),
+        }
+    }
+    assert!(Authorities::read(&format!("# first\n{pem}\n# second\n{pem}")).is_ok());
+}
+
+#[test]
+fn a_subject_is_read_as_go_reads_it() {
+    let authority = authority("a");
+    let mut parameters = client("alice");
+    let name = &mut parameters.distinguished_name;
+    name.push(DnType::OrganizationName, "first");
+    // A second attribute of the type; the library keeps one of each of its own names.
+    name.push(DnType::CustomDnType(vec![2, 5, 4, 10]), DnValue::PrintableString("second".try_into().unwrap()));
+    name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "u-7");
+    let certificate = signed(&parameters, &authority);
+    let subject = Subject::read(&certificate).unwrap();
+    assert_eq!(
+        (&*subject.common_name, &*subject.organizations),
+        ("alice", &["first".to_owned(), "second".to_owned()][..])
+    );
+    let identity = subject.identity(&certificate).unwrap().unwrap();
+    assert_eq!((&*identity.user, &*identity.uid), ("alice", "u-7"));
+    assert_eq!(identity.groups, ["first", "second", "system:authenticated"]);
+    let id = &identity.extra["authentication.kubernetes.io/credential-id"][0];
+    assert!(id.len() == "X509SHA256=".len() + 64 && id.starts_with("X509SHA256="), "{id}");
+
+    parameters.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "bob");
+    let certificate = signed(&parameters, &authority);
+    assert_eq!(Subject::read(&certificate).unwrap().common_name, "bob", "the last name counts");
+
+    let nameless = signed(&client(""), &authority);
+    assert_eq!(Subject::read(&nameless).unwrap().identity(&nameless), Ok(None));
+    let mut odd = client("alice");
+    odd.distinguished_name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "");
+    let odd = signed(&odd, &authority);
+    assert!(Subject::read(&odd).unwrap().identity(&odd).is_err(), "an empty uid is nobody's");
+    assert!(Subject::read(&CertificateDer::from(vec![0x30, 0x01])).is_err());
+}

@@ -1,0 +1,129 @@
+//! Answers kept and shared, and the budget of failures.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, advance, sleep};
+
+use crate::access::bucket::{Buckets, EVERY, TRIES};
+use crate::access::flights::{FlightKey, Flights, Had};
+use crate::access::secret::Secret;
+
+/// Even numbers are kept for ten seconds.
+fn flights(most: usize) -> Arc<Flights<u64>> {
+    Flights::new(most, |answer| (answer % 2 == 0).then_some(Duration::from_secs(10)))
+}
+
+fn key(number: u8) -> FlightKey {
+    [number; 32]
+}
+
+async fn slowly(answer: u64, asked: Arc<AtomicUsize>) -> u64 {
+    asked.fetch_add(1, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_the_same_at_the_same_time_shares_one_question() {
+    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    for answer in [2, 3] {
+        let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, asked.clone())));
+        let had = futures::future::join_all(all).await;
+        assert!(had.iter().all(|(found, _)| *found == answer), "{answer}");
+        assert_eq!(had.iter().filter(|(_, had)| *had == Had::Asked).count(), 1, "{answer}");
+        assert_eq!(had.iter().filter(|(_, had)| *had == Had::Shared).count(), 49, "{answer}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_for_its_time_and_another_not_at_all() {
+    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    let rows = [
+        (2, 0, Had::Asked, "first"),
+        (2, 9, Had::Kept, "within its time"),
+        (2, 2, Had::Asked, "after it"),
+        (3, 0, Had::Asked, "one that is not kept"),
+        (3, 0, Had::Asked, "once more"),
+    ];
+    for (answer, seconds, expected, what) in rows {
+        advance(Duration::from_secs(seconds)).await;
+        let (found, had) = flights.get(key(answer as u8), || slowly(answer, asked.clone())).await;
+        assert_eq!((found, had), (answer, expected), "{what}");
+    }
+    assert_eq!(flights.kept(&key(2)), Some(2));
+    assert_eq!(flights.kept(&key(3)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_goes_on_without_who_asked_first_and_ends_with_who_waits_last() {
+    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    let mut first = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
+    assert!(futures::poll!(&mut first).is_pending());
+    let mut second = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
+    assert!(futures::poll!(&mut second).is_pending());
+    drop(first);
+    assert_eq!(second.await, (2, Had::Shared));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    let mut only = Box::pin(flights.get(key(4), || slowly(4, asked.clone())));
+    assert!(futures::poll!(&mut only).is_pending());
+    drop(only);
+    assert_eq!(flights.get(key(4), || slowly(4, asked.clone())).await, (4, Had::Asked), "nobody drives it any more");
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_least_recently_used_answer_goes_first() {
+    let (flights, asked) = (flights(3), Arc::new(AtomicUsize::new(0)));
+    for number in [2u8, 4, 6, 2, 8] {
+        flights.get(key(number), || slowly(u64::from(number), asked.clone())).await;
+    }
+    let kept: Vec<bool> = [2, 4, 6, 8].map(|number| flights.kept(&key(number)).is_some()).into();
+    assert_eq!(kept, [true, false, true, true]);
+}
+
+#[test]
+fn a_key_tells_texts_and_their_borders_apart_and_is_the_processes_own() {
+    let secret = Secret::new().unwrap();
+    let of = |texts: &[&str]| secret.key(texts.iter().map(|text| text.as_bytes()));
+    assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+    for other in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab", "d"]] {
+        assert_ne!(of(&["ab", "c"]), of(other), "{other:?}");
+    }
+    assert_ne!(Secret::new().unwrap().key([&b"abc"[..]]), of(&["abc"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_has_its_tries_and_gets_them_back_with_time() {
+    let (buckets, address) = (Buckets::default(), IpAddr::from([10, 0, 0, 1]));
+    let take = |address: IpAddr| buckets.take(address, Instant::now());
+    assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize);
+    assert!(take(IpAddr::from([10, 0, 0, 2])), "another address has its own");
+    advance(EVERY * 3).await;
+    assert_eq!((0..10).filter(|_| take(address)).count(), 3);
+    buckets.give_back(address, Instant::now());
+    assert_eq!((0..10).filter(|_| take(address)).count(), 1, "one that was no failure is given back");
+    advance(EVERY * TRIES * 5).await;
+    assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize, "never more than a full bucket");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_many_addresses_has_one_bucket_or_none() {
+    let buckets = Buckets::default();
+    let take = |address: IpAddr| buckets.take(address, Instant::now());
+    let near = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, number]);
+    assert_eq!((0..500).filter(|number| take(near(*number))).count(), TRIES as usize, "a /64 is one place");
+    let mapped = "::ffff:10.0.0.9".parse().unwrap();
+    let plain = IpAddr::from([10, 0, 0, 9]);
+    assert_eq!(
+        (0..TRIES * 2).filter(|number| take(if number % 2 == 0 { mapped } else { plain })).count(),
+        TRIES as usize
+    );
+    let taken = (0..6000u32).filter(|number| take(IpAddr::from((0x0b00_0000 + number).to_be_bytes()))).count();
+    assert!((4000..=4096).contains(&taken), "the table is bounded: {taken}");
+    advance(EVERY * TRIES).await;
+    assert!(take(IpAddr::from([12, 0, 0, 1])), "and is cleared of what is full again");
+}

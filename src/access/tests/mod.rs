@@ -1,0 +1,117 @@
+//! Tests of the room, with a stand-in for the API server that says what a test wants and counts what it is asked.
+
+mod admission;
+mod attributes;
+mod certificates;
+mod keeping;
+mod permissions;
+mod reviews;
+mod self_made;
+mod tokens;
+mod trust;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::registry::upstream::{Upstream, UpstreamBody};
+
+/// What the stand-in says to one request.
+#[derive(Clone, Debug)]
+pub(super) enum Says {
+    Answer(u16, Value),
+    Nothing(&'static str),
+}
+
+type Decides = dyn Fn(&str, &Value) -> Says + Send + Sync;
+
+/// An API server that is told what to say; each answer takes a second of the paused clock.
+pub(super) struct Reviewer {
+    decide: Mutex<Arc<Decides>>,
+    asked: Mutex<Vec<(String, Value)>>,
+    first: Mutex<VecDeque<Says>>,
+}
+
+impl std::fmt::Debug for Reviewer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Reviewer")
+    }
+}
+
+impl Reviewer {
+    pub(super) fn new(decide: impl Fn(&str, &Value) -> Says + Send + Sync + 'static) -> Arc<Reviewer> {
+        Arc::new(Reviewer { decide: Mutex::new(Arc::new(decide)), asked: Mutex::default(), first: Mutex::default() })
+    }
+
+    /// From now on says something else.
+    pub(super) fn now(&self, decide: impl Fn(&str, &Value) -> Says + Send + Sync + 'static) {
+        *self.decide.lock().unwrap() = Arc::new(decide);
+    }
+
+    /// Says these first.
+    pub(super) fn first(&self, says: impl IntoIterator<Item = Says>) {
+        self.first.lock().unwrap().extend(says);
+    }
+
+    /// What it has been asked, by the last part of the path.
+    pub(super) fn asked(&self) -> Vec<(String, Value)> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+impl Upstream for Reviewer {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let what = parts.uri.path().rsplit('/').next().unwrap().to_owned();
+            let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+            self.asked.lock().unwrap().push((what.clone(), document.clone()));
+            sleep(Duration::from_secs(1)).await;
+            let first = self.first.lock().unwrap().pop_front();
+            let decide = self.decide.lock().unwrap().clone();
+            match first.unwrap_or_else(|| decide(&what, &document)) {
+                Says::Nothing(why) => Err(why.to_owned()),
+                Says::Answer(code, body) => {
+                    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+                    let mut response = Response::new(body);
+                    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+                    Ok(response)
+                }
+            }
+        })
+    }
+}
+
+/// A TokenReview that knows whose a token is.
+pub(super) fn known(user: &str, audiences: &[&str]) -> Says {
+    Says::Answer(
+        201,
+        json!({"kind": "TokenReview", "status": {
+            "authenticated": true,
+            "audiences": audiences,
+            "user": {"username": user, "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}},
+        }}),
+    )
+}
+
+/// One that does not.
+pub(super) fn unknown(error: &str) -> Says {
+    Says::Answer(201, json!({"kind": "TokenReview", "status": {"error": error}}))
+}
+
+/// A SubjectAccessReview.
+pub(super) fn allowed(allowed: bool) -> Says {
+    Says::Answer(201, json!({"kind": "SubjectAccessReview", "status": {"allowed": allowed}}))
+}

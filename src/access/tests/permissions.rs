@@ -1,0 +1,169 @@
+//! Decisions kept, and permissions renewed: once for all who have the same, ended when they are gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+use tokio::time::{Instant, advance, sleep_until};
+
+use super::{Reviewer, Says, allowed};
+use crate::access::attributes::Attributes;
+use crate::access::authorization::{Authorizer, Decision};
+use crate::access::backend::Backend;
+use crate::access::counts::{Counts, Decided};
+use crate::access::identity::Identity;
+use crate::access::permission::Permission;
+use crate::access::secret::Secret;
+
+fn authorizer(reviewer: &Arc<Reviewer>) -> (Arc<Authorizer>, Arc<Counts>) {
+    let counts = Arc::new(Counts::default());
+    let backend = Arc::new(Backend::new(reviewer.clone(), counts.clone()));
+    (Arc::new(Authorizer::new(backend, counts.clone(), Arc::new(Secret::new().unwrap()))), counts)
+}
+
+fn user(name: &str) -> Identity {
+    Identity { user: name.to_owned(), ..Identity::default() }
+}
+
+fn list(path: &str) -> Attributes {
+    Attributes::read(&Method::GET, path, |_| None).unwrap()
+}
+
+/// Everybody but mallory.
+fn cluster(_: &str, review: &Value) -> Says {
+    allowed(review["spec"]["user"] != "mallory")
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_review_answers_for_ten_seconds_whatever_it_says() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, counts) = authorizer(&reviewer);
+    let rows = [
+        ("alice", "/api/v1/pods", 0, 1, true, "asked"),
+        ("alice", "/api/v1/pods", 9, 1, true, "kept"),
+        ("alice", "/api/v1/nodes", 0, 2, true, "another resource"),
+        ("bob", "/api/v1/pods", 0, 3, true, "another user"),
+        ("alice", "/api/v1/pods", 2, 4, true, "after its time"),
+        ("mallory", "/api/v1/pods", 0, 5, false, "denied"),
+        ("mallory", "/api/v1/pods", 9, 5, false, "kept as well"),
+        ("mallory", "/api/v1/pods", 2, 6, false, "for as long"),
+    ];
+    for (name, path, seconds, reviews, may, what) in rows {
+        advance(Duration::from_secs(seconds)).await;
+        let decision = authorizer.decide(&user(name), &list(path)).await;
+        assert_eq!(decision == Decision::Allowed, may, "{name} {path}: {what}: {decision:?}");
+        assert_eq!(reviewer.count(), reviews, "{name} {path}: {what}");
+    }
+    assert_eq!((counts.authorizations(Decided::Allowed), counts.authorizations(Decided::Denied)), (5, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_about_the_privileged_and_about_health() {
+    let reviewer = Reviewer::new(|_, _| allowed(false));
+    let (authorizer, _) = authorizer(&reviewer);
+    let admin = Identity { groups: vec!["system:masters".to_owned()], ..user("admin") };
+    assert_eq!(authorizer.decide(&admin, &list("/api/v1/pods")).await, Decision::Allowed);
+    for path in ["/livez", "/readyz", "/healthz"] {
+        assert_eq!(authorizer.decide(&user("a"), &list(path)).await, Decision::Allowed, "{path}");
+    }
+    assert_eq!(reviewer.count(), 0);
+    for path in ["/readyz/ping", "/version", "/", "/livezz", "/readyz/"] {
+        let decision = authorizer.decide(&user("a"), &list(path)).await;
+        assert_eq!(decision, Decision::Denied(String::new()), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_nobody_may_and_that_is_not_remembered() {
+    let reviewer = Reviewer::new(|_, _| Says::Nothing("refused"));
+    let (authorizer, counts) = authorizer(&reviewer);
+    assert!(matches!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Unanswered(_)));
+    reviewer.now(cluster);
+    assert_eq!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Allowed);
+    assert_eq!(counts.authorizations(Decided::Error), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_says_too_much_is_asked_about_every_time() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, _) = authorizer(&reviewer);
+    // The name counts twice, since the path has it too.
+    for (length, reviews) in [(4_000, 1), (6_000, 2)] {
+        let before = reviewer.count();
+        let attributes = list(&format!("/api/v1/namespaces/n/pods/{}", "p".repeat(length)));
+        for _ in 0..2 {
+            authorizer.decide(&user("a"), &attributes).await;
+        }
+        assert_eq!(reviewer.count() - before, reviews, "{length}");
+    }
+}
+
+/// Holds it to its end, and tells when that was.
+async fn hold(permission: Permission) -> Instant {
+    loop {
+        sleep_until(permission.due().unwrap()).await;
+        if !permission.renew().await {
+            return Instant::now();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minutes() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, counts) = authorizer(&reviewer);
+    let (alice, pods) = (user("alice"), list("/api/v1/pods"));
+    assert_eq!(authorizer.decide(&alice, &pods).await, Decision::Allowed);
+    let begun = Instant::now();
+    let watches: Vec<Permission> = (0..200).map(|_| authorizer.permission(&alice, &pods)).collect();
+    assert!(watches.iter().all(|watch| !watch.is_due()));
+    let held = watches.into_iter().map(hold);
+    let mut all = Box::pin(futures::future::join_all(held));
+    let hour = Duration::from_secs(3600);
+    assert!(tokio::time::timeout(hour, &mut all).await.is_err(), "none ends while it is allowed");
+    let renewals = reviewer.count() - 1;
+    assert!((12..=15).contains(&renewals), "{renewals} in an hour, for 200 watches");
+    reviewer.now(|_, _| allowed(false));
+    let ended = all.await;
+    assert!(ended.iter().all(|end| end.duration_since(begun) < hour + Duration::from_secs(310)), "{ended:?}");
+    assert_eq!(reviewer.count() - 1, renewals + 1, "one question tells all");
+    assert_eq!(counts.revocations(), 200);
+    reviewer.now(cluster);
+    advance(Duration::from_secs(20)).await;
+    assert!(!authorizer.permission(&alice, &pods).is_due(), "a right that is given again is a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_bridged_for_a_minute_and_no_longer() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, _) = authorizer(&reviewer);
+    let (alice, pods) = (user("alice"), list("/api/v1/pods"));
+    let bridged = authorizer.permission(&alice, &pods);
+    reviewer.now(|_, _| Says::Nothing("refused"));
+    sleep_until(bridged.due().unwrap()).await;
+    assert!(bridged.renew().await, "at first it holds");
+    assert!(bridged.due().unwrap() <= Instant::now() + Duration::from_secs(10), "and is asked for soon");
+    reviewer.now(cluster);
+    sleep_until(bridged.due().unwrap()).await;
+    assert!(bridged.renew().await);
+    assert!(
+        bridged.due().unwrap() > Instant::now() + Duration::from_secs(200),
+        "an answer is good for as long as before"
+    );
+    let begun = Instant::now();
+    reviewer.now(|_, _| Says::Nothing("refused"));
+    let ended = hold(bridged).await.duration_since(begun);
+    assert!((300..400).contains(&ended.as_secs()), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_no_permission_is_never_asked_for_it() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, _) = authorizer(&reviewer);
+    let admin = Identity { groups: vec!["system:masters".to_owned()], ..user("admin") };
+    let permission = authorizer.permission(&admin, &list("/api/v1/pods"));
+    advance(Duration::from_secs(100_000)).await;
+    assert!(!permission.is_due() && permission.due().is_none() && permission.renew().await);
+    assert_eq!(reviewer.count(), 0);
+}

@@ -1,0 +1,124 @@
+//! `fieldcache operator`: serves a cluster's resources over TLS, to whoever may see them.
+//!
+//! In the making: it serves what `--resource` names. Kinds, controllers and Views are not here yet, and its help says so.
+//! What makes it the operator is [`crate::access`]: no request is answered before it.
+
+#![expect(clippy::disallowed_methods, reason = "tasks that last as long as the command are started and ended here")]
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::exit::Exit;
+use super::low::{LogFormatArgument, OperatorArguments, SourceArguments};
+use super::output::write_out;
+use super::own_certificate::OwnCertificate;
+use super::source::{self, FollowOptions};
+use crate::access::certificates::Requested;
+use crate::access::{Access, AccessSettings};
+use crate::metrics::Metrics;
+use crate::server::health::Check;
+use crate::server::listen::Listener;
+use crate::server::tls::{CertificateFiles, Tls};
+use crate::server::{Server, Settings};
+use crate::telemetry::{self, LogFormat};
+
+const METRICS_ADDRESS: &str = "--metrics-address";
+
+/// Runs until it is told to end.
+///
+/// # Errors
+/// Says what could not be opened or bound.
+pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
+    let format = match arguments.log_format {
+        LogFormatArgument::Text => LogFormat::Text,
+        LogFormatArgument::Json => LogFormat::Json,
+    };
+    telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
+    let listener = Listener::bind(arguments.address).await?;
+    let (own, tls) = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
+        (Some(certificate), Some(key)) => {
+            (None, Tls::open(CertificateFiles { certificate, key }, Requested::verifier()).await?)
+        }
+        _ => {
+            let (own, tls) = OwnCertificate::open(arguments.cert_dir, &arguments.tls_names)?;
+            (Some(own), tls)
+        }
+    };
+    let listener = listener.with_tls(tls);
+    let metrics_listener = match arguments.metrics_address {
+        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
+    if arguments.accept_api_audience {
+        tracing::warn!(
+            "--accept-api-audience: tokens made out for the API server are accepted, and whoever sees one here could use it \
+             there; make tokens out for {} where that is possible",
+            arguments.audiences.join(" or ")
+        );
+    }
+    let source =
+        SourceArguments { kubeconfig: arguments.kubeconfig, context: arguments.context, ..SourceArguments::default() };
+    let upstream = source::upstream(&source).await?.context("the operator needs a cluster")?;
+    let settings = AccessSettings {
+        audiences: arguments.audiences,
+        accept_api_audience: arguments.accept_api_audience,
+        ..AccessSettings::default()
+    };
+    let access = Arc::new(Access::new(upstream, settings).map_err(anyhow::Error::msg)?);
+    let following = access.clone();
+    // Before the source: whoever is trusted is known by the time there is something to ask for.
+    let trusting = tokio::spawn(async move { following.follow().await });
+    let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
+    let options =
+        FollowOptions { resources: arguments.resources, only_resources: true, max_lag: arguments.max_lag, self_check };
+    let opened = source::follow(source, options).await?;
+    let ready = access.clone();
+    let settings = Settings {
+        patience: Duration::ZERO,
+        max_lag: Some(arguments.max_lag),
+        checks: vec![Check { name: "authentication", is_vital: false, probe: Arc::new(move || ready.ready()) }],
+        access: Some(access.clone()),
+        ..Settings::default()
+    };
+    let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let scraping = metrics_listener.map(|listener| {
+        let counts = Some(access.counts().clone());
+        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), counts, None);
+        let address = listener.address();
+        (address, tokio::spawn(listener.run(Arc::new(metrics), std::future::pending())))
+    });
+    let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
+    let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
+    let stop = async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    };
+    let mut greeting = format!("serving {} at https://{}\n", opened.name, listener.address());
+    if let Some((address, _)) = &scraping {
+        greeting.push_str(&format!("metrics: http://{address}/metrics\n"));
+    }
+    let serving = tokio::spawn(listener.run(server, stop));
+    write_out(&greeting)?;
+    let keeping = async {
+        match own {
+            Some(own) => own.keep().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        served = serving => served.context("the listener met a defect")?,
+        _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
+        ended = trusting => match ended.context("what the cluster trusts is not followed any more")? {},
+        never = keeping => match never {},
+    }
+    if let Some((_, scraping)) = scraping {
+        scraping.abort();
+    }
+    Ok(Exit::Done)
+}

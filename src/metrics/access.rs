@@ -1,0 +1,77 @@
+//! Who was let in: what `access` has counted, shown. Labels are methods, results and kinds of review, nothing of a user.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use crate::access::counts::{Authenticated, Counts, Decided, Method, Review};
+use crate::access::flights::Had;
+
+/// Shows what has been decided.
+#[derive(Debug)]
+pub struct Access {
+    counts: Arc<Counts>,
+}
+
+impl Access {
+    /// Of these.
+    pub fn new(counts: Arc<Counts>) -> Access {
+        Access { counts }
+    }
+}
+
+/// One counter of a family: its labels, and how much.
+type Series<'a> = (Vec<(&'a str, &'a str)>, u64);
+
+fn counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    series: impl Iterator<Item = Series<'static>>,
+) -> Result<(), fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, count) in series {
+        family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+    }
+    Ok(())
+}
+
+impl Collector for Access {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = &self.counts;
+        let attempts = Method::ALL.into_iter().flat_map(|method| {
+            Authenticated::ALL.map(|result| {
+                let labels = vec![("method", method.as_str()), ("result", result.as_str())];
+                (labels, counts.authentications(method, result))
+            })
+        });
+        let help = "Requests by how it was found out who asks, and how that ended; limited ones came from an address that \
+            had failed too often";
+        counters(&mut encoder, ("fieldcache_authentication", help), attempts)?;
+        let decided = Decided::ALL
+            .into_iter()
+            .map(|decided| (vec![("decision", decided.as_str())], counts.authorizations(decided)));
+        let help = "Requests, and renewed permissions of watches, by whether they may be; error means that nobody said";
+        counters(&mut encoder, ("fieldcache_authorization", help), decided)?;
+        let reviews = Review::ALL.into_iter().flat_map(|review| {
+            [(true, "success"), (false, "error")].map(|(is_answered, result)| {
+                (vec![("kind", review.as_str()), ("result", result)], counts.reviews(review, is_answered))
+            })
+        });
+        let help = "Reviews asked of the API server, by whether it answered";
+        counters(&mut encoder, ("fieldcache_review", help), reviews)?;
+        let looked_up = Review::ALL.into_iter().flat_map(|review| {
+            Had::ALL.map(|had| {
+                let labels = vec![("kind", review.as_str()), ("status", had.as_str())];
+                (labels, counts.cache_requests(review, had))
+            })
+        });
+        let help = "Answers of reviews that were needed, by whether they were there (hit), under way (shared) or had to be \
+            asked for (miss)";
+        counters(&mut encoder, ("fieldcache_review_cache_request", help), looked_up)?;
+        let help = "Watches that were ended because what they show may not be seen any more";
+        counters(&mut encoder, ("fieldcache_watch_revoked", help), std::iter::once((Vec::new(), counts.revocations())))
+    }
+}
