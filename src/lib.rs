@@ -24,6 +24,8 @@
 //!
 //! | room | what it is |
 //! |---|---|
+//! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
+//! | `operator` | in the cluster: controllers of our own kinds, leader election |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
@@ -62,7 +64,11 @@ pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
 #[cfg(feature = "net")]
+pub mod kinds;
+#[cfg(feature = "net")]
 pub mod metrics;
+#[cfg(feature = "net")]
+pub mod operator;
 #[cfg(feature = "net")]
 pub mod registry;
 #[cfg(feature = "net")]

@@ -1,16 +1,18 @@
 //! `fieldcache operator`: serves a cluster's resources over TLS, to whoever may see them.
 //!
-//! In the making: it serves what `--resource` names. Kinds, controllers and Views are not here yet, and its help says so.
-//! What makes it the operator is [`crate::access`]: no request is answered before it.
+//! What it serves is what FieldCaches name; [`crate::operator`] is the controllers, [`crate::access`] stands before every request.
+//! Views are not here yet, and its help says so.
 
 #![expect(clippy::disallowed_methods, reason = "tasks that last as long as the command are started and ended here")]
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::exit::Exit;
 use super::low::{LogFormatArgument, OperatorArguments, SourceArguments};
@@ -20,10 +22,15 @@ use super::source::{self, FollowOptions};
 use crate::access::certificates::Requested;
 use crate::access::{Access, AccessSettings};
 use crate::metrics::Metrics;
+use crate::model::Gvr;
+use crate::operator::election::{self, Election};
+use crate::operator::synced::Synced;
+use crate::operator::{self, Operator};
 use crate::server::health::Check;
 use crate::server::listen::Listener;
 use crate::server::tls::{CertificateFiles, Tls};
 use crate::server::{Server, Settings};
+use crate::source::connection::Connection;
 use crate::telemetry::{self, LogFormat};
 
 const METRICS_ADDRESS: &str = "--metrics-address";
@@ -73,14 +80,44 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     // Before the source: whoever is trusted is known by the time there is something to ask for.
     let trusting = tokio::spawn(async move { following.follow().await });
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
-    let options =
-        FollowOptions { resources: arguments.resources, only_resources: true, max_lag: arguments.max_lag, self_check };
+    let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
+    let wanted = watch::Sender::new(Arc::new(kept.clone()));
+    let options = FollowOptions {
+        named: Some(wanted.subscribe()),
+        max_lag: arguments.max_lag,
+        self_check,
+        ..FollowOptions::default()
+    };
+    let connection = Connection::open(&source::cluster_options(&source)).await?;
     let opened = source::follow(source, options).await?;
+    let election = Election {
+        namespace: arguments.namespace,
+        name: LEASE.to_owned(),
+        identity: arguments.identity.map_or_else(own_name, Ok)?,
+        lease_duration: election::LEASE_DURATION,
+        renew_deadline: election::RENEW_DEADLINE,
+        retry_period: election::RETRY_PERIOD,
+    };
+    let synced = Arc::new(Synced::default());
+    let operator = Operator {
+        client: connection.client(),
+        registry: opened.registry.clone(),
+        definitions: opened.definitions.clone(),
+        election: election.clone(),
+        kept,
+        wanted,
+        synced: synced.clone(),
+    };
+    let mut controlling = tokio::spawn(operator::run(operator));
     let ready = access.clone();
+    let registry = opened.registry.clone();
     let settings = Settings {
         patience: Duration::ZERO,
         max_lag: Some(arguments.max_lag),
-        checks: vec![Check { name: "authentication", is_vital: false, probe: Arc::new(move || ready.ready()) }],
+        checks: vec![
+            Check::one("authentication", false, move || ready.ready()),
+            Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
+        ],
         access: Some(access.clone()),
         ..Settings::default()
     };
@@ -116,9 +153,23 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         ended = trusting => match ended.context("what the cluster trusts is not followed any more")? {},
         never = keeping => match never {},
+        ended = &mut controlling => ended.context("the controllers met a defect")?,
     }
+    // Another replica need not wait for the Lease's end.
+    controlling.abort();
+    election::release(connection.client(), &election).await;
     if let Some((_, scraping)) = scraping {
         scraping.abort();
     }
     Ok(Exit::Done)
+}
+
+/// The name of the Lease.
+const LEASE: &str = "fieldcache";
+
+/// Who this replica is when nobody says: its host's name, which in a cluster is its Pod's.
+fn own_name() -> anyhow::Result<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .context("reading the host's name; --identity names this replica")?;
+    Ok(format!("{}_{}", name.trim(), std::process::id()))
 }

@@ -70,8 +70,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
     let upstream = source::upstream(&arguments.source).await?;
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
-    let options =
-        FollowOptions { resources: arguments.resources, named: None, max_lag: arguments.max_lag, self_check };
+    let options = FollowOptions { resources: arguments.resources, named: None, max_lag: arguments.max_lag, self_check };
     let opened = source::follow(arguments.source, options).await?;
     let pass_through = match arguments.pass_through {
         _ if upstream.is_none() => PassThrough::Off,

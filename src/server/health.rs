@@ -13,15 +13,27 @@ use super::params::Query;
 use super::with_type;
 use crate::model::quote;
 
-/// One named check.
+/// A name in the output and in `?exclude=`, and the outcome; the error says what is wrong, for the log.
+pub type Checked = (String, Result<(), String>);
+
+/// Checks that are asked together.
 #[derive(Clone)]
 pub struct Check {
-    /// Its name in the output and in `?exclude=`.
-    pub name: &'static str,
     /// Whether `/livez` asks it too. What only time can mend belongs to readiness alone, or restarts would loop.
     pub is_vital: bool,
-    /// Asks; the error says what is wrong, for the log.
-    pub probe: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Asks.
+    pub probe: Arc<dyn Fn() -> Vec<Checked> + Send + Sync>,
+}
+
+impl Check {
+    /// A single one.
+    pub fn one(
+        name: &'static str,
+        is_vital: bool,
+        probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Check {
+        Check { is_vital, probe: Arc::new(move || vec![(name.to_owned(), probe())]) }
+    }
 }
 
 pub(super) fn answer(
@@ -31,16 +43,15 @@ pub(super) fn answer(
     checks: &[Check],
     draining: bool,
 ) -> Response<Body> {
-    let mut results: Vec<(&str, Result<(), String>)> = vec![("ping", Ok(()))];
-    results.extend(
-        checks.iter().filter(|check| endpoint != "livez" || check.is_vital).map(|check| (check.name, (check.probe)())),
-    );
+    let mut results: Vec<Checked> = vec![("ping".to_owned(), Ok(()))];
+    let asked = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
+    results.extend(asked.flat_map(|check| (check.probe)()));
     if endpoint == "readyz" {
         let shutdown = if draining { Err("the process is shutting down".to_owned()) } else { Ok(()) };
-        results.push(("shutdown", shutdown));
+        results.push(("shutdown".to_owned(), shutdown));
     }
     if let Some(single) = single {
-        return match results.iter().find(|(name, _)| *name == single) {
+        return match results.iter().find(|(name, _)| name == single) {
             Some((_, Ok(()))) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
             Some((name, Err(reason))) => {
                 tracing::warn!(endpoint, check = name, reason, "health check failed");
@@ -55,7 +66,7 @@ pub(super) fn answer(
     for (name, result) in &results {
         // Writing to a String does not fail.
         let _ = match result {
-            _ if excluded.contains(name) => writeln!(lines, "[+]{name} excluded: ok"),
+            _ if excluded.contains(&&**name) => writeln!(lines, "[+]{name} excluded: ok"),
             Ok(()) => writeln!(lines, "[+]{name} ok"),
             Err(reason) => {
                 failed = true;

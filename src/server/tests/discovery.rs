@@ -1,6 +1,5 @@
 //! Discovery in both forms, version, health.
 
-use std::sync::Arc;
 
 use serde_json::json;
 
@@ -106,10 +105,8 @@ async fn version_is_indented_and_root_lists_paths() {
 
 #[tokio::test]
 async fn health_asks_its_checks() {
-    let check = |name, is_vital, is_well: bool| Check {
-        name,
-        is_vital,
-        probe: Arc::new(move || if is_well { Ok(()) } else { Err("no".to_owned()) }),
+    let check = |name, is_vital, is_well: bool| {
+        Check::one(name, is_vital, move || if is_well { Ok(()) } else { Err("no".to_owned()) })
     };
     let checks = vec![check("source", false, false), check("disk", true, true)];
     let fixture = Fixture::with(Settings { checks, ..Settings::default() }, HistoryLimits::default());

@@ -152,7 +152,7 @@ async fn a_port_in_use_is_named_with_a_remedy() {
 #[tokio::test]
 async fn a_panic_is_the_answer_to_one_request_only() {
     let fixture = Fixture::new();
-    let broken = crate::server::health::Check { name: "broken", is_vital: true, probe: Arc::new(|| panic!("defect")) };
+    let broken = crate::server::health::Check::one("broken", true, || panic!("defect"));
     let settings = crate::server::Settings { checks: vec![broken], ..crate::server::Settings::default() };
     let fixture =
         Fixture { server: Arc::new(crate::server::Server::new(fixture.registry.clone(), settings)), ..fixture };

@@ -1,0 +1,33 @@
+//! Our own kinds, as people and controllers read and write them: FieldCache, View, SelectableResource.
+//!
+//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are what they
+//! share; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
+//! The comments on the fields are what `kubectl explain` shows, so they are written for users.
+//!
+//! What a schema and CEL cannot judge (does the resource exist, does its schema have the path) is not here: see
+//! `extract::extra`. Nothing here talks to a cluster.
+
+pub mod conditions;
+pub mod definitions;
+pub mod field_cache;
+pub mod selectable_resource;
+pub mod selectors;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, Scope};
+pub use selectable_resource::{
+    FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
+};
+pub use selectors::{FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator};
+pub use view::{
+    Authorization, Consistency, Consumer, ConsumerField, ConsumerValue, Endpoint, View, ViewResource, ViewSpec,
+    ViewStatus,
+};
+
+/// The API group of all kinds.
+pub const GROUP: &str = "fieldcache.dev";
+
+/// Their version.
+pub const VERSION: &str = "v1alpha1";

@@ -1,0 +1,180 @@
+//! Who writes: one replica at a time, by a Lease of coordination.k8s.io, as client-go's leader election has it.
+//!
+//! Every replica serves reads; only the leader writes statuses. A holder renews its Lease; the others take it over once it has
+//! not changed for its duration, counted from when they saw it change, so that clocks need not agree. A holder that cannot
+//! renew stops writing before the others can begin. [`judge`] decides and knows no clock; [`run`] does what it says.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the time that is written into a Lease, for people, is the wall clock's"
+)]
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How a replica takes part.
+#[derive(Clone, Debug)]
+pub struct Election {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+    /// Who this replica is: unique among them, such as its Pod's name.
+    pub identity: String,
+    /// How long others wait for a holder that says nothing any more.
+    pub lease_duration: Duration,
+    /// A holder that has not renewed for this long stops writing; shorter than the lease.
+    pub renew_deadline: Duration,
+    /// How often a Lease is renewed, and looked at by the others.
+    pub retry_period: Duration,
+}
+
+/// client-go's numbers.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// See [`Election::renew_deadline`].
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// See [`Election::retry_period`].
+pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// What to do about a Lease as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgment {
+    /// It is ours: renew it.
+    Renew,
+    /// Nobody holds it any more: take it.
+    Take,
+    /// Somebody else holds it.
+    Wait,
+}
+
+/// Judges a Lease that has not been seen to change for `unchanged`.
+pub(super) fn judge(held: &LeaseSpec, identity: &str, unchanged: Duration) -> Judgment {
+    let holder = held.holder_identity.as_deref().unwrap_or_default();
+    let seconds = u64::try_from(held.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
+    if holder == identity {
+        Judgment::Renew
+    } else if holder.is_empty() || unchanged >= Duration::from_secs(seconds) {
+        Judgment::Take
+    } else {
+        Judgment::Wait
+    }
+}
+
+/// The Lease after this judgment; its number of transitions counts holders.
+pub(super) fn written(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
+    let is_ours = held.and_then(|held| held.holder_identity.as_ref()) == Some(&election.identity);
+    let transitions = held.and_then(|held| held.lease_transitions);
+    LeaseSpec {
+        holder_identity: Some(election.identity.clone()),
+        lease_duration_seconds: i32::try_from(election.lease_duration.as_secs()).ok(),
+        acquire_time: held.filter(|_| is_ours).and_then(|held| held.acquire_time.clone()).or(Some(now.clone())),
+        renew_time: Some(now),
+        lease_transitions: match (held, is_ours) {
+            (None, _) => Some(0),
+            (Some(_), true) => transitions,
+            (Some(_), false) => Some(transitions.unwrap_or_default() + 1),
+        },
+        ..LeaseSpec::default()
+    }
+}
+
+/// Takes part until the future is dropped, and tells whether this replica leads.
+pub async fn run(client: Client, election: Election, leading: &watch::Sender<bool>) -> ! {
+    let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
+    // What was seen last, and since when it has not changed.
+    let mut seen: Option<(LeaseSpec, Instant)> = None;
+    let mut renewed = Instant::now();
+    loop {
+        let began = Instant::now();
+        let attempt = timeout(election.renew_deadline, step(&leases, &election, &mut seen)).await;
+        let holds = match attempt {
+            Ok(Ok(holds)) => Some(holds),
+            Ok(Err(error)) => {
+                tracing::warn!(lease = %election.name, error = %error, "the Lease could not be read or written");
+                None
+            }
+            Err(_) => {
+                tracing::warn!(lease = %election.name, "the Lease was not answered about in time");
+                None
+            }
+        };
+        if holds == Some(true) {
+            // Counted from before the request: the others count from after it.
+            renewed = began;
+        }
+        let leads = match holds {
+            Some(holds) => holds,
+            None => *leading.borrow() && renewed.elapsed() < election.renew_deadline,
+        };
+        leading.send_if_modified(|leading| {
+            let changed = *leading != leads;
+            if changed {
+                tracing::info!(lease = %election.name, identity = %election.identity, leads, "leader election");
+            }
+            *leading = leads;
+            changed
+        });
+        sleep(election.retry_period).await;
+    }
+}
+
+/// Gives the Lease back, so that another replica need not wait for its end. Best effort: the process is ending.
+pub async fn release(client: Client, election: &Election) {
+    let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
+    let given_back = async {
+        let mut lease = leases.get(&election.name).await?;
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_ref() == Some(&election.identity) {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            leases.replace(&election.name, &PostParams::default(), &lease).await?;
+        }
+        Ok::<_, kube::Error>(())
+    };
+    if let Ok(Err(error)) = timeout(election.retry_period, given_back).await {
+        tracing::debug!(error = %error, "the Lease was not given back; it ends by itself");
+    }
+}
+
+/// Reads the Lease once and writes it if that is called for; whether it is ours afterwards.
+async fn step(
+    leases: &Api<Lease>,
+    election: &Election,
+    seen: &mut Option<(LeaseSpec, Instant)>,
+) -> Result<bool, kube::Error> {
+    let now = || MicroTime(jiff::Timestamp::now());
+    let Some(mut lease) = leases.get_opt(&election.name).await? else {
+        let metadata = ObjectMeta { name: Some(election.name.clone()), ..ObjectMeta::default() };
+        let lease = Lease { metadata, spec: Some(written(None, election, now())) };
+        return took(leases.create(&PostParams::default(), &lease).await);
+    };
+    let held = lease.spec.clone().unwrap_or_default();
+    let since = match seen {
+        Some((last, since)) if *last == held => *since,
+        _ => Instant::now(),
+    };
+    *seen = Some((held.clone(), since));
+    match judge(&held, &election.identity, since.elapsed()) {
+        Judgment::Wait => Ok(false),
+        Judgment::Renew | Judgment::Take => {
+            // With the version that was read: of two that take it at once, one is refused.
+            lease.spec = Some(written(Some(&held), election, now()));
+            took(leases.replace(&election.name, &PostParams::default(), &lease).await)
+        }
+    }
+}
+
+/// Somebody else was faster: no failure.
+fn took(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}

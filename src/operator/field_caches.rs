@@ -1,0 +1,176 @@
+//! FieldCache: what its author is told. The stores themselves are kept by every replica; the leader writes how they are.
+//!
+//! What a FieldCache asks for is judged in `stores`. There is no finalizer: nothing outside has to be undone when one goes.
+
+#![expect(clippy::disallowed_methods, reason = "conditions carry the wall clock's time")]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::FIELD_MANAGER;
+use super::status::{Finding, Holds, coarse, conditions};
+use super::stores::Verdict;
+use super::world::World;
+use crate::kinds::{FieldCache, FieldCacheStatus};
+use crate::model::Gvr;
+use crate::registry::LiveState;
+
+/// Counts are written no more often than this.
+const COUNTS_EVERY: Duration = Duration::from_secs(300);
+/// A failed write is tried again after this.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+struct Context {
+    world: World,
+    api: Api<FieldCache>,
+    recorder: Recorder,
+    /// When the counts of an object were written last, by this leader.
+    counted: Mutex<HashMap<String, Instant>>,
+}
+
+/// Writes statuses for as long as it is polled; `phases` has an item whenever a store's phase has changed or another verdict has been
+/// given.
+pub async fn run(client: Client, world: World, recorder: Recorder, phases: impl Stream<Item = ()> + Send + 'static) {
+    let api: Api<FieldCache> = Api::all(client);
+    let context = Context { world, api: api.clone(), recorder, counted: Mutex::default() };
+    Controller::new(api, watcher::Config::default())
+        .reconcile_all_on(phases)
+        .run(reconcile, |_, error, _| after(error), Arc::new(context))
+        .for_each(|_| std::future::ready(()))
+        .await;
+}
+
+fn after(error: &kube::Error) -> Action {
+    tracing::warn!(error = %error, "the status of a FieldCache could not be written");
+    Action::requeue(AFTER_FAILURE)
+}
+
+async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Result<Action, kube::Error> {
+    let name = field_cache.name_any();
+    let verdict = context.world.verdicts.borrow().get(&name).cloned();
+    // The replica's own view may be a moment behind; what it thinks comes as a change of its verdicts.
+    let Some(verdict) = verdict.filter(|verdict| Some(verdict.generation) == field_cache.metadata.generation) else {
+        return Ok(Action::requeue(COUNTS_EVERY));
+    };
+    let held = field_cache.status.clone().unwrap_or_default();
+    let stores = Stores::of(&context.world, &verdict.stores);
+    let findings = findings(&verdict, &stores);
+    let may_count = {
+        let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        held.objects.is_none() || counted.get(&name).is_none_or(|last| last.elapsed() >= COUNTS_EVERY)
+    };
+    let count = |shown: Option<i64>, real: u64| if may_count { coarse(shown, real) } else { shown.unwrap_or_default() };
+    let is_ready = findings.iter().any(|finding| finding.kind == READY && finding.holds == Holds::True);
+    let status = FieldCacheStatus {
+        conditions: conditions(&held.conditions, &findings, field_cache.metadata.generation, jiff::Timestamp::now()),
+        objects: is_ready.then(|| count(held.objects, stores.objects)),
+        bytes: is_ready.then(|| count(held.bytes, stores.bytes)),
+    };
+    if status != held {
+        let patch = json!({
+            "apiVersion": FieldCache::api_version(&()), "kind": FieldCache::kind(&()),
+            "metadata": { "name": name }, "status": status,
+        });
+        context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
+        if (status.objects, status.bytes) != (held.objects, held.bytes) {
+            let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
+            counted.insert(name, Instant::now());
+        }
+        tell(&context.recorder, &field_cache, &held, &findings).await;
+    }
+    Ok(Action::requeue(COUNTS_EVERY))
+}
+
+const ACCEPTED: &str = "Accepted";
+const SYNCED: &str = "Synced";
+const READY: &str = "Ready";
+
+/// How the stores of a FieldCache are together.
+struct Stores {
+    objects: u64,
+    bytes: u64,
+    /// The first one that is not ready: which, why for programs, why for people.
+    waiting: Option<(Gvr, &'static str, String)>,
+}
+
+impl Stores {
+    fn of(world: &World, wanted: &[Gvr]) -> Stores {
+        let catalog = world.registry.catalog();
+        let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
+        for gvr in wanted {
+            let state = catalog.resource(gvr).map(|resource| resource.live.state());
+            let waiting = match state {
+                Some(LiveState::Ready(snapshot)) => {
+                    let usage = snapshot.usage();
+                    let indexes: u64 = usage.attributes.iter().map(|attribute| attribute.bytes).sum();
+                    stores.objects += usage.objects;
+                    stores.bytes += usage.held_bytes + usage.order_bytes + usage.history_bytes + indexes;
+                    continue;
+                }
+                Some(LiveState::Loading(progress)) => ("Loading", progress),
+                Some(LiveState::Refused { code, message }) => {
+                    (if code == 401 { "Unauthorized" } else { "Forbidden" }, message)
+                }
+                Some(LiveState::Idle | LiveState::Gone) | None => ("Loading", "about to be read".to_owned()),
+            };
+            stores.waiting.get_or_insert((gvr.clone(), waiting.0, waiting.1));
+        }
+        stores
+    }
+}
+
+/// What a FieldCache's conditions say.
+fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
+    if let Some(problem) = &verdict.problem {
+        let refused = |kind| Finding::new(kind, Holds::False, problem.reason, &*problem.message);
+        let synced = Finding::new(SYNCED, Holds::False, "NotAccepted", "nothing is kept: see Accepted");
+        return vec![refused(ACCEPTED), synced, refused(READY)];
+    }
+    let names: Vec<String> = verdict.stores.iter().map(Gvr::to_string).collect();
+    let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", format!("kept: {}", names.join(", ")));
+    match &stores.waiting {
+        None => vec![
+            accepted,
+            Finding::new(SYNCED, Holds::True, "Synced", "the copy is complete and follows the API server"),
+            Finding::new(READY, Holds::True, "Ready", "get, list and watch are answered from the copy"),
+        ],
+        Some((gvr, reason, message)) => {
+            let waiting = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr}: {message}"));
+            // How far a load is moves all the time, and is in the metrics.
+            let loading = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr} is being read"));
+            let finding = |kind| if *reason == "Loading" { loading(kind) } else { waiting(kind) };
+            vec![accepted, finding(SYNCED), finding(READY)]
+        }
+    }
+}
+
+/// Kubernetes Events for what a person would want to know: that it became ready, or why it is not.
+async fn tell(recorder: &Recorder, field_cache: &FieldCache, held: &FieldCacheStatus, findings: &[Finding]) {
+    let said = crate::kinds::conditions::condition(&held.conditions, READY);
+    for finding in findings.iter().filter(|finding| finding.kind == READY && finding.reason != "Loading") {
+        if said.is_some_and(|said| said.reason == finding.reason) {
+            continue;
+        }
+        let type_ = if finding.holds == Holds::True { EventType::Normal } else { EventType::Warning };
+        let event = Event {
+            type_,
+            reason: finding.reason.clone(),
+            note: Some(finding.message.chars().take(1000).collect()),
+            action: "Sync".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = recorder.publish(&event, &field_cache.object_ref(&())).await {
+            tracing::debug!(error = %error, "an Event was not written");
+        }
+    }
+}

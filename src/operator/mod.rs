@@ -1,0 +1,105 @@
+//! In the cluster: controllers around the stores, for kinds of our own.
+//!
+//! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
+//! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]). A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+
+pub mod election;
+pub mod field_caches;
+pub mod phases;
+pub mod selectable_resources;
+pub mod status;
+pub mod stores;
+pub mod synced;
+#[cfg(test)]
+mod tests;
+pub mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, stream};
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use tokio::sync::watch;
+
+use crate::kinds::{FieldCache, SelectableResource};
+use crate::model::Gvr;
+use crate::registry::{Definitions, Registry};
+use election::Election;
+use stores::Verdicts;
+use synced::Synced;
+use world::World;
+
+/// Who wrote a field, in managedFields.
+pub const FIELD_MANAGER: &str = "fieldcache-operator";
+
+/// What the controllers of a replica are made of.
+pub struct Operator {
+    /// The cluster, with the rights of manifests/.
+    pub client: Client,
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// What the cluster has.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
+    /// Who writes.
+    pub election: Election,
+    /// Stores that are kept whatever FieldCaches say.
+    pub kept: BTreeSet<Gvr>,
+    /// The stores to keep.
+    pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
+    /// What readiness waits for.
+    pub synced: Arc<Synced>,
+}
+
+/// Runs the controllers until the future is dropped.
+pub async fn run(operator: Operator) {
+    let Operator { client, registry, definitions, election, kept, wanted, synced } = operator;
+    let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone());
+    let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
+    let world = World {
+        registry: registry.clone(),
+        definitions: definitions.clone(),
+        field_caches: field_caches.clone(),
+        verdicts: verdicts.subscribe(),
+    };
+    let changed = watch::Sender::new(0);
+    let leading = watch::Sender::new(false);
+    let writing =
+        write_while_leading(client.clone(), world, leading.subscribe(), changed.subscribe(), &election.identity);
+    tokio::join!(
+        world::judge(field_cache_changes, field_caches, definitions, verdicts, world::Wanted { kept, wanted, synced }),
+        phases::follow(registry, changed),
+        election::run(client, election.clone(), &leading),
+        writing,
+    );
+}
+
+/// Writes statuses for as long as this replica leads.
+async fn write_while_leading(
+    client: Client,
+    world: World,
+    mut leading: watch::Receiver<bool>,
+    phases: watch::Receiver<u64>,
+    identity: &str,
+) {
+    loop {
+        if leading.wait_for(|leads| *leads).await.is_err() {
+            return;
+        }
+        let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.to_owned()) };
+        let recorder = Recorder::new(client.clone(), reporter);
+        let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone());
+        let triggers = stream::select(ticks(phases.clone()), ticks(world.verdicts.clone()));
+        tokio::select! {
+            () = field_caches::run(client.clone(), world.clone(), recorder, triggers) => {}
+            () = selectable_resources::run(client.clone(), world.clone(), selectable, selectable_changes) => {}
+            _ = leading.wait_for(|leads| !*leads) => {}
+        }
+    }
+}
+
+/// An item at each change.
+fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
+    stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
+}

@@ -1,0 +1,266 @@
+//! SelectableResource: which fields a resource can be selected by, for people to read and to watch.
+//!
+//! [`describe`] is pure: what the cluster has and what FieldCaches ask for in, the objects that there are to be out. [`run`] makes the
+//! cluster have exactly these: it compares all of them whenever something changes, so that what was deleted or written over by somebody
+//! comes back. It is a loop of our own rather than a controller of kube-runtime, which only looks at objects that exist.
+
+#![expect(clippy::disallowed_methods, reason = "conditions carry the wall clock's time")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::runtime::reflector::Store;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::FIELD_MANAGER;
+use super::status::{Finding, Holds, conditions};
+use super::stores::Verdicts;
+use super::world::World;
+use crate::crd::Crd;
+use crate::extract::judge::{self, Judgement};
+use crate::extract::{Field, Origin};
+use crate::kinds::selectable_resource::{MAX_DESCRIPTION, MAX_ENUM, MAX_FIELDS, MAX_LISTED, MAX_TEXT};
+use crate::kinds::{
+    FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
+};
+use crate::registry::Definitions;
+
+/// Even if nothing seems to have changed, everything is compared this often.
+const COMPARE_EVERY: Duration = Duration::from_secs(60);
+/// kube-apiserver publishes a changed definition in OpenAPI a moment later.
+const PUBLISHED_AFTER: Duration = Duration::from_secs(2);
+/// Changes that come together are looked at together.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// A SelectableResource as it is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    /// The definition that owns it, if it is a custom resource.
+    pub owner: Option<OwnerReference>,
+    /// Served versions, preferred one first.
+    pub versions: Vec<ResourceVersion>,
+    /// Key of the OpenAPI document of the first version, such as `apis/apps/v1`.
+    pub document: String,
+    /// Whether a FieldCache keeps a copy.
+    pub cached: bool,
+    /// Whether all of its fields are right.
+    pub accepted: Finding,
+}
+
+const ACCEPTED: &str = "Accepted";
+const PUBLISHED: &str = "Published";
+
+/// The SelectableResources that there are to be, by name: one for each resource that has a selectable field besides its name and
+/// namespace, or one that is refused, or a FieldCache that is accepted.
+pub fn describe(definitions: &Definitions, verdicts: &Verdicts) -> BTreeMap<String, Described> {
+    let mut names: BTreeMap<String, (String, String)> = BTreeMap::new();
+    for gvr in definitions.resources.keys() {
+        names.insert(gvr.group_resource(), (gvr.group.clone(), gvr.resource.clone()));
+    }
+    let described = names.into_iter().filter_map(|(name, (group, resource))| {
+        let cached = verdicts.get(&name).is_some_and(|verdict| !verdict.stores.is_empty());
+        let crd = definitions.crds.get(&name);
+        let judgement = crd.map(|crd| judge::judge(crd, None));
+        let served = definitions.versions(&group, &resource);
+        let versions: Vec<ResourceVersion> = served
+            .iter()
+            .take(MAX_LISTED)
+            .map(|(gvr, definition)| version(&gvr.version, definition.plan.fields(), judgement.as_ref()))
+            .collect();
+        let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
+        let (first, _) = served.first()?;
+        (has_fields || cached).then(|| {
+            let described = Described {
+                owner: crd.map(|crd| owner(crd)),
+                document: first.group_version().path().trim_start_matches('/').to_owned(),
+                cached,
+                accepted: accepted(&versions),
+                versions,
+            };
+            (name, described)
+        })
+    });
+    described.collect()
+}
+
+fn owner(crd: &Crd) -> OwnerReference {
+    OwnerReference {
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        name: crd.name.clone(),
+        uid: crd.uid.clone(),
+        ..OwnerReference::default()
+    }
+}
+
+fn version(name: &str, fields: &[Field], judgement: Option<&Judgement>) -> ResourceVersion {
+    let judged = judgement.and_then(|judgement| judgement.versions.iter().find(|version| version.name == name));
+    let rejected = judged.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
+        json_path: shortened(&rejected.json_path, MAX_TEXT),
+        reason: rejected.reason.to_owned(),
+        message: shortened(&rejected.message, MAX_DESCRIPTION),
+    });
+    let warnings = judgement.iter().flat_map(|judgement| &judgement.warnings);
+    let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
+    ResourceVersion {
+        name: name.to_owned(),
+        fields: fields.iter().take(MAX_FIELDS).map(field).collect(),
+        rejected: rejected.collect(),
+        warnings: warnings.take(MAX_LISTED).map(|warning| shortened(&warning.message, MAX_DESCRIPTION)).collect(),
+    }
+}
+
+fn field(field: &Field) -> SelectableField {
+    let some = |text: &str, most| (!text.is_empty()).then(|| shortened(text, most));
+    SelectableField {
+        field_path: shortened(&field.label, MAX_TEXT),
+        json_path: shortened(&field.json_path, MAX_TEXT),
+        kind: field.kind.clone(),
+        allowed: field.allowed.iter().take(MAX_ENUM).map(|allowed| shortened(allowed, MAX_TEXT)).collect(),
+        format: some(&field.format, 63),
+        default: field.default.as_deref().map(|default| shortened(default, MAX_TEXT)),
+        description: some(&field.description, MAX_DESCRIPTION),
+        origin: match field.origin {
+            Origin::CustomResourceDefinition => FieldOrigin::CustomResourceDefinition,
+            Origin::BuiltIn => FieldOrigin::BuiltIn,
+        },
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+fn accepted(versions: &[ResourceVersion]) -> Finding {
+    let rejected = || versions.iter().flat_map(|version| version.rejected.iter().map(move |field| (version, field)));
+    match rejected().next() {
+        None => Finding::new(ACCEPTED, Holds::True, "Accepted", "all fields are right"),
+        Some((version, first)) => {
+            let more = rejected().count() - 1;
+            let more = if more == 0 { String::new() } else { format!("; and {more} more, see status.versions") };
+            let message = format!("version {}, {}: {}{more}", version.name, first.json_path, first.message);
+            Finding::new(ACCEPTED, Holds::False, "FieldsRejected", message)
+        }
+    }
+}
+
+/// Writes them for as long as it is polled; `changes` has an item whenever one of the objects has changed.
+pub async fn run(client: Client, mut world: World, held: Store<SelectableResource>, changes: impl Stream<Item = ()>) {
+    let api: Api<SelectableResource> = Api::all(client);
+    let mut changes = std::pin::pin!(changes);
+    let mut again = std::pin::pin!(sleep(Duration::ZERO));
+    loop {
+        let definitions = world.definitions.borrow_and_update().clone();
+        let verdicts = world.verdicts.borrow_and_update().clone();
+        let wanted = describe(&definitions, &verdicts);
+        let documents = hashes(&world, &wanted).await;
+        if let Err(error) = compare(&api, &held, &wanted, &documents).await {
+            tracing::warn!(error = %error, "a SelectableResource could not be written");
+        }
+        tokio::select! {
+            change = changes.next() => if change.is_none() { return },
+            changed = world.definitions.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                again.set(sleep(PUBLISHED_AFTER));
+            }
+            changed = world.verdicts.changed() => if changed.is_err() { return },
+            () = &mut again => again.set(sleep(COMPARE_EVERY)),
+        }
+        sleep(SETTLE).await;
+        while let Some(Some(())) = futures::FutureExt::now_or_never(changes.next()) {}
+    }
+}
+
+/// The hashes of the OpenAPI documents, by key; the error says why there are none.
+async fn hashes(world: &World, wanted: &BTreeMap<String, Described>) -> Result<BTreeMap<String, String>, String> {
+    let Some(documents) = world.registry.catalog().documents.clone() else {
+        return Err("OpenAPI is not published".to_owned());
+    };
+    let set = documents.v3().await?;
+    let keys = wanted.values().map(|described| &described.document);
+    let hash = |key: &String| set.v3(key).map(|forms| (key.clone(), forms.document().hash.clone()));
+    Ok(keys.filter_map(hash).collect())
+}
+
+/// Makes the cluster have what is wanted, and nothing else.
+async fn compare(
+    api: &Api<SelectableResource>,
+    held: &Store<SelectableResource>,
+    wanted: &BTreeMap<String, Described>,
+    documents: &Result<BTreeMap<String, String>, String>,
+) -> Result<(), kube::Error> {
+    let held: BTreeMap<String, Arc<SelectableResource>> =
+        held.state().into_iter().map(|object| (object.name_any(), object)).collect();
+    for (name, object) in &held {
+        if !wanted.contains_key(name) && object.metadata.deletion_timestamp.is_none() {
+            let only_this = Preconditions { uid: object.uid(), resource_version: None };
+            let parameters = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
+            match api.delete(name, &parameters).await {
+                Ok(_) => {}
+                // Somebody, or the garbage collector, was faster.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let apply = PatchParams::apply(FIELD_MANAGER).force();
+    for (name, described) in wanted {
+        let object = held.get(name);
+        let owners: Vec<OwnerReference> = described.owner.clone().into_iter().collect();
+        let head = json!({ "apiVersion": SelectableResource::api_version(&()), "kind": SelectableResource::kind(&()) });
+        if object.is_none_or(|object| object.owner_references() != owners) {
+            let mut body = head.clone();
+            body["metadata"] = json!({ "name": name, "ownerReferences": owners });
+            api.patch(name, &apply, &Patch::Apply(&body)).await?;
+        }
+        let before = object.and_then(|object| object.status.clone()).unwrap_or_default();
+        let status = status(described, &before, documents);
+        if status != before {
+            let mut body = head;
+            body["metadata"] = json!({ "name": name });
+            body["status"] = json!(status);
+            api.patch_status(name, &apply, &Patch::Apply(&body)).await?;
+        }
+    }
+    Ok(())
+}
+
+fn status(
+    described: &Described,
+    before: &SelectableResourceStatus,
+    documents: &Result<BTreeMap<String, String>, String>,
+) -> SelectableResourceStatus {
+    let hash = documents.as_ref().map(|documents| documents.get(&described.document));
+    let (open_api, published) = match hash {
+        Ok(Some(hash)) => {
+            let url = format!("/openapi/v3/{}", described.document);
+            let published = Finding::new(PUBLISHED, Holds::True, "Published", format!("the fields are in {url}"));
+            (Some(OpenApi { url, hash: hash.clone() }), published)
+        }
+        Ok(None) => {
+            let message = format!("the API server has no OpenAPI document for {} yet", described.document);
+            (None, Finding::new(PUBLISHED, Holds::False, "DocumentMissing", message))
+        }
+        Err(error) => (None, Finding::new(PUBLISHED, Holds::Unknown, "DocumentsUnavailable", error.clone())),
+    };
+    SelectableResourceStatus {
+        versions: described.versions.clone(),
+        open_api,
+        cached: described.cached,
+        // It has no spec, so its generation says nothing.
+        conditions: conditions(
+            &before.conditions,
+            &[described.accepted.clone(), published],
+            None,
+            jiff::Timestamp::now(),
+        ),
+    }
+}

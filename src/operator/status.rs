@@ -1,0 +1,81 @@
+//! Statuses that are quiet: conditions that change only when something did, and counts that move in steps.
+//!
+//! Pure. Who writes them, and when, is `field_caches`' and `selectable_resources`'.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::kinds::conditions::{MAX_MESSAGE, condition};
+
+/// Whether something is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// It is.
+    True,
+    /// It is not.
+    False,
+    /// It is not known.
+    Unknown,
+}
+
+impl Holds {
+    fn text(self) -> &'static str {
+        match self {
+            Holds::True => "True",
+            Holds::False => "False",
+            Holds::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A condition as it is to be, without times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its type.
+    pub kind: &'static str,
+    /// Whether it holds.
+    pub holds: Holds,
+    /// For programs.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Finding {
+    /// A condition of this type.
+    pub fn new(kind: &'static str, holds: Holds, reason: impl Into<String>, message: impl Into<String>) -> Finding {
+        Finding { kind, holds, reason: reason.into(), message: message.into() }
+    }
+}
+
+/// Conditions out of findings: each keeps the time of its last transition for as long as it says the same.
+pub fn conditions(
+    previous: &[Condition],
+    findings: &[Finding],
+    generation: Option<i64>,
+    now: jiff::Timestamp,
+) -> Vec<Condition> {
+    let made = |finding: &Finding| {
+        let status = finding.holds.text();
+        let since = condition(previous, finding.kind)
+            .filter(|held| held.status == status)
+            .map_or(Time(now), |held| held.last_transition_time.clone());
+        Condition {
+            type_: finding.kind.to_owned(),
+            status: status.to_owned(),
+            reason: finding.reason.clone(),
+            message: finding.message.chars().take(MAX_MESSAGE).collect(),
+            observed_generation: generation,
+            last_transition_time: since,
+        }
+    };
+    findings.iter().map(made).collect()
+}
+
+/// A count as it is shown: the one that is shown already for as long as the real one is within a tenth of it.
+pub fn coarse(shown: Option<i64>, real: u64) -> i64 {
+    let real = i64::try_from(real).unwrap_or(i64::MAX);
+    match shown {
+        Some(shown) if (shown == 0) == (real == 0) && shown.abs_diff(real) <= shown.unsigned_abs() / 10 => shown,
+        Some(_) | None => real,
+    }
+}

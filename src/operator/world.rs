@@ -1,0 +1,124 @@
+//! What a replica knows: what the cluster has, what FieldCaches ask for and how far their stores are.
+//!
+//! Every replica keeps this up to date, leader or not, since every replica serves reads. Writes nothing.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::stores::{Verdicts, judge_all, named};
+use super::synced::Synced;
+use crate::kinds::FieldCache;
+use crate::model::Gvr;
+use crate::registry::{Definitions, Registry};
+
+/// Changes that come together are looked at together.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What a replica knows; clones share it.
+#[derive(Clone)]
+pub struct World {
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// What the cluster has.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
+    /// The FieldCaches.
+    pub field_caches: Store<FieldCache>,
+    /// What is thought of them.
+    pub verdicts: watch::Receiver<Arc<Verdicts>>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
+/// Follows objects of one of our kinds for ever: a store of them, and a stream that has an item whenever one has changed and that
+/// must be polled. What stands in the way is logged and tried again.
+pub fn follow<K>(client: Client) -> (Store<K>, impl Stream<Item = ()> + Send)
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let changes = watcher(Api::<K>::all(client), watcher::Config::default()).default_backoff().reflect(writer);
+    let changes = changes.filter_map(|event| {
+        ready(match event {
+            Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(()),
+            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
+            Err(error) => {
+                let kind = <K as Resource>::kind(&());
+                tracing::warn!(%kind, error = %error, "objects of this kind of ours cannot be followed; are crds/ applied and the rights of manifests/ granted?");
+                None
+            }
+        })
+    });
+    (store, changes)
+}
+
+/// The stores to keep, and who is told of them.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Stores that are kept whatever FieldCaches say.
+    pub kept: BTreeSet<Gvr>,
+    /// For the source.
+    pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
+    /// For readiness.
+    pub synced: Arc<Synced>,
+}
+
+/// Judges the FieldCaches whenever they or the cluster's resources change, and names the stores to be kept.
+pub async fn judge(
+    changes: impl Stream<Item = ()>,
+    field_caches: Store<FieldCache>,
+    mut definitions: watch::Receiver<Arc<Definitions>>,
+    verdicts: watch::Sender<Arc<Verdicts>>,
+    Wanted { kept, wanted, synced }: Wanted,
+) {
+    let mut changes = std::pin::pin!(changes);
+    // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
+    loop {
+        if changes.next().await.is_none() {
+            return;
+        }
+        if field_caches.wait_until_ready().now_or_never().is_some() {
+            break;
+        }
+    }
+    loop {
+        let judged = judge_all(&field_caches.state(), &definitions.borrow_and_update());
+        wanted.send_if_modified(|wanted| {
+            let found: BTreeSet<Gvr> = named(&judged).union(&kept).cloned().collect();
+            let differs = **wanted != found;
+            if differs {
+                *wanted = Arc::new(found);
+            }
+            differs
+        });
+        synced.expect(wanted.borrow().clone());
+        verdicts.send_if_modified(|held| {
+            let differs = **held != judged;
+            if differs {
+                *held = Arc::new(judged);
+            }
+            differs
+        });
+        tokio::select! {
+            change = changes.next() => if change.is_none() { return },
+            changed = definitions.changed() => if changed.is_err() { return },
+        }
+        sleep(SETTLE).await;
+        // What came meanwhile is in the store already.
+        while let Some(Some(())) = changes.next().now_or_never() {}
+    }
+}
