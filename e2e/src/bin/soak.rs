@@ -1,5 +1,6 @@
-//! `make soak`: many random schedules of faults, then a long time of changes with real clients; what was wrong is printed, and the exit code
-//! says whether anything was.
+//! `make soak`: many random schedules of faults, then a long time of changes with real clients.
+//!
+//! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
@@ -102,15 +103,18 @@ async fn run(options: Options) -> Result<()> {
         }
         say(&format!("so far: {summary}"));
     }
+    say(&format!("recoveries by kind of fault:\n{}", summary.by_kind()));
     wrong.append(&mut summary.wrong.clone());
+    let mut endured = String::new();
     if options.minutes > 0 {
         let length = Duration::from_secs(options.minutes * 60);
         let churn = Churn { length, settling: length / 6, seed: options.seed };
         let endurance = endure(churn, &say).await?;
-        say(&endurance.to_string());
+        endured = format!("\n{} minutes of changes: {endurance}", options.minutes);
         wrong.extend(endurance.wrong);
     }
-    ensure!(wrong.is_empty(), "{} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
-    say("nothing went wrong");
+    say(&format!("{summary}{endured}"));
+    ensure!(wrong.is_empty(), "VERDICT: failed, {} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    say("VERDICT: passed, nothing went wrong");
     Ok(())
 }
