@@ -221,6 +221,16 @@ impl Stage {
         Ok(())
     }
 
+    /// Whether something has met a fault of a line; those of programs and data are seen to when they end.
+    #[must_use]
+    pub fn has_met(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::Line(Side::Source, fault) => self.source.met().contains_key(&fault),
+            Fault::Line(Side::Clients, fault) => self.clients.met().contains_key(&fault),
+            Fault::System(_) => true,
+        }
+    }
+
     /// Ends a fault.
     ///
     /// # Errors

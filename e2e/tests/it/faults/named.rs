@@ -22,7 +22,8 @@ use super::{alone, say};
 const AT_ONCE: usize = 4;
 
 /// Smaller than that of random schedules.
-const COMPANY: Company = Company { informers: 5, readers: 2, pace: Duration::from_millis(80), first: 40 };
+const COMPANY: Company =
+    Company { informers: 5, readers: 2, pace: Duration::from_millis(80), first: 40, insists: true };
 
 /// What has to happen besides, so that there is something that the fault can meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
