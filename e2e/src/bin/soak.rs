@@ -109,9 +109,14 @@ async fn run(options: Options) -> Result<()> {
     if options.minutes > 0 {
         let length = Duration::from_secs(options.minutes * 60);
         let churn = Churn { length, settling: length / 6, seed: options.seed };
-        let endurance = endure(churn, &say).await?;
-        endured = format!("\n{} minutes of changes: {endurance}", options.minutes);
-        wrong.extend(endurance.wrong);
+        // What became of the schedules is told even if this could not be run.
+        match endure(churn, &say).await {
+            Ok(endurance) => {
+                endured = format!("\n{} minutes of changes: {endurance}", options.minutes);
+                wrong.extend(endurance.wrong);
+            }
+            Err(error) => wrong.push(format!("{} minutes of changes were not possible: {error:#}", options.minutes)),
+        }
     }
     say(&format!("{summary}{endured}"));
     ensure!(wrong.is_empty(), "VERDICT: failed, {} things went wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -93,7 +93,7 @@ const NO_WATCH_LIST: &[(&str, &str)] = &[("KUBE_FEATURE_WatchListClient", "false
 
 type Row = (&'static str, Toolkit, &'static [&'static str], &'static [(&'static str, &'static str)], Selection);
 
-/// Real clients of each library; all select what is written last.
+/// Real clients; all select what is written last. The program around the Python client follows Pods only, and has no part in this.
 fn rows() -> Vec<Row> {
     let all = Selection::everything;
     vec![
@@ -124,13 +124,6 @@ fn rows() -> Vec<Row> {
             &["-client=manager"],
             &[],
             all().label("tier", "a").field("spec.color", "blue"),
-        ),
-        (
-            "python",
-            Toolkit::Python,
-            &["-timeout-seconds=20"],
-            &[],
-            all().label("tier", "a").field_is_not("spec.size", "S"),
         ),
         (
             "javascript",

@@ -84,7 +84,7 @@ struct Shared {
 
 enum Behind {
     Address(Mutex<String>),
-    Server(Client),
+    Server(Box<Client>),
 }
 
 #[derive(Default)]
@@ -113,7 +113,7 @@ impl Proxy {
     /// # Errors
     /// When there is no port.
     pub async fn of_requests(server: &Endpoint) -> Result<Proxy> {
-        Proxy::start(Behind::Server(server.client())).await
+        Proxy::start(Behind::Server(Box::new(server.client()))).await
     }
 
     async fn start(behind: Behind) -> Result<Proxy> {
