@@ -8,6 +8,7 @@
 mod catalog;
 pub mod chain;
 mod checks;
+mod definitions;
 pub mod documents;
 mod freshness;
 mod live;
@@ -19,8 +20,9 @@ pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
+pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
-pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use live::{Live, LiveState, NotReady, OpenWatch, Phase};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 
 use std::sync::Arc;
