@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::limits::LimitArguments;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
 
@@ -120,6 +121,9 @@ pub struct ServeArguments {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
+    /// How much there may be of what clients take.
+    #[command(flatten)]
+    pub limits: LimitArguments,
 }
 
 /// How fresh an answer is whose request names no resourceVersion.

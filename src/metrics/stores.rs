@@ -56,7 +56,11 @@ impl Stores {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
             }
-            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+            LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_)
+            | LiveState::Gone => None,
         });
         loaded.collect()
     }

@@ -39,7 +39,11 @@ fn names(resource: &Resource) -> Option<Vec<String>> {
         LiveState::Ready(snapshot) => {
             Some(snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect())
         }
-        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+        LiveState::Idle
+        | LiveState::Loading(_)
+        | LiveState::Refused { .. }
+        | LiveState::OverMemory(_)
+        | LiveState::Gone => None,
     }
 }
 
