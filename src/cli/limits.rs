@@ -58,7 +58,8 @@ impl LimitArguments {
         let connections = connections(self.max_connections, open_files(self.max_connections + OTHER_FILES));
         if connections < self.max_connections {
             tracing::warn!(
-                max_connections = self.max_connections, connections,
+                max_connections = self.max_connections,
+                connections,
                 "the limit of open files allows fewer connections than --max-connections: raise it (ulimit -n, LimitNOFILE), \
                  or name a smaller --max-connections"
             );

@@ -50,12 +50,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Of these resources, and of the server that counts into `tally` and `limits`.
-    pub fn new(
-        resources: Arc<Resources>,
-        tally: Arc<Tally>,
-        limits: Arc<Limits>,
-        guard: Option<Guard>,
-    ) -> Metrics {
+    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, limits: Arc<Limits>, guard: Option<Guard>) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));

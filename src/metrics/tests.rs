@@ -25,6 +25,7 @@ use crate::registry::{
     Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
+use crate::server::limits::{LimitSettings, Limits};
 use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
 use crate::store::{HistoryLimits, Store};
 

@@ -13,7 +13,9 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBytes {
     /// Nothing that Kubernetes would read, or not as bytes.
-    #[error("{0:?} is not an amount of bytes: write a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing behind it, such as 2Gi")]
+    #[error(
+        "{0:?} is not an amount of bytes: write a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing behind it, such as 2Gi"
+    )]
     Unreadable(String),
     /// More than any machine has.
     #[error("{0:?} is more than can be counted: name less than 16Ei")]

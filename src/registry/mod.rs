@@ -47,11 +47,7 @@ impl Registry {
 
     /// With a first catalog, whose stores share this memory.
     pub fn with_memory(catalog: Catalog, memory: Memory) -> Registry {
-        Registry {
-            catalog: watch::Sender::new(Arc::new(catalog)),
-            memory: Arc::new(memory),
-            panics: Arc::default(),
-        }
+        Registry { catalog: watch::Sender::new(Arc::new(catalog)), memory: Arc::new(memory), panics: Arc::default() }
     }
 
     /// What all stores hold, and may hold.

@@ -52,7 +52,8 @@ impl Connections {
 
     /// Counts another one; `None` when there are as many as there may be.
     pub fn enter(self: &Arc<Connections>) -> Option<CountedConnection> {
-        let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < self.most).then_some(open + 1));
+        let entered =
+            self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < self.most).then_some(open + 1));
         match entered {
             Ok(_) => Some(CountedConnection(self.clone())),
             Err(_) => {

@@ -85,9 +85,7 @@ impl Lists {
             bytes: settings.list_bytes.0,
             waiting: settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE),
         };
-        Lists {
-            shared: Mutex::new(Shared { turns: Turns::new(bounds), next_ticket: 0, sleeping: HashMap::new() }),
-        }
+        Lists { shared: Mutex::new(Shared { turns: Turns::new(bounds), next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
     /// Asks for a place for a list of so many bytes.
@@ -166,9 +164,7 @@ fn refused(turns: &Turns, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (turns.bounds(), turns.of(user));
     let (limit, used) = match scarce {
         Scarce::Lists => (Limit::Lists, format!("--max-lists={} large lists", bounds.lists)),
-        Scarce::Bytes => {
-            (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes)))
-        }
+        Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),
     };
     let message = format!(
         "too many requests, please try again later: {used} are being answered, {in_flight} of them for user {user}, who has \
