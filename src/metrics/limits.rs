@@ -70,7 +70,7 @@ impl Collector for Used {
         let help = "Large lists that wait for their turn";
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
-        family.encode_family::<[(&str, &str); 0]>(&[])?.encode_gauge(&waiting)?;
+        family.encode_gauge(&waiting)?;
         let help = "Defects of fieldcache that were contained: a request answered with 500, an answer or watch cut, a resource \
                     (feed) read anew, a connection cut";
         let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;

@@ -229,7 +229,7 @@ async fn follow(tls: Option<&Tls>) -> ! {
 }
 
 /// Serves one connection to its end.
-async fn serve<Io>(stream: Io, user: User, server: Arc<impl Answers>, watcher: Watcher)
+pub(super) async fn serve<Io>(stream: Io, user: User, server: Arc<impl Answers>, watcher: Watcher)
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

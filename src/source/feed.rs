@@ -252,12 +252,13 @@ impl Feed {
     /// Whether the first list is not to be taken any further, as there is no memory for it. Of what was read nothing is kept.
     fn is_let_go(&mut self, event: &SourceEvent) -> bool {
         let Some(held) = &mut self.held else { return false };
-        held.until_walk = held.until_walk.saturating_sub(1);
+        let is_end = matches!(event, SourceEvent::Commit(_));
+        // What a list came to is to be known as it is.
+        held.until_walk = if is_end { 0 } else { held.until_walk.saturating_sub(1) };
         if self.ready {
             return false;
         }
         held.until_look = held.until_look.saturating_sub(1);
-        let is_end = matches!(event, SourceEvent::Commit(_));
         if held.refused.is_none() && (held.until_look == 0 || is_end) {
             held.until_look = LOOK_EVERY;
             self.account();
@@ -277,7 +278,7 @@ impl Feed {
     /// Brings the account up to date with the store.
     fn account(&mut self) {
         let Some(held) = &mut self.held else { return };
-        if held.until_walk == 0 || (self.ready && held.index_bytes == 0) {
+        if held.until_walk == 0 {
             held.until_walk = WALK_EVERY.max(self.store.len() / 8);
             held.index_bytes = self.store.index_bytes();
         }

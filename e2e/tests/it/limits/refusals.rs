@@ -23,7 +23,12 @@ async fn a_connection_too_many_is_told_and_closed_and_those_that_are_open_go_on(
     let refused = stage.fieldcache.client().send(Request::get("/version")).await?;
     ensure!(refused.status == 429, "{}: {}", refused.status, refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
-    is_told(&refused.json()?, "ConnectionLimit", "--max-connections", &["too many connections", "--max-connections=2"])?;
+    is_told(
+        &refused.json()?,
+        "ConnectionLimit",
+        "--max-connections",
+        &["too many connections", "--max-connections=2"],
+    )?;
 
     // kubectl shows it to its user; it tries again for a while first, so the words are looked for, not the time.
     let kubectl = Kubectl::with_server(stage.fieldcache.address())?;
@@ -46,7 +51,8 @@ async fn a_connection_too_many_is_told_and_closed_and_those_that_are_open_go_on(
     }
     drop((watch, second));
     let again = stage.fieldcache.endpoint().clone();
-    eventually("a place is free again", SOON, async || again.client().get("/version").await?.success().map(|_| ())).await?;
+    eventually("a place is free again", SOON, async || again.client().get("/version").await?.success().map(|_| ()))
+        .await?;
     ensure!(stage.figure("refused_total", "connections").await? >= 4.0, "refusals are counted");
     ensure!(stage.figure("maximum", "connections").await? == 2.0, "so is the maximum");
     Ok(())

@@ -25,7 +25,8 @@ impl User {
         let socket = TcpSocket::new_v4()?;
         let local: SocketAddr = format!("{address}:0").parse()?;
         socket.bind(local).with_context(|| format!("binding {local}"))?;
-        let stream = socket.connect(host.parse()?).await.with_context(|| format!("connecting from {address} to {host}"))?;
+        let stream =
+            socket.connect(host.parse()?).await.with_context(|| format!("connecting from {address} to {host}"))?;
         let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         Ok(User { host: host.to_owned(), sender })

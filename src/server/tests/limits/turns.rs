@@ -175,12 +175,9 @@ fn a_flood_leaves_every_other_user_a_place_at_once() {
     assert_eq!(turns.enter(&user(1), 10_000, 10), Entered::Now, "the first of another user");
     assert_eq!(turns.enter(&user(1), 10_001, 10), Entered::Waits, "not the second");
     assert_eq!(turns.leave(&user(0), 10), Vec::<Ticket>::new(), "four were in flight, one of them beyond the bound");
-    assert_eq!(
-        turns.leave(&user(0), 10),
-        [10_001],
-        "one each: whose last turn is longer ago, though others came before"
-    );
-    assert_eq!(turns.leave(&user(0), 10), [3], "who has none is next at once");
+    assert_eq!(turns.leave(&user(0), 10), [3], "one each: whose last turn is longer ago");
+    assert_eq!(turns.leave(&user(0), 10), [10_001], "one each again, though another came before");
+    assert_eq!(turns.leave(&user(0), 10), [4], "who has none is next at once");
 }
 
 #[test]
