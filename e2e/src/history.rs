@@ -33,6 +33,8 @@ pub struct Change {
     pub key: String,
     /// The object, without its resourceVersion; `None` when it was deleted.
     pub after: Option<Value>,
+    /// Whether it is a removal within a gap, which carries the version before: a list of that version does not show it yet.
+    pub fills_gap: bool,
 }
 
 /// What an event says.
@@ -57,6 +59,8 @@ pub struct Transition {
     pub version: u64,
     /// Of the object.
     pub uid: String,
+    /// As the change's.
+    pub fills_gap: bool,
 }
 
 /// Versions of which a cache can only know the outcome, because it had to list its source anew: the last one before and the last
@@ -199,16 +203,19 @@ fn read(answer: &Value, prefix: &str) -> Result<Vec<Change>> {
             Some("DELETE") => None,
             _ => Some(serde_json::from_slice(&bytes(&pair["value"])?).with_context(|| format!("{key} is not JSON"))?),
         };
-        Ok(Change { version, key, after })
+        Ok(Change { version, key, after, fills_gap: false })
     };
     events.iter().map(change).collect()
 }
 
-/// The history as a cache with this gap can tell it: what changed within is told once, in its last state and version; what was
-/// deleted within goes first, with the version before.
+/// The history as a cache with these gaps, the earliest first, can tell it: what changed within one is told once, in its last state
+/// and version; what was deleted within goes first, with the version before.
 #[must_use]
-pub fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
-    let Some(gap) = gap else { return changes.to_vec() };
+pub fn told(changes: &[Change], gaps: &[Gap]) -> Vec<Change> {
+    gaps.iter().fold(changes.to_vec(), |changes, gap| told_over(&changes, *gap))
+}
+
+fn told_over(changes: &[Change], gap: Gap) -> Vec<Change> {
     let is_within = |change: &&Change| gap.before < change.version && change.version <= gap.end;
     let mut outcome: BTreeMap<&str, &Change> = BTreeMap::new();
     for change in changes.iter().filter(is_within) {
@@ -221,7 +228,7 @@ pub fn told(changes: &[Change], gap: Option<Gap>) -> Vec<Change> {
         .collect();
     let gone = outcome.values().filter(|change| change.after.is_none());
     let gone = gone.filter(|change| existed.get(change.key.as_str()) == Some(&true));
-    let gone = gone.map(|change| Change { version: gap.before, ..(*change).clone() });
+    let gone = gone.map(|change| Change { version: gap.before, fills_gap: true, ..(*change).clone() });
     let mut changed: Vec<Change> =
         outcome.values().filter(|change| change.after.is_some()).map(|change| (*change).clone()).collect();
     changed.sort_by_key(|change| change.version);
@@ -251,7 +258,8 @@ pub fn transitions(changes: &[Change], selection: &Selection) -> Vec<Transition>
             (Some(_), Some(_)) => (Kind::Modified, selected[change.key.as_str()].clone()),
             (Some(uid), None) => (Kind::Deleted, uid),
         };
-        found.push(Transition { kind, key: change.key.clone(), version: change.version, uid });
+        let Change { version, ref key, fills_gap, .. } = *change;
+        found.push(Transition { kind, key: key.clone(), version, uid, fills_gap });
     }
     found
 }

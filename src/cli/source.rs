@@ -15,7 +15,7 @@ use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Memory, Registry};
-use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG};
+use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::forward::Forwarder;
 use crate::source::{discovery, folder_feeds};
@@ -158,7 +158,7 @@ async fn open_cluster(
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let settings = ClusterSettings {
-        pinned: pinned.clone(),
+        demand: Demand::OnRequest { pinned: pinned.clone() },
         max_lag: options.max_lag,
         self_check: options.self_check,
         history: options.history,

@@ -106,6 +106,27 @@ pub struct Subresource {
 }
 
 impl Resource {
+    /// The same with data of its own, of which there is none yet.
+    pub fn anew(&self) -> Resource {
+        Resource {
+            gvr: self.gvr.clone(),
+            kind: self.kind.clone(),
+            list_kind: self.list_kind.clone(),
+            singular: self.singular.clone(),
+            scope: self.scope,
+            short_names: self.short_names.clone(),
+            categories: self.categories.clone(),
+            subresources: self.subresources.clone(),
+            storage_version_hash: self.storage_version_hash.clone(),
+            origin: self.origin,
+            printer_columns: self.printer_columns.clone(),
+            deprecation_warning: self.deprecation_warning.clone(),
+            definition: self.definition.clone(),
+            plan: self.plan.clone(),
+            live: Live::default(),
+        }
+    }
+
     /// Whether the other one would be served in the same way, so that the data can be kept.
     pub fn same_definition(&self, other: &Resource) -> bool {
         self.gvr == other.gvr

@@ -38,10 +38,42 @@ pub enum LiveState {
     Gone,
 }
 
+/// Which of the states it is, without the data: followed by those whom changes of objects do not concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Nobody has asked for it.
+    #[default]
+    Idle,
+    /// Being read.
+    Loading,
+    /// The source refuses to show it.
+    Refused,
+    /// There is no memory for it: the reason `MemoryLimit` of a condition.
+    OverMemory,
+    /// There is a complete copy.
+    Ready,
+    /// It is no longer served.
+    Gone,
+}
+
+impl LiveState {
+    fn phase(&self) -> Phase {
+        match self {
+            LiveState::Idle => Phase::Idle,
+            LiveState::Loading(_) => Phase::Loading,
+            LiveState::Refused { .. } => Phase::Refused,
+            LiveState::OverMemory(_) => Phase::OverMemory,
+            LiveState::Ready(_) => Phase::Ready,
+            LiveState::Gone => Phase::Gone,
+        }
+    }
+}
+
 /// One resource's data. Written by its feed, read by the server.
 #[derive(Debug)]
 pub struct Live {
     state: watch::Sender<LiveState>,
+    phase: watch::Sender<Phase>,
     router: Arc<Router>,
     /// How far the data is known to reach, and how far readers want it to.
     freshness: Freshness,
@@ -95,6 +127,7 @@ impl Default for Live {
     fn default() -> Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
+            phase: watch::Sender::new(Phase::Idle),
             router: Arc::default(),
             freshness: Freshness::default(),
             demands: watch::Sender::new(0),
@@ -125,6 +158,7 @@ impl Live {
             | LiveState::OverMemory(_)
             | LiveState::Gone => None,
         };
+        let phase = state.phase();
         let is_shown = self.state.send_if_modified(|held| {
             if matches!(held, LiveState::Gone) {
                 return false;
@@ -132,6 +166,9 @@ impl Live {
             *held = state;
             true
         });
+        if is_shown {
+            self.phase.send_if_modified(|held| std::mem::replace(held, phase) != phase);
+        }
         match snapshot {
             Some(snapshot) if is_shown => {
                 // Versions of another history say nothing here: who waited for one would wait for ever.
@@ -160,6 +197,11 @@ impl Live {
         self.state.subscribe()
     }
 
+    /// Follows which of the states it is.
+    pub fn phases(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
     /// How far the data is known to reach, and how far readers want it to.
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
@@ -168,6 +210,11 @@ impl Live {
     /// Follows demand; for feeds.
     pub fn demands(&self) -> watch::Receiver<u64> {
         self.demands.subscribe()
+    }
+
+    /// Somebody wants the data, without waiting for it.
+    pub fn demand(&self) {
+        self.demands.send_modify(|count| *count += 1);
     }
 
     /// A snapshot, waiting for the first load for at most `patience`; every call counts as demand.
@@ -183,7 +230,7 @@ impl Live {
             });
             return Ok(snapshot);
         }
-        self.demands.send_modify(|count| *count += 1);
+        self.demand();
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));
         let state = match timeout(patience, settled).await {

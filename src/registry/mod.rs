@@ -8,6 +8,7 @@
 mod catalog;
 pub mod chain;
 mod checks;
+mod definitions;
 pub mod documents;
 mod freshness;
 mod live;
@@ -21,8 +22,9 @@ pub mod upstream;
 
 pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
+pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
-pub use live::{Live, LiveState, NotReady, OpenWatch};
+pub use live::{Live, LiveState, NotReady, OpenWatch, Phase};
 pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};

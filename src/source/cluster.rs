@@ -19,13 +19,14 @@ use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments};
 use super::self_check::{self, SelfCheck};
+use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource, ResourceOrigin, Subresource,
-    VersionInfo, Where,
+    Catalog, Definitions, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource, ResourceOrigin,
+    Subresource, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -38,11 +39,23 @@ const DISCOVER_EVERY: Duration = Duration::from_secs(60);
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
 
+/// Which of a cluster's resources are served.
+#[derive(Clone, Debug)]
+pub enum Demand {
+    /// All of them: each is loaded when it is first asked for, and forgotten when it is not asked for any more.
+    OnRequest {
+        /// Resources that are loaded at once and never forgotten.
+        pinned: Vec<Gvr>,
+    },
+    /// Those that are named, and nothing else: they are loaded at once and kept for as long as they are named.
+    Named(watch::Receiver<Arc<BTreeSet<Gvr>>>),
+}
+
 /// What to read of a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// Resources that are loaded at once and never forgotten.
-    pub pinned: Vec<Gvr>,
+    /// What is served.
+    pub demand: Demand,
     /// How much history each store keeps.
     pub history: HistoryLimits,
     /// The longest time without a proof that readers accept; proofs are asked for in time.
@@ -57,7 +70,7 @@ pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
 impl Default for ClusterSettings {
     fn default() -> ClusterSettings {
         ClusterSettings {
-            pinned: Vec::new(),
+            demand: Demand::OnRequest { pinned: Vec::new() },
             history: HistoryLimits::default(),
             max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
@@ -80,11 +93,38 @@ pub struct Cluster {
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
+    /// The resource of the CRDs, which is followed whether it is served or not.
+    definitions: Option<Arc<Resource>>,
+    /// Resources that are loaded to take the place of one that is served with other fields, which goes on until then.
+    successors: Successors,
+    /// What is known of all resources, served or not.
+    known: watch::Sender<Arc<Definitions>>,
 }
 
 /// The resource of CustomResourceDefinitions.
 pub fn crd_gvr() -> Gvr {
     Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}
+
+impl Demand {
+    /// The names, where only what is named is served.
+    fn named(&self) -> Option<Arc<BTreeSet<Gvr>>> {
+        match self {
+            Demand::OnRequest { .. } => None,
+            Demand::Named(named) => Some(named.borrow().clone()),
+        }
+    }
+
+    /// Waits for other names.
+    async fn changed(&mut self) {
+        if let Demand::Named(named) = self
+            && named.changed().await.is_ok()
+        {
+            return;
+        }
+        // Where who named them is gone, they stay as they are.
+        std::future::pending().await
+    }
 }
 
 impl Cluster {
@@ -111,9 +151,12 @@ impl Cluster {
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
             knows_crds: false,
+            definitions: None,
+            successors: Successors::default(),
+            known: watch::Sender::new(Arc::default()),
         };
         cluster.publish_catalog().await;
-        if let Some(crds) = cluster.registry.catalog().resource(&crd_gvr()).cloned() {
+        if let Some(crds) = cluster.definitions.clone() {
             // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
             if let Ok(snapshot) = crds.live.snapshot(Duration::from_secs(30)).await {
                 cluster.read_crds(&snapshot);
@@ -123,13 +166,19 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Follows what is known of all resources, served or not.
+    pub fn definitions(&self) -> watch::Receiver<Arc<Definitions>> {
+        self.known.subscribe()
+    }
+
     /// Follows the cluster until the future is dropped.
     pub async fn run(mut self) {
         let mut discover = interval(DISCOVER_EVERY);
         discover.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut demand = self.settings.demand.clone();
         loop {
             // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
-            let crds = self.registry.catalog().resource(&crd_gvr()).cloned();
+            let crds = self.definitions.clone();
             let mut states = crds.as_ref().map(|crds| crds.live.subscribe());
             // What was published before this line counts as news: it may have come after the last reading.
             states.iter_mut().for_each(watch::Receiver::mark_changed);
@@ -146,6 +195,14 @@ impl Cluster {
                         if let Some(fallen) = ended {
                             self.replace_keeper(fallen);
                         }
+                        continue;
+                    }
+                    () = demand.changed() => {
+                        self.publish_catalog().await;
+                        continue;
+                    }
+                    () = self.successors.settled() => {
+                        self.publish_catalog().await;
                         continue;
                     }
                     _ = discover.tick() => {
@@ -214,7 +271,7 @@ impl Cluster {
         changed || self.crds.len() != known
     }
 
-    /// Builds the catalog from what is known. Resources whose definition is unchanged are kept with their data.
+    /// Builds the catalog from what is known.
     async fn publish_catalog(&mut self) {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> =
@@ -232,19 +289,9 @@ impl Cluster {
         for crd in &crds {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
         }
-        let mut fresh = Vec::new();
-        let resources: Vec<Arc<Resource>> = resources
-            .into_iter()
-            .map(|resource| match previous.resource(&resource.gvr) {
-                Some(kept) if kept.same_definition(&resource) => kept.clone(),
-                _ => {
-                    let resource = Arc::new(resource);
-                    fresh.push(resource.clone());
-                    resource
-                }
-            })
-            .collect();
-        let groups = groups(&self.discovery, &crds, &resources);
+        let mut groups = groups(&self.discovery, &crds, &resources);
+        self.known.send_replace(Arc::new(Definitions::of(&resources, &crds, groups.clone())));
+        // Fields are published of everything, whatever is served.
         let kinds: BuiltInKinds = resources
             .iter()
             .filter(|resource| resource.origin == ResourceOrigin::BuiltIn)
@@ -252,9 +299,15 @@ impl Cluster {
                 ((resource.gvr.group.clone(), resource.gvr.version.clone(), resource.kind.clone()), resource.scope)
             })
             .collect();
-        let served: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
-        let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !served.contains(key)).collect();
+        let defined: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
+        let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !defined.contains(key)).collect();
         self.documents.serve(kinds, gone).await;
+        let (resources, fresh) = self.choose(&previous, resources);
+        let served: BTreeSet<GroupVersion> = resources.iter().map(|resource| resource.gvr.group_version()).collect();
+        for group in &mut groups {
+            group.versions.retain(|version| served.contains(&GroupVersion::new(&*group.name, &**version)));
+        }
+        groups.retain(|group| !group.versions.is_empty());
         let catalog = Catalog::new(groups, resources, self.version.clone())
             .with_documents(self.documents.clone())
             .with_offers(self.offers());
@@ -262,6 +315,32 @@ impl Cluster {
         for resource in fresh {
             self.start_keeper(resource);
         }
+    }
+
+    /// Which resources to serve, of those that there are, and which are to be loaded. Those whose definition is unchanged are kept
+    /// with their data.
+    fn choose(&mut self, previous: &Catalog, resources: Vec<Resource>) -> (Vec<Arc<Resource>>, Vec<Arc<Resource>>) {
+        let (mut served, mut fresh) = (Vec::new(), Vec::new());
+        self.follow_definitions(&resources, &mut fresh);
+        let named = self.settings.demand.named();
+        for resource in resources {
+            if named.as_ref().is_some_and(|named| !named.contains(&resource.gvr)) {
+                continue;
+            }
+            // Where everything is served the definitions are one copy with those that are followed.
+            let followed = self.definitions.as_ref().filter(|held| named.is_none() && held.gvr == resource.gvr);
+            let chosen = match (followed, previous.resource(&resource.gvr)) {
+                (Some(followed), _) => followed.clone(),
+                (None, Some(kept)) if kept.same_definition(&resource) => {
+                    self.successors.drop(&resource.gvr);
+                    kept.clone()
+                }
+                (None, previous) => self.successors.choose(previous, resource, &mut fresh),
+            };
+            served.push(chosen);
+        }
+        self.successors.retain(&served);
+        (served, fresh)
     }
 
     /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
@@ -295,6 +374,24 @@ impl Cluster {
         }
     }
 
+    /// The definitions themselves are followed whether they are served or not; where everything is, the two are one.
+    fn follow_definitions(&mut self, resources: &[Resource], fresh: &mut Vec<Arc<Resource>>) {
+        let found = resources.iter().find(|resource| resource.gvr == crd_gvr());
+        let is_kept = match (&self.definitions, found) {
+            (Some(kept), Some(found)) => kept.same_definition(found),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_kept {
+            return;
+        }
+        if let Some(gone) = self.definitions.take() {
+            gone.live.publish(LiveState::Gone);
+        }
+        self.definitions = found.map(|found| Arc::new(found.anew()));
+        fresh.extend(self.definitions.clone());
+    }
+
     fn start_keeper(&mut self, resource: Arc<Resource>) {
         let keeper = self.keeper(resource.clone(), Duration::ZERO);
         self.keepers.start(resource, keeper);
@@ -307,7 +404,10 @@ impl Cluster {
     }
 
     fn keeper(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
-        let is_pinned = resource.gvr == crd_gvr() || self.settings.pinned.contains(&resource.gvr);
+        let is_pinned = match &self.settings.demand {
+            Demand::OnRequest { pinned } => resource.gvr == crd_gvr() || pinned.contains(&resource.gvr),
+            Demand::Named(_) => true,
+        };
         let check = self.settings.self_check.map(|interval| {
             SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
         });
@@ -523,7 +623,7 @@ fn storage_version_hash(crd: &Crd) -> String {
 }
 
 /// Groups in the cluster's order; those of CRDs that discovery has not caught up with follow by name.
-fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Arc<Resource>]) -> Vec<Group> {
+fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<Group> {
     let served: BTreeSet<(&str, &str)> =
         resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();
     let mut groups: Vec<Group> = discovery

@@ -5,7 +5,7 @@
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
-//! catalog and starts and stops feeds. A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
+//! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
 //! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
 //! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it.
 //!
@@ -28,6 +28,7 @@ pub mod openapi;
 pub mod scalar;
 pub mod scan;
 pub mod self_check;
+mod successors;
 #[cfg(test)]
 mod tests;
 pub mod yaml;

@@ -37,7 +37,10 @@ pub fn follow(steps: &[Step], transitions: &[Transition]) -> Result<Vec<Start>> 
         let events = &after[..length];
         let number = starts.len() + 1;
         let included = match version {
-            Some(version) => transitions.partition_point(|transition| transition.version <= *version),
+            // A list of the version before a gap was given before it.
+            Some(version) => transitions.partition_point(|Transition { version: told, fills_gap, .. }| {
+                told < version || told == version && !fills_gap
+            }),
             None => place(objects, events, transitions, known)
                 .with_context(|| format!("list {number} is the state at no version"))?,
         };

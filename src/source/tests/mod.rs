@@ -9,4 +9,5 @@ mod list_watch;
 mod openapi;
 mod scan;
 mod self_check;
+mod successors;
 mod yaml;

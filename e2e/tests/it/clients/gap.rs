@@ -7,12 +7,15 @@ use e2e::history::{Change, Gap, Kind};
 
 /// From what a client without selection was not told while it watched: what fieldcache itself knows only the outcome of.
 ///
-/// A removal within the gap comes with the version before it, at which history has no removal of that object. The gap reaches at
-/// least to what followed the last change that was not told.
-pub(crate) fn gap(steps: &[Step], history: &[Change]) -> Option<Gap> {
+/// A change that was not told lies in one gap with what followed it of the same object; a removal that a relist found lies in one
+/// with the version that it came with, at which history has no removal of that object. What overlaps is one gap. There may be
+/// several: a kube-apiserver that has just started refuses the version of the list that it has just given, and is listed again.
+pub(crate) fn gaps(steps: &[Step], history: &[Change]) -> Vec<Gap> {
     let by_version: BTreeMap<u64, &Change> = history.iter().map(|change| (change.version, change)).collect();
     let mut missing: Vec<&Change> = Vec::new();
-    let mut stamped = Vec::new();
+    // By object: the versions and kinds of what was told as it happened, and the versions of removals that a relist found.
+    let mut lives: BTreeMap<&str, BTreeMap<u64, Told>> = BTreeMap::new();
+    let mut stamped: BTreeSet<(&str, u64)> = BTreeSet::new();
     let mut rest = steps;
     while let [Step::Listed { version: Some(from), .. }, after @ ..] = rest {
         let length = after.iter().position(|step| matches!(step, Step::Listed { .. })).unwrap_or(after.len());
@@ -23,8 +26,9 @@ pub(crate) fn gap(steps: &[Step], history: &[Change]) -> Option<Gap> {
             let change = by_version.get(&event.version).filter(|change| change.key == event.key);
             if change.is_some_and(|change| change.after.is_none() == is_removal) {
                 told.insert(event.version);
+                lives.entry(&event.key).or_default().insert(event.version, event.kind);
             } else {
-                stamped.push(event.version);
+                stamped.insert((&event.key, event.version));
             }
         }
         let last = told.last().copied().unwrap_or(*from);
@@ -32,14 +36,38 @@ pub(crate) fn gap(steps: &[Step], history: &[Change]) -> Option<Gap> {
         missing.extend(due.map(|(_, change)| *change));
         rest = &after[length..];
     }
-    let first = missing.iter().map(|change| change.version).min()?;
-    let settled = |change: &&Change| {
-        let later = by_version.range(change.version + 1..).find(|(_, later)| later.key == change.key);
-        // What followed a removal was an object of its own.
-        later.filter(|_| change.after.is_some()).map_or(change.version, |(version, _)| *version)
+    let untold = |change: &Change| {
+        let told = lives.get(change.key.as_str());
+        let followed = by_version.range(change.version + 1..).find(|(_, later)| later.key == change.key);
+        if change.after.is_some() {
+            return Gap { before: change.version - 1, end: followed.map_or(change.version, |(version, _)| *version) };
+        }
+        let found = stamped.range((change.key.as_str(), 0)..(change.key.as_str(), change.version)).next_back();
+        let found = found.map(|(_, version)| *version);
+        // It came with the first removal after it.
+        let is_of_this_life = |from: &u64| {
+            let between = by_version.range(from + 1..change.version).map(|(_, between)| between);
+            !between.into_iter().any(|between| between.key == change.key && between.after.is_none())
+        };
+        let replaced = told.and_then(|told| told.range(change.version..).next());
+        match (found.filter(is_of_this_life), replaced) {
+            (Some(before), _) => Gap { before, end: change.version },
+            // Removed and created anew, which to a list is a change.
+            (None, Some((version, Told::Kind(Kind::Modified)))) => Gap { before: change.version - 1, end: *version },
+            // Created and removed; what follows is an object of its own.
+            (None, _) => Gap { before: change.version - 1, end: change.version },
+        }
     };
-    let end = missing.iter().map(settled).max()?;
-    Some(Gap { before: stamped.into_iter().min().unwrap_or(first - 1), end })
+    let mut found: Vec<Gap> = missing.into_iter().map(untold).collect();
+    found.sort_unstable_by_key(|gap| gap.before);
+    let mut gaps: Vec<Gap> = Vec::new();
+    for gap in found {
+        match gaps.last_mut() {
+            Some(last) if gap.before < last.end => last.end = last.end.max(gap.end),
+            _ => gaps.push(gap),
+        }
+    }
+    gaps
 }
 
 #[cfg(test)]
@@ -49,6 +77,7 @@ mod tests {
     use super::*;
     use e2e::clients::log::{Event, Objects};
     use e2e::history::{told, transitions};
+    use e2e::random::Random;
     use e2e::selection::Selection;
 
     /// What a client without selection is told after a list of version 2.
@@ -61,13 +90,26 @@ mod tests {
         std::iter::once(list).chain(events.map(event)).collect()
     }
 
+    /// Objects that exist or not, one change each, from version 1 on.
+    fn history(rows: &[(&str, bool)]) -> Vec<Change> {
+        let change = |(index, (key, exists)): (usize, &(&str, bool))| {
+            let after = exists.then(|| json!({ "metadata": { "uid": format!("{key}{index}") } }));
+            Change { version: index as u64 + 1, key: (*key).to_owned(), after, fills_gap: false }
+        };
+        rows.iter().enumerate().map(change).collect()
+    }
+
+    /// What is told with these gaps is told with those that are found in it, and these are found.
+    fn assert_found(history: &[Change], is: &[Gap], expected: &[Gap], why: &str) {
+        let as_told = steps(&told(history, is));
+        let found = gaps(&as_told, history);
+        assert_eq!(found, expected, "{why}");
+        assert_eq!(steps(&told(history, &found)), as_told, "{why}");
+    }
+
     #[test]
     fn a_gap_is_found_from_what_was_not_told() {
-        let change = |(index, (key, exists)): (usize, &(&str, bool))| {
-            let after = exists.then(|| json!({ "metadata": { "uid": *key } }));
-            Change { version: index as u64 + 1, key: (*key).to_owned(), after }
-        };
-        let rows = [
+        let history = history(&[
             ("a", true),
             ("b", true),
             ("c", true),
@@ -80,16 +122,79 @@ mod tests {
             ("d", true),
             ("b", true),
             ("d", false),
-        ];
-        let history: Vec<Change> = rows.iter().enumerate().map(change).collect();
-        assert_eq!(gap(&steps(&history), &history), None, "nothing is missing");
-        let as_told = told(&history, Some(Gap { before: 4, end: 9 }));
-        let found = gap(&steps(&as_told), &history);
-        assert_eq!(
-            found,
-            Some(Gap { before: 4, end: 8 }),
-            "the removal's version is the start, the last of a is the end"
-        );
-        assert_eq!(steps(&told(&history, found)), steps(&as_told), "what was told alone after it belongs to no gap");
+        ]);
+        assert_found(&history, &[], &[], "nothing is missing");
+        let why = "the removal's version is the start, the last of a is the end; what was told alone after it belongs to no gap";
+        assert_found(&history, &[Gap { before: 4, end: 9 }], &[Gap { before: 4, end: 8 }], why);
+    }
+
+    #[test]
+    fn two_lists_in_a_row_leave_two_gaps() {
+        let history = history(&[
+            ("a", true),
+            ("b", true),
+            ("c", true),
+            ("d", true),
+            ("c", false),
+            ("a", true),
+            // The first list.
+            ("d", false),
+            ("a", true),
+            ("b", true),
+            // The second list.
+            ("c", true),
+            ("a", true),
+        ]);
+        let why = "each removal came with the version before its gap";
+        let is = [Gap { before: 4, end: 6 }, Gap { before: 6, end: 9 }];
+        assert_found(&history, &is, &[Gap { before: 4, end: 5 }, Gap { before: 6, end: 7 }], why);
+    }
+
+    #[test]
+    fn what_was_created_anew_is_one_with_its_removal() {
+        let history = history(&[
+            ("a", true),
+            ("b", true),
+            ("c", true),
+            // A gap up to 8.
+            ("b", false),
+            ("d", true),
+            ("d", false),
+            ("c", true),
+            ("b", true),
+            ("a", true),
+            ("d", true),
+        ]);
+        let why = "b is told as changed, d only when it comes again";
+        assert_found(&history, &[Gap { before: 3, end: 8 }], &[Gap { before: 3, end: 8 }], why);
+    }
+
+    /// Whatever happens and wherever the gaps are, what is found explains what was told.
+    #[test]
+    fn gaps_found_explain_what_was_told() {
+        for seed in 0..2_000 {
+            let mut random = Random::of(seed, 0);
+            let mut exists = [true; 5];
+            let mut rows = vec![("a", true), ("b", true), ("c", true), ("d", true), ("e", true)];
+            for _ in 0..40 {
+                let index = usize::try_from(random.below(5)).unwrap_or_default();
+                exists[index] = !exists[index] || random.below(3) > 0;
+                rows.push((["a", "b", "c", "d", "e"][index], exists[index]));
+            }
+            // A removal of what does not exist changes nothing; there is none above.
+            rows.extend([("last", true)]);
+            let history = history(&rows);
+            let mut is = Vec::new();
+            let mut end = 6;
+            for _ in 0..random.below(4) {
+                let before = end + random.below(6);
+                end = before + 1 + random.below(8);
+                is.push(Gap { before, end });
+            }
+            is.retain(|gap| gap.end < 45);
+            let as_told = steps(&told(&history, &is));
+            let found = gaps(&as_told, &history);
+            assert_eq!(steps(&told(&history, &found)), as_told, "seed {seed}: found {found:?}, is {is:?}: {rows:?}");
+        }
     }
 }

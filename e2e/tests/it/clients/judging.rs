@@ -21,12 +21,13 @@ fn transitions() -> Vec<Transition> {
         key: key.to_owned(),
         version,
         uid: format!("{key}-uid"),
+        fills_gap: false,
     };
     rows.into_iter().map(transition).collect()
 }
 
 fn event(transition: &Transition) -> Event {
-    let Transition { kind, key, version, uid } = transition.clone();
+    let Transition { kind, key, version, uid, .. } = transition.clone();
     Event { kind: Told::Kind(kind), key, version, uid }
 }
 
@@ -59,6 +60,18 @@ fn what_happened_is_accepted() -> Result<()> {
         }
     }
     assert_eq!(follow(&silent, &transitions())?, starts, "without versions of lists and kinds of changes");
+    Ok(())
+}
+
+#[test]
+fn a_list_of_the_version_before_a_gap_shows_what_the_gap_removed() -> Result<()> {
+    let mut all = transitions();
+    all[3] = Transition { version: 13, fills_gap: true, ..all[3].clone() };
+    let told = |from: usize| all[from..].iter().map(|transition| Step::Event(event(transition)));
+    let steps: Vec<Step> = std::iter::once(listed(Some(13), &[("a", 13), ("b", 12)])).chain(told(3)).collect();
+    assert_eq!(follow(&steps, &all)?, [Start { included: 3, known: 0 }]);
+    let late: Vec<Step> = std::iter::once(listed(Some(13), &[("a", 13)])).chain(told(4)).collect();
+    assert!(follow(&late, &all).is_err(), "the removal was told with this version, but happened later");
     Ok(())
 }
 

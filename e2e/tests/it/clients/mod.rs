@@ -76,7 +76,7 @@ fn judged(name: &str) -> Result<()> {
     let plural = contender.resource.plural();
     let lies_in_gap = |start: &Start| {
         let last = transitions[..start.known].last().map_or(0, |transition| transition.version);
-        outcome.gaps[plural].is_some_and(|gap| gap.before < last && last < outcome.followed[plural])
+        outcome.gaps[plural].first().is_some_and(|gap| gap.before < last && last < outcome.followed[plural])
     };
     let excused = starts[1..].iter().filter(|start| !contender.bookmarks && lies_in_gap(start)).count();
     ensure!(

@@ -27,7 +27,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::GROUP;
 use super::contenders::{Contender, Program, contenders};
-use super::gap::gap;
+use super::gap::gaps;
 use super::kube_rs;
 use super::raw::{self, Said};
 
@@ -52,7 +52,7 @@ pub(crate) struct Outcome {
     /// The true history of each resource, by its plural name.
     pub(crate) histories: BTreeMap<&'static str, Vec<Change>>,
     /// The versions of which fieldcache could only know the outcome, by plural name.
-    pub(crate) gaps: BTreeMap<&'static str, Option<Gap>>,
+    pub(crate) gaps: BTreeMap<&'static str, Vec<Gap>>,
     /// The newest versions that fieldcache had before it was restarted, by plural name.
     pub(crate) restarted: BTreeMap<&'static str, u64>,
     /// Versions at which fieldcache followed the restarted kube-apiserver, by plural name.
@@ -184,7 +184,7 @@ async fn run() -> Result<Outcome> {
         clients.insert(name, finished.await.map_err(|error| format!("{error:#}")));
     }
     say("all clients have ended");
-    let (mut histories, mut gaps) = (BTreeMap::new(), BTreeMap::new());
+    let (mut histories, mut all_gaps) = (BTreeMap::new(), BTreeMap::new());
     for resource in &resources() {
         let plural = resource.plural();
         let recorder = recorders.remove(plural).context("a recorder for each resource")?;
@@ -193,25 +193,26 @@ async fn run() -> Result<Outcome> {
             .values()
             .flatten()
             .find(|finished| finished.contender.program == Program::Raw && finished.contender.resource == *resource);
-        let gap = gap(&witness.context("a client without selection for each resource")?.log.steps, &history);
-        if let Some(gap) = gap {
+        let gaps = gaps(&witness.context("a client without selection for each resource")?.log.steps, &history);
+        for gap in &gaps {
             let (before, after) = (before[plural], after[plural]);
             ensure!(
                 before <= gap.before && gap.end <= after,
                 "{plural}: events are missing that have nothing to do with the restart of kube-apiserver: {gap:?} is not within {before}..{after}"
             );
         }
-        say(&format!("{plural}: {} changes, known by outcome only: {}", history.len(), width(&history, gap)));
+        say(&format!("{plural}: {} changes, known by outcome only: {}", history.len(), width(&history, &gaps)));
         histories.insert(plural, history);
-        gaps.insert(plural, gap);
+        all_gaps.insert(plural, gaps);
     }
-    Ok(Outcome { histories, gaps, restarted, followed: after, clients })
+    Ok(Outcome { histories, gaps: all_gaps, restarted, followed: after, clients })
 }
 
-/// How many changes lie in a gap.
-fn width(history: &[Change], gap: Option<Gap>) -> usize {
-    let Some(gap) = gap else { return 0 };
-    history.iter().filter(|change| gap.before < change.version && change.version <= gap.end).count()
+/// How many changes lie in gaps.
+fn width(history: &[Change], gaps: &[Gap]) -> usize {
+    let lies_within =
+        |change: &&Change| gaps.iter().any(|gap| gap.before < change.version && change.version <= gap.end);
+    history.iter().filter(lies_within).count()
 }
 
 /// A client under way.
@@ -361,6 +362,6 @@ async fn truth(client: &Client, contender: &Contender) -> Result<Objects> {
 /// The transitions that a client was to be told.
 pub(crate) fn expected(outcome: &Outcome, contender: &Contender) -> Vec<Transition> {
     let plural = contender.resource.plural();
-    let changes = told(&outcome.histories[plural], outcome.gaps[plural]);
+    let changes = told(&outcome.histories[plural], &outcome.gaps[plural]);
     transitions(&changes, &contender.selection)
 }

@@ -46,7 +46,7 @@ fn history(random: &mut Random) -> Vec<Change> {
                 }))
             }
         };
-        changes.push(Change { version, key: key.to_owned(), after });
+        changes.push(Change { version, key: key.to_owned(), after, fills_gap: false });
     }
     changes
 }

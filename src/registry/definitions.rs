@@ -1,0 +1,64 @@
+//! What is known of every resource of a source, served or not: names, scope and selectable fields.
+//!
+//! For whoever tells people about fields (SelectableResources) and judges what they ask for (FieldCaches, Views). What is
+//! served right now is in the catalog.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Group, Resource, ResourceOrigin};
+use crate::crd::Crd;
+use crate::extract::Plan;
+use crate::model::{Gvr, Scope};
+
+/// Everything that is known at one point in time.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    /// By group, version and plural.
+    pub resources: BTreeMap<Gvr, Definition>,
+    /// Definitions of custom resources that are established, by name.
+    pub crds: BTreeMap<String, Arc<Crd>>,
+    /// Groups with their versions, preferred ones first.
+    pub groups: Vec<Group>,
+}
+
+/// One resource of one version.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Kind of an object.
+    pub kind: String,
+    /// Whether objects have namespaces.
+    pub scope: Scope,
+    /// Custom or built-in.
+    pub origin: ResourceOrigin,
+    /// Its selectable fields.
+    pub plan: Plan,
+}
+
+impl Definitions {
+    /// Of these resources, definitions and groups.
+    pub fn of(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<Group>) -> Definitions {
+        let definition = |resource: &Resource| Definition {
+            kind: resource.kind.clone(),
+            scope: resource.scope,
+            origin: resource.origin,
+            plan: resource.plan.clone(),
+        };
+        Definitions {
+            resources: resources.iter().map(|resource| (resource.gvr.clone(), definition(resource))).collect(),
+            crds: crds.iter().map(|crd| (crd.name.clone(), crd.clone())).collect(),
+            groups,
+        }
+    }
+
+    /// The versions in which a resource is served, the preferred one first; none when there is no such resource.
+    pub fn versions(&self, group: &str, resource: &str) -> Vec<(Gvr, &Definition)> {
+        let versions = self.groups.iter().filter(|held| held.name == group).flat_map(|held| &held.versions);
+        versions
+            .filter_map(|version| {
+                let gvr = Gvr::new(group, version, resource);
+                self.resources.get(&gvr).map(|definition| (gvr, definition))
+            })
+            .collect()
+    }
+}

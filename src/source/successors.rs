@@ -1,0 +1,89 @@
+//! Resources that are loaded to take the place of one that is served already, with other fields.
+//!
+//! A definition that changes does not take its copy away from readers: the new copy is built beside the old one, and takes its
+//! place when it is complete. Only then do the watches of the old one end, as kube-apiserver ends those of a definition that has
+//! changed. What has no copy yet is replaced at once. Who loads them is `cluster`'s business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::select_all;
+
+use crate::model::Gvr;
+use crate::registry::{LiveState, Resource};
+
+/// At most one a resource.
+#[derive(Debug, Default)]
+pub(super) struct Successors {
+    loading: BTreeMap<Gvr, Arc<Resource>>,
+}
+
+impl Successors {
+    /// Which one to serve: the previous one for as long as the wanted one has no copy; `fresh` takes what is to be loaded.
+    pub(super) fn choose(
+        &mut self,
+        previous: Option<&Arc<Resource>>,
+        wanted: Resource,
+        fresh: &mut Vec<Arc<Resource>>,
+    ) -> Arc<Resource> {
+        let gvr = wanted.gvr.clone();
+        let has_copy = |resource: &Arc<Resource>| matches!(resource.live.state(), LiveState::Ready(_));
+        let served = previous.filter(|previous| has_copy(previous) && previous.scope == wanted.scope);
+        let successor = match self.loading.remove(&gvr) {
+            Some(loading) if loading.same_definition(&wanted) => loading,
+            other => {
+                if let Some(obsolete) = other {
+                    obsolete.live.publish(LiveState::Gone);
+                }
+                let successor = Arc::new(wanted);
+                fresh.push(successor.clone());
+                successor
+            }
+        };
+        match served {
+            Some(served) if !is_settled(&successor.live.state()) => {
+                // Somebody wants it: whoever is served by the old one.
+                successor.live.demand();
+                self.loading.insert(gvr, successor);
+                served.clone()
+            }
+            Some(_) | None => successor,
+        }
+    }
+
+    /// Nothing is to take the place of this resource any more.
+    pub(super) fn drop(&mut self, gvr: &Gvr) {
+        if let Some(obsolete) = self.loading.remove(gvr) {
+            obsolete.live.publish(LiveState::Gone);
+        }
+    }
+
+    /// Only these resources are served any more.
+    pub(super) fn retain(&mut self, served: &[Arc<Resource>]) {
+        let gone: Vec<Gvr> =
+            self.loading.keys().filter(|gvr| !served.iter().any(|resource| resource.gvr == **gvr)).cloned().collect();
+        gone.iter().for_each(|gvr| self.drop(gvr));
+    }
+
+    /// Waits until one of them can take its place. Safe to drop at any point.
+    pub(super) async fn settled(&self) {
+        let waits = self.loading.values().map(|resource| {
+            let mut states = resource.live.subscribe();
+            Box::pin(async move {
+                // The sender is held by the resource, which is held here.
+                let _ = states.wait_for(is_settled).await;
+            })
+        });
+        let waits: Vec<_> = waits.collect();
+        if waits.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(waits).await;
+    }
+}
+
+/// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either, and
+/// where there is no memory for both the old one goes, which makes room.
+fn is_settled(state: &LiveState) -> bool {
+    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone)
+}

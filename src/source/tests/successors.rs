@@ -1,0 +1,82 @@
+//! What is served while a changed definition is read anew: the old copy, then the new one, and never nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::feed::resource;
+use crate::registry::{LiveState, Resource};
+use crate::source::successors::Successors;
+use crate::store::{HistoryLimits, Store};
+
+fn generation(number: u64) -> Resource {
+    Resource { definition: format!("uid/{number}"), ..resource().anew() }
+}
+
+fn ready() -> LiveState {
+    LiveState::Ready(Store::new(HistoryLimits::default()).snapshot())
+}
+
+fn is_gone(resource: &Resource) -> bool {
+    matches!(resource.live.state(), LiveState::Gone)
+}
+
+async fn settles(successors: &Successors) -> bool {
+    timeout(Duration::from_millis(20), successors.settled()).await.is_ok()
+}
+
+#[tokio::test]
+async fn the_old_copy_is_served_until_the_new_one_is_complete() {
+    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let first = successors.choose(None, generation(1), &mut fresh);
+    assert!(Arc::ptr_eq(&fresh[0], &first), "what nothing is served of is served at once");
+
+    first.live.publish(ready());
+    let served = successors.choose(Some(&first), generation(2), &mut fresh);
+    assert!(Arc::ptr_eq(&served, &first), "the old copy, while the new one is read");
+    assert_eq!(fresh.len(), 2, "the new one is to be read");
+    assert_eq!(*fresh[1].live.demands().borrow(), 1, "though nobody has asked for it");
+    assert!(!settles(&successors).await);
+
+    let again = successors.choose(Some(&first), generation(2), &mut fresh);
+    assert!(Arc::ptr_eq(&again, &first) && fresh.len() == 2, "another look changes nothing");
+
+    let third = successors.choose(Some(&first), generation(3), &mut fresh);
+    assert!(Arc::ptr_eq(&third, &first) && fresh.len() == 3, "another change while the last one is read");
+    assert!(is_gone(&fresh[1]), "what it replaces is not read on");
+
+    fresh[2].live.publish(ready());
+    assert!(settles(&successors).await);
+    let promoted = successors.choose(Some(&first), generation(3), &mut fresh);
+    assert!(Arc::ptr_eq(&promoted, &fresh[2]) && fresh.len() == 3, "the new copy takes its place");
+    assert!(!settles(&successors).await, "nothing is awaited any more");
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_any_more_is_not_served_on() {
+    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let first = successors.choose(None, generation(1), &mut fresh);
+    first.live.publish(ready());
+    successors.choose(Some(&first), generation(2), &mut fresh);
+    fresh[1].live.publish(LiveState::Refused { code: 403, message: "no".to_owned() });
+    assert!(settles(&successors).await);
+    let served = successors.choose(Some(&first), generation(2), &mut fresh);
+    assert!(Arc::ptr_eq(&served, &fresh[1]));
+}
+
+#[tokio::test]
+async fn what_is_not_served_any_more_is_not_read_on() {
+    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let first = successors.choose(None, generation(1), &mut fresh);
+    first.live.publish(ready());
+    successors.choose(Some(&first), generation(2), &mut fresh);
+    successors.retain(&[first.clone()]);
+    assert!(!is_gone(&fresh[1]), "the resource is served still");
+    successors.retain(&[]);
+    assert!(is_gone(&fresh[1]));
+
+    successors.choose(Some(&first), generation(3), &mut fresh);
+    successors.drop(&first.gvr);
+    assert!(is_gone(&fresh[2]), "the definition is again what it was");
+}
