@@ -26,7 +26,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve a folder of manifests, or a cluster, to kubectl and every other client
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Judge the selectableFields of CustomResourceDefinitions as kube-apiserver would, offline
     Check(CheckArguments),
     /// Show which fields are selectable

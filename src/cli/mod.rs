@@ -35,7 +35,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime")),
     };
     let result = match arguments.command {
-        Command::Serve(arguments) => runtime.block_on(serve::run(arguments)),
+        Command::Serve(arguments) => runtime.block_on(serve::run(*arguments)),
         Command::Check(arguments) => check::run(&arguments),
         Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),

@@ -283,7 +283,8 @@ impl Feed {
             held.index_bytes = self.store.index_bytes();
         }
         let crossed = held.account.set(self.store.held_bytes() + held.index_bytes);
-        if crossed && !(held.may_be_refused && !self.ready) {
+        // One that may be refused is, and told so, before it is served.
+        if crossed && (self.ready || !held.may_be_refused) {
             let memory = held.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
