@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::limits::LimitArguments;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
 
@@ -25,7 +26,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve a folder of manifests, or a cluster, to kubectl and every other client
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Judge the selectableFields of CustomResourceDefinitions as kube-apiserver would, offline
     Check(CheckArguments),
     /// Show which fields are selectable
@@ -120,6 +121,9 @@ pub struct ServeArguments {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
+    /// How much there may be of what clients take.
+    #[command(flatten)]
+    pub limits: LimitArguments,
 }
 
 /// How fresh an answer is whose request names no resourceVersion.

@@ -12,12 +12,14 @@ use tokio::sync::oneshot;
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
+use crate::model::quantity::Bytes;
 use crate::registry::upstream::Upstream;
-use crate::registry::{Catalog, Registry};
+use crate::registry::{Catalog, Memory, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::forward::Forwarder;
 use crate::source::{discovery, folder_feeds};
+use crate::store::HistoryLimits;
 
 /// A source that has been opened: its registry is filled with the first catalog.
 pub struct Opened {
@@ -38,11 +40,21 @@ pub struct FollowOptions {
     pub max_lag: Duration,
     /// `--self-check-interval`; `None`: never, as for a command that reads once.
     pub self_check: Option<Duration>,
+    /// `--history-changes` and `--history-memory`.
+    pub history: HistoryLimits,
+    /// `--memory-limit`.
+    pub memory_limit: Option<Bytes>,
 }
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
-        FollowOptions { resources: Vec::new(), max_lag: DEFAULT_MAX_LAG, self_check: None }
+        FollowOptions {
+            resources: Vec::new(),
+            max_lag: DEFAULT_MAX_LAG,
+            self_check: None,
+            history: HistoryLimits::default(),
+            memory_limit: None,
+        }
     }
 }
 
@@ -92,7 +104,8 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
 /// # Errors
 /// Says which folder, kubeconfig or cluster, what is wrong and what to do.
 pub async fn open(arguments: &SourceArguments, options: &FollowOptions) -> anyhow::Result<Opened> {
-    let registry = Arc::new(Registry::new(Catalog::default()));
+    let memory = Memory::new(options.memory_limit);
+    let registry = Arc::new(Registry::with_memory(Catalog::default(), memory));
     match &arguments.dir {
         Some(folder) => open_folder(folder.clone(), registry).await,
         None => open_cluster(arguments, options, registry).await,
@@ -148,7 +161,7 @@ async fn open_cluster(
         demand: Demand::OnRequest { pinned: pinned.clone() },
         max_lag: options.max_lag,
         self_check: options.self_check,
-        ..ClusterSettings::default()
+        history: options.history,
     };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await

@@ -1,6 +1,6 @@
 //! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
 //!
-//! Map: [`requests`] shows what the server has counted; [`stores`] asks every loaded store for its sizes; [`process`] reads
+//! Map: [`requests`] shows what the server has counted, [`limits`] how far its limits are used; [`stores`] asks every loaded store for its sizes; [`process`] reads
 //! `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
 //! their fields, verbs and codes, never an object, a selector or a user.
@@ -8,6 +8,7 @@
 //! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ.
 
 pub mod format;
+pub mod limits;
 pub mod process;
 pub mod requests;
 pub mod stores;
@@ -27,6 +28,7 @@ use tokio::sync::Mutex;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
 use crate::server::guards::Guard;
+use crate::server::limits::{Limits, User};
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
 use crate::server::tally::Tally;
@@ -47,11 +49,12 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, and of the server that counts into `tally`.
-    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, guard: Option<Guard>) -> Metrics {
+    /// Of these resources, and of the server that counts into `tally` and `limits`.
+    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, limits: Arc<Limits>, guard: Option<Guard>) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));
+        families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
         families.register_collector(Box::new(stores::Stores::new(resources)));
         families.register_collector(Box::new(process::Process));
         Metrics { families: Arc::new(families), guard, turn: Mutex::new(()) }
@@ -109,7 +112,7 @@ impl Metrics {
 }
 
 impl Answers for Metrics {
-    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Response<Body> {
+    async fn answer(&self, _: &User, request: Request<hyper::body::Incoming>) -> Response<Body> {
         Metrics::answer(self, request).await
     }
 
