@@ -152,6 +152,31 @@ fn each_fault_of_the_control_plane() -> Result<()> {
     summary.judged()
 }
 
+/// The watches that are open go on under most faults: who is to be blind must be cut off.
+fn cut_after(blind: &Timed) -> Timed {
+    let at = blind.at + Duration::from_millis(50);
+    Timed { at, lasts: Duration::ZERO, fault: Fault::Line(Side::Source, LineFault::Cut) }
+}
+
+/// What happened while fieldcache could see nothing, and what kube-apiserver cannot tell it any more: only the outcome is told, by a list.
+#[test]
+fn what_was_missed_is_told_by_its_outcome() -> Result<()> {
+    let rows = [LineFault::Refuse(What::Everything, 429, Some(1)), LineFault::Refuse(What::Everything, 503, None)];
+    let blind = |(number, line): (usize, LineFault)| {
+        let mut schedule = Schedule::of(number as u64, Fault::Line(Side::Source, line), Duration::from_secs(9));
+        // Something has to be missed before it: its watch cache begins anew with what there is then.
+        let (at, lasts) = (Duration::from_millis(2_500), Duration::from_millis(500));
+        schedule.faults.push(cut_after(&schedule.faults[0]));
+        schedule.faults.push(Timed { at, lasts, fault: Fault::System(SystemFault::KillApiserver) });
+        schedule
+    };
+    let summary = alone(heavy(rows.into_iter().enumerate().map(blind).collect(), COMPANY, &say))?;
+    say(&format!("named: {summary}\n{}", summary.by_kind()));
+    summary.judged()?;
+    ensure!(summary.gaps >= rows.len(), "only {} gaps: everything was told", summary.gaps);
+    Ok(())
+}
+
 #[test]
 fn gzip_of_several_members_is_handed_on_as_it_is() -> Result<()> {
     let fault = LineFault::GzipMembers;
