@@ -1,7 +1,5 @@
 //! A client that connects from an address of its choice: HTTP/2, many requests over one connection.
 
-#![expect(clippy::disallowed_methods, reason = "a connection is a task, which ends with its user")]
-
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
