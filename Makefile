@@ -61,7 +61,7 @@ micro: ## what single steps cost, in nanoseconds: extractor, splitter, update, p
 audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; needs the advisory database's host
 	$(TOOLS)/bin/cargo-deny --locked check advisories
 
-soak: build components ## 200 random schedules of faults, then 30 minutes of changes with real clients (SOAK_SCHEDULES=, SOAK_MINUTES= shorten it)
+soak: build components ## 200 random schedules of faults, and beside them 30 minutes of changes with real clients (an hour; SOAK_SCHEDULES=, SOAK_MINUTES= shorten it)
 	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES)
 
 test-versions: build components ## the suites that compare with kube-apiserver beside 1.32, 1.33 and 1.37; that 1.31 is refused (half an hour; VERSIONS="1.32")

@@ -131,6 +131,16 @@ pub fn open_files(process: u32) -> Result<usize> {
     Ok(fs::read_dir(&path).with_context(|| path)?.count())
 }
 
+/// Whether it was stopped by a signal and gets no CPU.
+///
+/// # Errors
+/// When there is no such process.
+pub fn is_stopped(process: u32) -> Result<bool> {
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).with_context(|| path)?;
+    Ok(text.rsplit(')').next().unwrap_or_default().trim_start().starts_with('T'))
+}
+
 /// The most it had in RAM since its start or the last [`forget_peak`].
 ///
 /// # Errors

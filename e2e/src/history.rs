@@ -1,8 +1,8 @@
 //! The true history of a resource, and what a selection makes of it.
 //!
 //! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
-//! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on kube-apiserver cannot be resumed over its
-//! restart: its watch cache begins anew with the list of its start, and everything older is answered "too old".) An etcd revision is
+//! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on
+//! kube-apiserver cannot be resumed over its restart: its watch cache begins anew with the list of its start, and everything older is answered "too old".) An etcd revision is
 //! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
 //! starts kube-apiserver with `--storage-media-type=application/json`.
 
@@ -81,8 +81,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records from now on what becomes of the keys below `prefix`, such as `/registry/pods/`, until it is dropped. There are none yet. On a
-    /// [`tokio::task::LocalSet`].
+    /// Records from now on what becomes of the keys below `prefix`, such as `/registry/pods/`, until it is dropped. There are none yet. On
+    /// a [`tokio::task::LocalSet`].
     ///
     /// # Errors
     /// When etcd does not take the watch.

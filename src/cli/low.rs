@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::limits::LimitArguments;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
 
@@ -25,7 +26,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve a folder of manifests, or a cluster, to kubectl and every other client
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Judge the selectableFields of CustomResourceDefinitions as kube-apiserver would, offline
     Check(CheckArguments),
     /// Show which fields are selectable
@@ -119,6 +120,9 @@ pub struct ServeArguments {
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
+    /// How much there may be of what clients take.
+    #[command(flatten)]
+    pub limits: LimitArguments,
 }
 
 /// `fieldcache operator`.
@@ -179,6 +183,9 @@ pub struct OperatorArguments {
     /// How often each copy is compared with what the cluster lists; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
+    /// What may be used.
+    #[command(flatten)]
+    pub limits: LimitArguments,
     /// Which log lines to show, in tracing's syntax
     #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
     pub log: String,

@@ -1,12 +1,14 @@
 //! The command line: what was typed, checked settings, one file a command, exit codes.
 //!
 //! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
-//! and `--server` into something to read; [`output`] prints tables, JSON and YAML; [`serve`], [`operator`] (with `own_certificate`), [`check`],
-//! [`fields`] and [`openapi`] are the commands. Commands that the design names and that are not there yet say so: see [`run`].
+//! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
+//! [`operator`] (with `own_certificate`), [`check`], [`fields`] and [`openapi`] are the commands. Commands that the design names and that
+//! are not there yet say so: see [`run`].
 
 pub mod check;
 pub mod exit;
 pub mod fields;
+pub mod limits;
 pub mod low;
 pub mod openapi;
 pub mod operator;
@@ -36,7 +38,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime")),
     };
     let result = match arguments.command {
-        Command::Serve(arguments) => runtime.block_on(serve::run(arguments)),
+        Command::Serve(arguments) => runtime.block_on(serve::run(*arguments)),
         Command::Check(arguments) => check::run(&arguments),
         Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),

@@ -83,10 +83,12 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
     let wanted = watch::Sender::new(Arc::new(kept.clone()));
     let options = FollowOptions {
+        resources: Vec::new(),
         named: Some(wanted.subscribe()),
         max_lag: arguments.max_lag,
         self_check,
-        ..FollowOptions::default()
+        history: arguments.limits.history(),
+        memory_limit: arguments.limits.memory_limit,
     };
     let connection = Connection::open(&source::cluster_options(&source)).await?;
     let opened = source::follow(source, options).await?;
@@ -119,12 +121,15 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
         ],
         access: Some(access.clone()),
+        limits: arguments.limits.settings(),
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
         let counts = Some(access.counts().clone());
-        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), counts, None);
+        let metrics =
+            Metrics::new(opened.registry.clone(), server.tally().clone(), server.limits().clone(), counts, None);
         let address = listener.address();
         (address, tokio::spawn(listener.run(Arc::new(metrics), std::future::pending())))
     });

@@ -70,7 +70,15 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     reached.metrics = metrics_listener.as_ref().map(Listener::address);
     let upstream = source::upstream(&arguments.source).await?;
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
-    let options = FollowOptions { resources: arguments.resources, named: None, max_lag: arguments.max_lag, self_check };
+    let limits = arguments.limits.settings();
+    let options = FollowOptions {
+        resources: arguments.resources,
+        named: None,
+        max_lag: arguments.max_lag,
+        self_check,
+        history: arguments.limits.history(),
+        memory_limit: arguments.limits.memory_limit,
+    };
     let opened = source::follow(arguments.source, options).await?;
     let pass_through = match arguments.pass_through {
         _ if upstream.is_none() => PassThrough::Off,
@@ -89,11 +97,19 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         guard: Some(Guard::default()),
         upstream,
         pass_through,
+        limits,
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
-        let metrics = Metrics::new(opened.registry.clone(), server.tally().clone(), None, Some(Guard::default()));
+        let metrics = Metrics::new(
+            opened.registry.clone(),
+            server.tally().clone(),
+            server.limits().clone(),
+            None,
+            Some(Guard::default()),
+        );
         // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
         tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
     });
@@ -280,7 +296,7 @@ async fn show_progress(registry: &Registry) {
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }
-                LiveState::Idle | LiveState::Refused { .. } | LiveState::Gone => {
+                LiveState::Idle | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone => {
                     loading.remove(&name);
                 }
             }

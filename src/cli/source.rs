@@ -13,12 +13,14 @@ use tokio::sync::{oneshot, watch};
 
 use super::low::SourceArguments;
 use crate::model::Gvr;
+use crate::model::quantity::Bytes;
 use crate::registry::upstream::Upstream;
-use crate::registry::{Catalog, Definitions, Registry};
+use crate::registry::{Catalog, Definitions, Memory, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::forward::Forwarder;
 use crate::source::{discovery, folder_feeds};
+use crate::store::HistoryLimits;
 
 /// A source that has been opened: its registry is filled with the first catalog.
 pub struct Opened {
@@ -43,11 +45,22 @@ pub struct FollowOptions {
     pub max_lag: Duration,
     /// `--self-check-interval`; `None`: never, as for a command that reads once.
     pub self_check: Option<Duration>,
+    /// `--history-changes` and `--history-memory`.
+    pub history: HistoryLimits,
+    /// `--memory-limit`.
+    pub memory_limit: Option<Bytes>,
 }
 
 impl Default for FollowOptions {
     fn default() -> FollowOptions {
-        FollowOptions { resources: Vec::new(), named: None, max_lag: DEFAULT_MAX_LAG, self_check: None }
+        FollowOptions {
+            resources: Vec::new(),
+            named: None,
+            max_lag: DEFAULT_MAX_LAG,
+            self_check: None,
+            history: HistoryLimits::default(),
+            memory_limit: None,
+        }
     }
 }
 
@@ -99,7 +112,8 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
 /// # Errors
 /// Says which folder, kubeconfig or cluster, what is wrong and what to do.
 pub async fn open(arguments: &SourceArguments, options: &FollowOptions) -> anyhow::Result<Opened> {
-    let registry = Arc::new(Registry::new(Catalog::default()));
+    let memory = Memory::new(options.memory_limit);
+    let registry = Arc::new(Registry::with_memory(Catalog::default(), memory));
     match &arguments.dir {
         Some(folder) => open_folder(folder.clone(), registry).await,
         None => open_cluster(arguments, options, registry).await,
@@ -167,7 +181,7 @@ async fn open_cluster(
         },
         max_lag: options.max_lag,
         self_check: options.self_check,
-        ..ClusterSettings::default()
+        history: options.history,
     };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await

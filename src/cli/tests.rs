@@ -15,6 +15,9 @@ use super::exit::Exit;
 use super::low::{Arguments, Command};
 use super::output::Table;
 use super::{check, fields, run, serve, source};
+use crate::model::quantity::Bytes;
+use crate::server::limits::LimitSettings;
+use crate::store::HistoryLimits;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");
 
@@ -264,4 +267,45 @@ fn tables_align_by_characters() {
     }
     let expected = "NAME     VALUE    LAST\na        größer   x\nlonger            y\nж        1\n";
     assert_eq!(table.print(), expected);
+}
+
+#[test]
+fn connections_are_as_many_as_open_files_allow() {
+    for (wanted, open_files, expected, why) in [
+        (8_192, None, 8_192, "no limit is known"),
+        (8_192, Some(1 << 20), 8_192, "all that are wanted"),
+        (8_192, Some(4_096), 3_584, "some files are for other things"),
+        (8_192, Some(8_704), 8_192, "exactly enough"),
+        (8_192, Some(600), 300, "half of little"),
+        (8_192, Some(1), 1, "never none"),
+        (2, Some(600), 2, "few are wanted"),
+    ] {
+        assert_eq!(super::limits::connections(wanted, open_files), expected, "{why}");
+    }
+}
+
+#[test]
+fn limits_are_read_from_the_command_line() {
+    let limits = |arguments: &[&str]| {
+        let Command::Serve(serve) = parsed(&[&["serve"], arguments].concat()) else { panic!("serve") };
+        serve.limits
+    };
+    let defaults = limits(&[]);
+    assert_eq!(defaults.settings(), LimitSettings::default(), "what help tells is what the server takes by itself");
+    let history = defaults.history();
+    let usual = HistoryLimits::default();
+    assert_eq!((history.changes, history.bytes), (usual.changes, usual.bytes));
+    assert_eq!(defaults.memory_limit, None);
+    let named = limits(&["--memory-limit", "1.5Gi", "--max-lists=3", "--history-memory=1Mi", "--history-changes=7"]);
+    assert_eq!(named.memory_limit, Some(Bytes(3 << 29)));
+    assert_eq!((named.settings().lists, named.history().bytes, named.history().changes), (3, 1 << 20, 7));
+    for refused in [
+        ["--memory-limit", "2GB"],
+        ["--max-lists", "0"],
+        ["--max-connections", "-1"],
+        ["--max-list-bytes", "100m"],
+        ["--max-watches-per-user", "many"],
+    ] {
+        assert_eq!(exit_of(&[&["serve"], &refused[..]].concat()), Exit::Failed, "{refused:?}");
+    }
 }

@@ -1,7 +1,8 @@
 //! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
 //!
-//! Map: [`requests`] shows what the server has counted; [`stores`] asks every loaded store for its sizes; [`access`] shows what has been decided about who
-//! may what; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and the plain text format.
+//! Map: [`requests`] shows what the server has counted, [`limits`] how far its limits are used; [`stores`] asks every loaded store for its
+//! sizes; [`access`] shows what has been decided about who may what; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and
+//! the plain text format.
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
 //! their fields, verbs and codes, never an object, a selector or a user.
 //!
@@ -9,6 +10,7 @@
 
 pub mod access;
 pub mod format;
+pub mod limits;
 pub mod process;
 pub mod requests;
 pub mod stores;
@@ -29,6 +31,7 @@ use crate::access::counts::Counts;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
 use crate::server::guards::Guard;
+use crate::server::limits::{Limits, User};
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
 use crate::server::tally::Tally;
@@ -49,16 +52,18 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, of the server that counts into `tally`, and of who may what, where that is asked.
+    /// Of these resources, of the server that counts into `tally` and `limits`, and of who may what, where that is asked.
     pub fn new(
         resources: Arc<Resources>,
         tally: Arc<Tally>,
+        limits: Arc<Limits>,
         access: Option<Arc<Counts>>,
         guard: Option<Guard>,
     ) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));
+        families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
         families.register_collector(Box::new(stores::Stores::new(resources)));
         if let Some(counts) = access {
             families.register_collector(Box::new(access::Access::new(counts)));
@@ -119,7 +124,7 @@ impl Metrics {
 }
 
 impl Answers for Metrics {
-    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Response<Body> {
+    async fn answer(&self, _: &User, request: Request<hyper::body::Incoming>) -> Response<Body> {
         Metrics::answer(self, request).await
     }
 

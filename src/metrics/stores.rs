@@ -56,7 +56,11 @@ impl Stores {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
             }
-            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+            LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_)
+            | LiveState::Gone => None,
         });
         loaded.collect()
     }
@@ -104,6 +108,10 @@ impl Collector for Stores {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
         }
+        let help = "What only history keeps in memory, of all copies together; --history-changes and --history-memory bound each";
+        let mut family = encoder.encode_descriptor("fieldcache_history_bytes", help, None, MetricType::Gauge)?;
+        let all: u64 = stores.iter().map(|store| store.usage.history_bytes).sum();
+        family.encode_gauge(&all)?;
         let help = "Comparisons of a copy with a metadata list of its source, by result: ok, mismatch (the copy was read anew, \
                     watches ended with 410), skipped (not comparable this time) and failed (the source gave no list)";
         let mut family = encoder.encode_descriptor("fieldcache_self_check", help, None, MetricType::Counter)?;

@@ -25,6 +25,7 @@ use crate::registry::{
     Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
+use crate::server::limits::{LimitSettings, Limits};
 use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
 use crate::store::{HistoryLimits, Store};
 
@@ -108,7 +109,8 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, None, guard), shirts, hats)
+    let limits = Arc::new(Limits::new(LimitSettings::default()));
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, None, guard), shirts, hats)
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.

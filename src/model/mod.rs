@@ -1,13 +1,14 @@
 //! Names, keys, versions, records: plain types that every other room speaks.
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
-//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quote`] is how
-//! messages quote texts; [`percent`] decodes what a URL has encoded.
+//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
+//! of bytes as people write it; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded.
 //! This room knows no JSON and no selector.
 
 pub mod gvr;
 pub mod key;
 pub mod percent;
+pub mod quantity;
 pub mod quote;
 pub mod record;
 pub mod version;

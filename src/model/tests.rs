@@ -2,7 +2,7 @@
 
 use proptest::{prop_assert_eq, proptest};
 
-use super::{FieldIndex, GroupVersion, Gvr, Key, Texts, Version};
+use super::{FieldIndex, GroupVersion, Gvr, Key, Texts, Version, quantity};
 
 #[test]
 fn keys_sort_by_their_joined_bytes() {
@@ -82,5 +82,54 @@ proptest! {
         prop_assert_eq!(texts.labels().collect::<Vec<_>>(), &*labels);
         prop_assert_eq!(texts.values().collect::<Vec<_>>(), &*values);
         prop_assert_eq!(texts, Texts::new(labels, values));
+    }
+}
+
+#[test]
+fn quantities_are_read_as_kubernetes_reads_them() {
+    let rows = [
+        ("0", 0),
+        ("17", 17),
+        ("2Ki", 2_048),
+        ("2k", 2_000),
+        ("2Gi", 2 << 30),
+        ("1.5Gi", 3 << 29),
+        (".5Ki", 512),
+        ("5.", 5),
+        ("1e9", 1_000_000_000),
+        ("1E+3", 1_000),
+        ("1E", 1_000_000_000_000_000_000),
+        ("15Ei", 15 << 60),
+        ("0.0001k", 1),
+        ("0001.10Ki", 1_127),
+        ("18446744073709551615", u64::MAX),
+    ];
+    for (text, bytes) in rows {
+        assert_eq!(quantity::Bytes::parse(text), Ok(quantity::Bytes(bytes)), "{text}");
+    }
+    for text in ["", ".", "Gi", "-1", "+1", "1.2.3", "1 Gi", "1KB", "1gi", "1e", "1e-1", "100m", "1Gi ", "1n"] {
+        let unreadable = Err(quantity::NotBytes::Unreadable(text.to_owned()));
+        assert_eq!(quantity::Bytes::parse(text), unreadable, "{text:?}");
+    }
+    for text in ["16Ei", "18446744073709551616", "1e99", "99999999999999999999999999", "1e99999999999"] {
+        assert_eq!(quantity::Bytes::parse(text), Err(quantity::NotBytes::TooMuch(text.to_owned())), "{text:?}");
+    }
+}
+
+#[test]
+fn quantities_are_printed_short() {
+    let rows = [
+        (0, "0"),
+        (1_023, "1023"),
+        (1_024, "1Ki"),
+        (3 << 29, "1536Mi"),
+        (2 << 30, "2Gi"),
+        ((2 << 30) + 1, "2.0Gi"),
+        (2_500_000, "2.4Mi"),
+        (1_000_448, "977Ki"),
+        (u64::MAX, "16.0Ei"),
+    ];
+    for (bytes, text) in rows {
+        assert_eq!(quantity::Bytes(bytes).to_string(), text, "{bytes}");
     }
 }

@@ -94,6 +94,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
 const ACCEPTED: &str = "Accepted";
 const SYNCED: &str = "Synced";
 const READY: &str = "Ready";
+/// The reason of a store that there is no room for.
+const MEMORY_LIMIT: &str = "MemoryLimit";
 
 /// How the stores of a FieldCache are together.
 struct Stores {
@@ -121,6 +123,7 @@ impl Stores {
                 Some(LiveState::Refused { code, message }) => {
                     (if code == 401 { "Unauthorized" } else { "Forbidden" }, message)
                 }
+                Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
                 Some(LiveState::Idle | LiveState::Gone) | None => ("Loading", "about to be read".to_owned()),
             };
             stores.waiting.get_or_insert((gvr.clone(), waiting.0, waiting.1));
@@ -149,6 +152,8 @@ fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
             // How far a load is moves all the time, and is in the metrics.
             let loading = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr} is being read"));
             let finding = |kind| if *reason == "Loading" { loading(kind) } else { waiting(kind) };
+            // What there is no room for is refused as a whole, whatever its spec.
+            let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
             vec![accepted, finding(SYNCED), finding(READY)]
         }
     }

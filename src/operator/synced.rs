@@ -29,7 +29,7 @@ impl Synced {
             let state = catalog.resource(gvr).map(|resource| resource.live.state());
             let result = match state {
                 // What the API server refuses to show is told on its FieldCache; waiting does not help.
-                Some(LiveState::Ready(_) | LiveState::Refused { .. }) => Ok(()),
+                Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),
                 Some(LiveState::Loading(progress)) => Err(progress),
                 Some(LiveState::Idle | LiveState::Gone) | None => Err("about to be read".to_owned()),
             };

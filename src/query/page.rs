@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use super::{Hits, Plan, Selection};
 use crate::model::{Key, Version};
-use crate::store::{Object, Snapshot, TooOld};
+use crate::store::{Attribute, Object, Snapshot, TooOld};
 
 /// How many objects a listing takes from the snapshot at a time: large enough to hide the walk to the place, small
 /// enough that what it holds is nothing beside the answer.
@@ -78,6 +78,22 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// How many objects are left, at most. Known without walking; what must be undone, or stands before the start, is counted
+    /// although it may not come.
+    pub fn at_most(&self) -> u64 {
+        let walked = match (&self.walk, &self.namespace_prefix) {
+            (Walk::Sorted(objects), _) => objects.len() as u64,
+            (Walk::Order { within: Some(slots), .. }, _) => slots.len(),
+            (Walk::Order { within: None, .. }, Some(prefix)) => {
+                let namespace = prefix.trim_end_matches('/');
+                let posting = self.snapshot.postings().posting(&Attribute::Namespace, namespace);
+                posting.map_or(0, |posting| posting.len())
+            }
+            (Walk::Order { within: None, .. }, None) => self.snapshot.len() as u64,
+        };
+        walked + (self.instead.len() + self.ready.len()) as u64
+    }
+
     /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         let State { snapshot, undone, .. } = state;

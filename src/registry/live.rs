@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
 use super::router::Router;
-use super::{Checks, Freshness, UnreadableNames};
+use super::{Checks, Freshness, OverMemory, UnreadableNames};
 use crate::model::Version;
 use crate::store::Snapshot;
 
@@ -30,6 +30,8 @@ pub enum LiveState {
         /// For the client: who refused what, and the remedy.
         message: String,
     },
+    /// It is not loaded for want of memory; it is when there is room again and somebody asks.
+    OverMemory(OverMemory),
     /// There is a complete copy.
     Ready(Snapshot),
     /// The resource is no longer served, or is served with other fields by a new [`super::Resource`].
@@ -46,6 +48,8 @@ pub enum Phase {
     Loading,
     /// The source refuses to show it.
     Refused,
+    /// There is no memory for it: the reason `MemoryLimit` of a condition.
+    OverMemory,
     /// There is a complete copy.
     Ready,
     /// It is no longer served.
@@ -58,6 +62,7 @@ impl LiveState {
             LiveState::Idle => Phase::Idle,
             LiveState::Loading(_) => Phase::Loading,
             LiveState::Refused { .. } => Phase::Refused,
+            LiveState::OverMemory(_) => Phase::OverMemory,
             LiveState::Ready(_) => Phase::Ready,
             LiveState::Gone => Phase::Gone,
         }
@@ -110,6 +115,9 @@ pub enum NotReady {
         /// Who refused what, and the remedy.
         message: String,
     },
+    /// There is no memory for it.
+    #[error(transparent)]
+    OverMemory(#[from] OverMemory),
     /// The resource went while the request waited.
     #[error("the resource is no longer served")]
     Gone,
@@ -144,7 +152,11 @@ impl Live {
     pub fn publish(&self, state: LiveState) {
         let snapshot = match &state {
             LiveState::Ready(snapshot) => Some(snapshot.clone()),
-            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+            LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_)
+            | LiveState::Gone => None,
         };
         let phase = state.phase();
         let is_shown = self.state.send_if_modified(|held| {
@@ -231,6 +243,7 @@ impl Live {
             LiveState::Loading(progress) => Err(NotReady::Loading(progress)),
             LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
             LiveState::Refused { code, message } => Err(NotReady::Refused { code, message }),
+            LiveState::OverMemory(over) => Err(NotReady::OverMemory(over)),
             LiveState::Gone => Err(NotReady::Gone),
         }
     }

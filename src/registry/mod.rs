@@ -12,7 +12,9 @@ mod definitions;
 pub mod documents;
 mod freshness;
 mod live;
+mod memory;
 mod offers;
+mod panics;
 pub mod router;
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,9 @@ pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
 pub use live::{Live, LiveState, NotReady, OpenWatch, Phase};
+pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
+pub use panics::{Panics, Where};
 
 use std::sync::Arc;
 
@@ -33,12 +37,29 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Registry {
     catalog: watch::Sender<Arc<Catalog>>,
+    memory: Arc<Memory>,
+    panics: Arc<Panics>,
 }
 
 impl Registry {
-    /// With a first catalog.
+    /// With a first catalog, and no limit of memory.
     pub fn new(catalog: Catalog) -> Registry {
-        Registry { catalog: watch::Sender::new(Arc::new(catalog)) }
+        Registry::with_memory(catalog, Memory::default())
+    }
+
+    /// With a first catalog, whose stores share this memory.
+    pub fn with_memory(catalog: Catalog, memory: Memory) -> Registry {
+        Registry { catalog: watch::Sender::new(Arc::new(catalog)), memory: Arc::new(memory), panics: Arc::default() }
+    }
+
+    /// What all stores hold, and may hold.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Defects of ours that were contained.
+    pub fn panics(&self) -> &Arc<Panics> {
+        &self.panics
     }
 
     /// What is served now.

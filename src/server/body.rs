@@ -3,9 +3,13 @@
 //! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
 //! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
 //! exactly `gzip`; how it is done is in `gzip`.
+//!
+//! A panic while a piece is made ends this body alone: as a broken one, so that nobody takes half an answer for a whole.
 
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,7 +18,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::encode::Indenter;
 use super::gzip::{self, Gzip};
+use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
+use crate::registry::{Panics, Where};
 
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
@@ -33,6 +39,8 @@ pub struct Body {
     running: u8,
     /// Dropped with the body, however that ends.
     held: Vec<Box<dyn Send>>,
+    /// Where its panics are counted.
+    panics: Option<Arc<Panics>>,
 }
 
 enum Kind {
@@ -44,7 +52,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new() }
+        Body { kind, running: 0, held: Vec::new(), panics: None }
     }
 
     /// No bytes.
@@ -83,6 +91,34 @@ impl Body {
         self.held.push(Box::new(guard));
     }
 
+    /// Has its panics counted.
+    pub(super) fn count_panics(&mut self, panics: &Arc<Panics>) {
+        self.panics = Some(panics.clone());
+    }
+
+    fn poll_kind(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.kind {
+            Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Pieces(pieces) => Poll::Ready(pieces.next().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(stream) => {
+                stream.poll_next_unpin(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Kind::Forwarded { body, .. } => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
+    fn broken(&mut self) -> BodyError {
+        let place = if self.is_stream() { Where::Watch } else { Where::Answer };
+        tracing::error!(place = place.as_str(), "an answer panicked and was cut");
+        if let Some(panics) = &self.panics {
+            panics.count(place);
+        }
+        self.kind = Kind::Whole(Bytes::new());
+        self.held.clear();
+        "this answer met a defect".into()
+    }
+
     /// The length, when it is known beforehand.
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
@@ -92,9 +128,12 @@ impl Body {
     }
 }
 
+/// Why a body breaks off.
+type BodyError = Box<dyn Error + Send + Sync>;
+
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Box<dyn Error + Send + Sync>;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -102,17 +141,14 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.running == CHUNKS_AT_A_TIME {
             self.running = 0;
+            streams::say(Said::Nothing);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let next = match &mut self.kind {
-            Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Pieces(pieces) => Poll::Ready(pieces.next().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Stream(stream) => {
-                stream.poll_next_unpin(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
-            }
-            Kind::Forwarded { body, .. } => Pin::new(body).poll_frame(context),
-        };
+        // What was half changed is let go with the body's kind.
+        let next = catch_unwind(AssertUnwindSafe(|| self.poll_kind(context)))
+            .unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
+        streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
         next
     }

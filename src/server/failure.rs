@@ -7,10 +7,9 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use super::limits::{Limit, Limited};
 use crate::access::{Forbidden, Refusal};
-use crate::model::{Gvr, Version};
-
-use crate::model::quote;
+use crate::model::{Gvr, Version, quote};
 
 /// Why a request has no ordinary answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +73,8 @@ pub enum Failure {
     },
     /// So many requests are under way to the API server behind that no further one is handed on.
     TooManyHandedOn(usize),
+    /// There is as much as there may be of something.
+    Limited(Limited),
     /// The resource's data is still being read.
     Loading(String),
     /// The resource was replaced while the request waited; the request is repeated with the new one.
@@ -173,6 +174,7 @@ impl Failure {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Failure::TooLargeVersion { .. } => Some(1),
+            Failure::Limited(limited) => limited.retry_after,
             Failure::Loading(_) | Failure::Replaced | Failure::Behind | Failure::TooManyHandedOn(_) => {
                 Some(LOADING_RETRY_SECONDS)
             }
@@ -283,6 +285,7 @@ impl Failure {
                 format!("{limit} requests are being handed on to the API server, watches among them, which is the most at a time"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            Failure::Limited(limited) => limited_parts(limited),
             Failure::Unavailable(message) => {
                 Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message.clone())
             }
@@ -340,6 +343,22 @@ fn refused(refusal: &Refusal) -> Parts {
             format!("Internal error occurred: {problem}"),
         ),
     }
+}
+
+/// 429 for what others, or the client itself, take up; 503 for a copy that there is no memory for, as asking less often
+/// does not help there. The cause names the limit for programs.
+fn limited_parts(limited: &Limited) -> Parts {
+    let (code, reason) = match limited.limit {
+        Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
+        Limit::Connections | Limit::WatchesPerUser | Limit::Lists | Limit::ListBytes => {
+            (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
+        }
+    };
+    let mut details = json!({"causes": [{"reason": limited.limit.reason(), "field": limited.limit.flag()}]});
+    if let Some(seconds) = limited.retry_after {
+        details["retryAfterSeconds"] = Value::from(seconds);
+    }
+    Parts::new(code, reason, &*limited.message).with(details)
 }
 
 fn details(name: &str, gvr: &Gvr) -> Value {

@@ -71,6 +71,8 @@ pub(super) async fn answer(
     }
     let write = address.and_then(|address| Write::begin(server, asked, address));
     let is_long = is_long_running(asked, address);
+    let counted =
+        if is_long { Some(server.limits.watches().open(asked.user).map_err(Failure::Limited)?) } else { None };
     let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
     let response = if is_long {
         answered.await?
@@ -92,6 +94,9 @@ pub(super) async fn answer(
     headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
     let mut body = Body::forwarded(body, is_long);
+    if let Some(counted) = counted {
+        body.hold(counted);
+    }
     body.hold(place);
     Ok(Response::from_parts(parts, body))
 }

@@ -17,6 +17,7 @@ use crate::store::{Object, Snapshot};
 use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
+use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
@@ -50,6 +51,60 @@ pub(super) async fn answer(
     let selection = read::selection(resource, address, &options)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
     let consistency = strong::consistency(server, asked)?;
+    let (mut state, mut from) = shown(server, asked, resource, &wanted, consistency).await?;
+    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+    if let Form::Partial(_) = agreed.form {
+        return Err(Failure::NotAcceptable(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type(resource, &resource.list_kind)
+        )));
+    }
+    let include = Include::read(&asked.query, &agreed.form)?;
+    let mut begun = Instant::now();
+    let mut page = Page::take(state.clone(), &selection, &wanted);
+    let mut place = None;
+    if page.bytes > LARGE {
+        place = Some(match server.limits.lists().enter(asked.user, page.bytes).map_err(Failure::Limited)? {
+            Turn::Now(place) => place,
+            Turn::Later(waiting) => {
+                // A state is not kept for the time in the queue, and what is shown after it is to be new.
+                drop((page, state));
+                let place = Box::pin(waiting.turn()).await.map_err(Failure::Limited)?;
+                (state, from) = shown(server, asked, resource, &wanted, consistency).await?;
+                begun = Instant::now();
+                page = Page::take(state.clone(), &selection, &wanted);
+                place
+            }
+        });
+    }
+    let took = begun.elapsed();
+    asked.noted.accessed(selection.access());
+    if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
+        page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
+    }
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
+    let mut response = chunked(pieces, agreed.format, asked);
+    if let Some(place) = place {
+        response.body_mut().hold(place);
+    }
+    if consistency == Consistency::Strong {
+        from.tell(&mut response);
+    }
+    if asked.query.flag("explain") {
+        let explanation = Explanation::of(&selection, &state, resource.plan.fields());
+        explain::tell(&mut response, &explanation, Some(took));
+    }
+    Ok(response)
+}
+
+/// The state that is wanted, once the copy has come as far, and where it was read.
+async fn shown(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Arc<Resource>,
+    wanted: &Wanted,
+    consistency: Consistency,
+) -> Result<(State, ReadFrom), Failure> {
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
@@ -68,32 +123,7 @@ pub(super) async fn answer(
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    let state = wanted.state(snapshot)?;
-    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
-    if let Form::Partial(_) = agreed.form {
-        return Err(Failure::NotAcceptable(format!(
-            "you requested PartialObjectMetadata, but the requested object is a list ({})",
-            go_type(resource, &resource.list_kind)
-        )));
-    }
-    let include = Include::read(&asked.query, &agreed.form)?;
-    let begun = Instant::now();
-    let mut page = Page::take(state.clone(), &selection, &wanted);
-    let took = begun.elapsed();
-    asked.noted.accessed(selection.access());
-    if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
-        page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
-    }
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
-    let mut response = chunked(pieces, agreed.format, asked);
-    if consistency == Consistency::Strong {
-        from.tell(&mut response);
-    }
-    if asked.query.flag("explain") {
-        let explanation = Explanation::of(&selection, &state, resource.plan.fields());
-        explain::tell(&mut response, &explanation, Some(took));
-    }
-    Ok(response)
+    Ok((wanted.state(snapshot)?, from))
 }
 
 /// A Go type as upstream's messages print it.
@@ -184,6 +214,8 @@ impl Wanted {
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
+    /// How long it is as JSON, in bytes: estimated from how many objects there are at most.
+    bytes: u64,
     /// Where the next one begins, as a key of the store.
     next: Option<String>,
 }
@@ -210,11 +242,16 @@ impl Page {
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let walk = |state: State| Box::new(Listing::new(state, selection, start));
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
+        let (objects_held, bytes_held) = (state.snapshot().len() as u64, state.snapshot().json_bytes());
+        let estimated = |objects: u64| objects.saturating_mul(bytes_held / objects_held.max(1));
         let Some(limit) = wanted.limit else {
-            let objects = PageObjects::Walked(walk(state).take(usize::MAX));
-            return Page { meta, objects, next: None };
+            let listing = walk(state);
+            let bytes = estimated(listing.at_most());
+            let objects = PageObjects::Walked(listing.take(usize::MAX));
+            return Page { meta, objects, bytes, next: None };
         };
         let mut scout = walk(state.clone());
+        let bytes = estimated(scout.at_most().min(limit as u64));
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
         for object in scout.by_ref().take(limit - kept.len()) {
@@ -231,7 +268,7 @@ impl Page {
         } else {
             PageObjects::Walked(walk(state).take(limit))
         };
-        Page { meta, objects, next }
+        Page { meta, objects, bytes, next }
     }
 }
 

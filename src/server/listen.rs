@@ -1,4 +1,4 @@
-//! The socket: HTTP/1.1 and HTTP/2 on one port, a bound on connections, a graceful end.
+//! The socket: HTTP/1.1 and HTTP/2 on one port, at most so many connections (`limits::connections`), a graceful end.
 //!
 //! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
 //! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
@@ -8,32 +8,35 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
 use super::Server;
 use super::body::Body;
+use super::limits::connections::Connections;
+use super::limits::{LimitSettings, User};
 use super::stall::Stall;
+use super::streams::Streams;
 use super::tls::Tls;
 use crate::access::authentication::Peer;
+use crate::registry::Where;
 
-/// Most connections at a time. When they are all in use no further one is accepted; it waits in the kernel's queue
-/// until one ends. Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each.
-const MOST_CONNECTIONS: usize = 8192;
-
-/// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds.
+/// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds. kube-apiserver offers 100, after
+/// which Go clients open another connection; here further ones would cost more than streams do.
 const STREAMS_PER_CONNECTION: u32 = 2000;
 
 /// How long the head of a request may take to arrive.
@@ -73,16 +76,23 @@ pub enum BindError {
 
 /// Whatever answers the requests of a listener.
 pub trait Answers: Send + Sync + 'static {
-    /// Answers one request; never fails.
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+    /// Answers one request of whoever is at the other end; never fails.
+    fn answer(&self, user: &User, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// A panic was contained on a connection.
+    fn count_panic(&self) {}
 
     /// No further connection is taken: whatever waits is to end.
     fn drain(&self);
 }
 
 impl Answers for Server {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        Server::answer(self, request).await
+    async fn answer(&self, user: &User, request: Request<Incoming>) -> Response<Body> {
+        self.answer_to(user, request).await
+    }
+
+    fn count_panic(&self) {
+        self.registry.panics().count(Where::Connection);
     }
 
     fn drain(&self) {
@@ -96,6 +106,7 @@ pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Arc<Tls>>,
+    connections: Arc<Connections>,
 }
 
 impl Listener {
@@ -120,13 +131,20 @@ impl Listener {
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Listener { listener, address, tls: None })
+        let connections = Arc::new(Connections::new(LimitSettings::default().connections));
+        Ok(Listener { listener, address, tls: None, connections })
     }
 
     /// The same, speaking TLS and nothing else.
     #[must_use]
     pub fn with_tls(self, tls: Tls) -> Listener {
         Listener { tls: Some(Arc::new(tls)), ..self }
+    }
+
+    /// The same, with its connections counted there, and as many as may be there.
+    #[must_use]
+    pub fn with_connections(self, connections: Arc<Connections>) -> Listener {
+        Listener { connections, ..self }
     }
 
     /// The address, with the port that the system chose if it was asked to.
@@ -137,36 +155,53 @@ impl Listener {
     /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
     pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut stop = std::pin::pin!(stop);
         let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
         let ending = watch::Sender::new(false);
         loop {
             let accepted = tokio::select! {
-                accepted = self.accept(&places) => accepted,
+                accepted = self.accept() => accepted,
                 never = &mut replaced => match never {},
                 () = &mut stop => break,
             };
-            let Some((stream, address, place)) = accepted else { continue };
+            let Some((stream, address)) = accepted else { continue };
+            let user = User::at(address.ip());
+            let Some(place) = self.connections.enter() else {
+                let connections = self.connections.clone();
+                let is_secret = self.tls.is_some();
+                tokio::spawn(async move {
+                    if !is_secret {
+                        connections.turn_away(stream).await;
+                    }
+                });
+                continue;
+            };
             // An event is one small write; waiting for more would hold it back.
             let _ = stream.set_nodelay(true);
             let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
             let mut ended = ending.subscribe();
             tokio::spawn(async move {
                 let _place = place;
-                match tls {
-                    None => serve(stream, server, watcher, None).await,
-                    Some(tls) => {
-                        let accepted = tokio::select! {
-                            accepted = tls.accept(stream) => accepted,
-                            // Who has not even shaken hands is not waited for at the end.
-                            _ = ended.wait_for(|ended| *ended) => None,
-                        };
-                        if let Some(stream) = accepted {
-                            let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
-                            serve(stream, server, watcher, peer).await;
+                let counting = server.clone();
+                let served = async move {
+                    match tls {
+                        None => serve(stream, user, server, watcher, None).await,
+                        Some(tls) => {
+                            let accepted = tokio::select! {
+                                accepted = tls.accept(stream) => accepted,
+                                // Who has not even shaken hands is not waited for at the end.
+                                _ = ended.wait_for(|ended| *ended) => None,
+                            };
+                            if let Some(stream) = accepted {
+                                let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
+                                serve(stream, user, server, watcher, peer).await;
+                            }
                         }
                     }
+                };
+                if AssertUnwindSafe(served).catch_unwind().await.is_err() {
+                    tracing::error!("a connection panicked and was cut");
+                    counting.count_panic();
                 }
             });
         }
@@ -177,10 +212,9 @@ impl Listener {
         }
     }
 
-    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let place = places.clone().acquire_owned().await.ok()?;
+    async fn accept(&self) -> Option<(TcpStream, SocketAddr)> {
         match self.listener.accept().await {
-            Ok((stream, address)) => Some((stream, address, place)),
+            Ok(accepted) => Some(accepted),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;
@@ -205,11 +239,16 @@ fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
 }
 
 /// Serves one connection to its end; where it matters who is at the other end, every request tells.
-async fn serve<Io>(stream: Io, server: Arc<impl Answers>, watcher: Watcher, peer: Option<Arc<Peer>>)
-where
+pub(super) async fn serve<Io>(
+    stream: Io,
+    user: User,
+    server: Arc<impl Answers>,
+    watcher: Watcher,
+    peer: Option<Arc<Peer>>,
+) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new(Streams);
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder
         .http2()
@@ -218,15 +257,15 @@ where
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let server = server.clone();
+        let (server, user) = (server.clone(), user.clone());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
         // In a box, which goes when the answer is there: hyper keeps the place of this future for as long as the answer is being
         // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
-        async move { Ok::<_, Infallible>(Box::pin(server.answer(request)).await) }
+        async move { Ok::<_, Infallible>(Box::pin(async move { server.answer(&user, request).await }).await) }
     });
-    let connection = builder.serve_connection(Stall::new(TokioIo::new(stream)), service).into_owned();
+    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream)), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(error, "connection ended");
     }

@@ -2,7 +2,7 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] gives up readers that stopped); [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
@@ -25,6 +25,7 @@ pub mod get;
 pub mod guards;
 pub mod gzip;
 pub mod health;
+pub mod limits;
 pub mod list;
 pub mod listen;
 pub mod negotiate;
@@ -34,6 +35,7 @@ pub mod pass_through;
 pub mod read;
 pub mod route;
 pub mod stall;
+mod streams;
 pub mod strong;
 pub mod table;
 pub mod tally;
@@ -65,12 +67,13 @@ use tokio::time::Instant;
 use crate::access::{Access, Admitted, Refusal};
 use crate::model::Scope;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
+use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
 use body::{Body, Finish, Pieces};
 use failure::Failure;
 use guards::Guard;
 use health::Check;
+use limits::{LimitSettings, Limits, User};
 use negotiate::{Format, Offer};
 use params::Query;
 use pass_through::PassThrough;
@@ -103,6 +106,8 @@ pub struct Settings {
     pub upstream: Option<Arc<dyn Upstream>>,
     /// What is handed on to it.
     pub pass_through: PassThrough,
+    /// How much there may be of what clients take.
+    pub limits: LimitSettings,
 }
 
 impl Default for Settings {
@@ -117,6 +122,7 @@ impl Default for Settings {
             clock: Arc::new(jiff::Timestamp::now),
             upstream: None,
             pass_through: PassThrough::Off,
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -137,6 +143,7 @@ pub struct Server {
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
     tally: Arc<Tally>,
+    limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
 }
@@ -153,6 +160,9 @@ struct Asked<'a> {
     noted: &'a Noted,
     /// As whom it is answered; `None` where nobody is asked who it is.
     admitted: Option<Admitted>,
+    /// Who asks, as far as limits are shared by it.
+    user: &'a User,
+    limits: &'a Limits,
 }
 
 impl Server {
@@ -160,6 +170,7 @@ impl Server {
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
         Server {
             registry,
+            limits: Arc::new(Limits::new(settings.limits)),
             settings,
             draining: state::Sender::new(false),
             answers: AtomicU64::new(0),
@@ -173,13 +184,28 @@ impl Server {
         &self.tally
     }
 
+    /// How far the limits are used.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
     /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.
     pub fn drain(&self) {
         self.draining.send_replace(true);
     }
 
-    /// Answers one request. Never fails and never panics: a defect of ours is a 500 of this request alone.
+    /// Answers one request that came over no connection.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.answer_to(&User::default(), request).await
+    }
+
+    /// Answers one request of a user. Never fails and never panics: a defect of ours is a 500 of this request alone, or
+    /// cuts its answer.
+    pub async fn answer_to<B>(&self, user: &User, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -188,11 +214,12 @@ impl Server {
         let (mut parts, body) = request.into_parts();
         // Nobody reads it but who stands behind.
         let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
-        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, user)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
-            failed(&Failure::Internal("this request met a defect; the log says more".to_owned()), Format::Json, false)
+            failed(&self.defect(), Format::Json, false)
         });
+        response.body_mut().count_panics(self.registry.panics());
         let headers = response.headers_mut();
         // An answer that was handed on has the id under which it is found in the API server's log.
         if !headers.contains_key("audit-id") {
@@ -222,16 +249,28 @@ impl Server {
         if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
     }
 
+    /// A defect of ours ended a request.
+    fn defect(&self) -> Failure {
+        self.registry.panics().count(Where::Request);
+        Failure::Internal("this request met a defect; the log says more".to_owned())
+    }
+
     async fn guarded(
         &self,
         parts: &mut http::request::Parts,
         body: Option<UpstreamBody>,
         noted: &Noted,
+        user: &User,
     ) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let admitted = match &self.settings.access {
             None => Ok(None),
             Some(access) => Box::pin(admission::admit(access, parts, &query)).await.map(Some),
+        };
+        // Whoever is known by name shares limits with himself, wherever he asks from.
+        let named = match &admitted {
+            Ok(Some(admitted)) => Some(User::named(&admitted.identity.user)),
+            Ok(None) | Err(_) => None,
         };
         let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
         let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
@@ -243,6 +282,8 @@ impl Server {
             timeout: REQUEST_TIMEOUT,
             noted,
             admitted: None,
+            user: named.as_ref().unwrap_or(user),
+            limits: &self.limits,
         };
         match admitted {
             Ok(admitted) => asked.admitted = admitted,
@@ -328,7 +369,10 @@ impl Server {
             };
             documents::answer(&request, &needed)
         });
-        let response = answered.await.map_err(|error| Failure::Internal(error.to_string()))?;
+        let response = answered.await.map_err(|error| {
+            tracing::error!(%error, "documents panicked");
+            self.defect()
+        })?;
         Ok(response.map(Body::whole))
     }
 
@@ -399,6 +443,9 @@ impl Server {
 impl Asked<'_> {
     /// A failure as an answer in the format asked for.
     fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
+        if let Failure::Limited(limited) = failure {
+            self.limits.count(limited.limit);
+        }
         // Clients read the answer of a watch line by line, errors too.
         if self.query.flag("watch") || legacy_watch {
             return failed(failure, Format::Json, false);

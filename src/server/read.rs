@@ -14,6 +14,7 @@ use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
 use super::failure::Failure;
+use super::limits::Limited;
 use super::params::ListOptions;
 use super::route::Address;
 
@@ -57,13 +58,14 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a Address) -> Option<&'a
 /// A snapshot, waiting for a load within the patience.
 ///
 /// # Errors
-/// 429 while loading, 403 or 503 when the source refuses; [`Failure::Replaced`] when the resource went.
+/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`Failure::Replaced`] when the resource went.
 pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failure> {
     live.snapshot(patience).await.map_err(|not_ready| match not_ready {
         NotReady::Loading(progress) => Failure::Loading(progress),
         NotReady::Refused { code: 403, message } => Failure::Forbidden(message),
         // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
         NotReady::Refused { message, .. } => Failure::Unavailable(message),
+        NotReady::OverMemory(over) => Failure::Limited(Limited::memory(&over)),
         NotReady::Gone => Failure::Replaced,
     })
 }
@@ -90,7 +92,7 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     let reached = states.wait_for(|state| match state {
         LiveState::Ready(snapshot) => snapshot.version() >= version,
         LiveState::Gone => true,
-        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } => false,
+        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
     });
     let waited = match timeout(FRESHNESS_WAIT, reached).await {
         Ok(Ok(state)) => Some(state.clone()),

@@ -1,10 +1,10 @@
 //! A connection whose peer has stopped is given up: a write that makes no progress for too long is an error, and so is a
-//! peer that connects and says nothing.
+//! peer that connects and does not say which protocol it speaks.
 //!
 //! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
 //! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
-//! not seen here; it holds one chunk and the snapshot that its list walks. A peer that begins HTTP/2's preface and stops in
-//! the middle of it is not seen either.
+//! not seen here but in [`super::streams`]. What comes after the first bytes is bounded elsewhere: heads of HTTP/1.1 by
+//! hyper's own time, HTTP/2 by pings, both set in [`super::listen`].
 
 use std::future::Future;
 use std::io;
@@ -12,20 +12,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::rt::{Read, ReadBufCursor, Write};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// How long a write may wait for the reader. Longer than any pause of a healthy client, a few minutes at most.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long the first bytes may take. The bound on request heads begins only with them.
+/// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
 
-/// A connection with a bound on waiting writes and on the first read.
+/// What HTTP/2 begins with (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A connection with a bound on waiting writes and on the first bytes.
 pub struct Stall<Io> {
     io: Io,
-    /// Until the peer has said something.
-    expects: Option<Pin<Box<Sleep>>>,
+    /// Until the peer has said which protocol it speaks, with how many bytes of HTTP/2's preface it has said so far.
+    expects: Option<(Pin<Box<Sleep>>, usize)>,
     /// Set while a write waits.
     gives_up: Option<Pin<Box<Sleep>>>,
 }
@@ -33,7 +36,7 @@ pub struct Stall<Io> {
 impl<Io> Stall<Io> {
     /// Watches over a connection.
     pub fn new(io: Io) -> Stall<Io> {
-        Stall { io, expects: Some(Box::pin(sleep(FIRST_BYTES))), gives_up: None }
+        Stall { io, expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)), gives_up: None }
     }
 
     /// Passes on what a write came to, unless it has waited for too long.
@@ -46,28 +49,48 @@ impl<Io> Stall<Io> {
         ready!(gives_up.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has stopped reading")))
     }
+
+    /// Looks at the next of the first bytes.
+    fn heard(&mut self, bytes: &[u8]) {
+        if let Some((_, said)) = &mut self.expects {
+            let expected = &PREFACE[*said..];
+            let length = bytes.len().min(expected.len());
+            *said += length;
+            // Nothing at all is the end of the connection.
+            if bytes.is_empty() || bytes[..length] != expected[..length] || *said == PREFACE.len() {
+                self.expects = None;
+            }
+        }
+    }
 }
 
-impl<Io: Read + Unpin> Read for Stall<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let held = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
-        match &mut self.expects {
-            Some(_) if read.is_ready() => self.expects = None,
-            Some(expects) => {
-                ready!(expects.as_mut().poll(context));
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has said nothing")));
+        if self.expects.is_none() {
+            return read;
+        }
+        match read {
+            Poll::Ready(Ok(())) => self.heard(&buffer.filled()[held..]),
+            Poll::Ready(Err(_)) => self.expects = None,
+            Poll::Pending => {
+                if let Some((expects, _)) = &mut self.expects {
+                    ready!(expects.as_mut().poll(context));
+                    let message = "the client has not said which protocol it speaks";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
+                }
             }
-            None => {}
         }
         read
     }
 }
 
-impl<Io: Write + Unpin> Write for Stall<Io> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(written, context)

@@ -29,6 +29,7 @@ use crate::subscribe::transition;
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
+use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
@@ -89,12 +90,13 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
+    let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
     let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
         permission: asked.admitted.as_ref().map_or_else(Permission::forever, Admitted::permission),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
-        _open: resource.live.open_watch(),
+        _open: (resource.live.open_watch(), counted),
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
@@ -219,7 +221,7 @@ struct Watch {
     permission: Permission,
     subscription: Subscription,
     draining: state::Receiver<bool>,
-    _open: OpenWatch,
+    _open: (OpenWatch, CountedWatch),
     resource: Arc<Resource>,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
@@ -351,7 +353,8 @@ impl Watch {
             | LiveState::Gone
             | LiveState::Idle
             | LiveState::Loading(_)
-            | LiveState::Refused { .. } => return false,
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_) => return false,
         };
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
         if snapshot.jumped_over(place.after) {

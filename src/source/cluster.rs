@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
@@ -22,9 +22,11 @@ use super::self_check::{self, SelfCheck};
 use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
+use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, Group, Live, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource, VersionInfo,
+    Catalog, Definitions, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource, ResourceOrigin,
+    Subresource, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -220,7 +222,11 @@ impl Cluster {
                         self.rediscover().await;
                     }
                     LiveState::Gone => break,
-                    LiveState::Ready(_) | LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } => {}
+                    LiveState::Ready(_)
+                    | LiveState::Idle
+                    | LiveState::Loading(_)
+                    | LiveState::Refused { .. }
+                    | LiveState::OverMemory(_) => {}
                 }
             }
         }
@@ -392,6 +398,7 @@ impl Cluster {
     }
 
     fn replace_keeper(&mut self, fallen: Fallen) {
+        self.registry.panics().count(Where::Feed);
         let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
         self.keepers.replace(fallen, keeper);
     }
@@ -404,19 +411,56 @@ impl Cluster {
         let check = self.settings.self_check.map(|interval| {
             SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
         });
-        keep(self.connection.clone(), resource, is_pinned, self.settings.clone(), check, delay)
+        let memory = self.registry.memory().clone();
+        let kept = Keeping { resource, is_pinned, memory };
+        keep(self.connection.clone(), kept, self.settings.clone(), check, delay)
+    }
+}
+
+/// A resource that is kept.
+struct Keeping {
+    resource: Arc<Resource>,
+    /// Loaded at once and never forgotten.
+    is_pinned: bool,
+    memory: Arc<Memory>,
+}
+
+/// How often it is looked whether there is room for a store that was refused.
+const ROOM_CHECK: Duration = Duration::from_secs(1);
+
+impl Keeping {
+    /// Shows why the resource is not loaded, and waits until there is room for it. What it was seen to need is believed for as
+    /// long as an unused copy is kept; after that it may have become smaller.
+    async fn wait_for_room(&self, over: OverMemory) {
+        tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
+        let needed = over.needed;
+        self.resource.live.publish(LiveState::OverMemory(over));
+        let room = async {
+            while self.memory.refuses(needed).is_some() {
+                sleep(ROOM_CHECK).await;
+            }
+        };
+        if timeout(FORGET_AFTER, room).await.is_err() {
+            while self.memory.refuses(Bytes::default()).is_some() {
+                sleep(ROOM_CHECK).await;
+            }
+        }
+        self.resource.live.publish(LiveState::Idle);
     }
 }
 
 /// Keeps one resource's data for as long as somebody wants it and it is served.
 async fn keep(
     connection: Connection,
-    resource: Arc<Resource>,
-    pinned: bool,
+    kept: Keeping,
     settings: ClusterSettings,
     mut check: Option<SelfCheck<Connection>>,
     delay: Duration,
 ) {
+    let Keeping { resource, is_pinned: pinned, memory } = &kept;
+    let pinned = *pinned;
+    // Without the definitions nothing of the others is known.
+    let may_be_refused = resource.gvr != crd_gvr();
     tokio::select! {
         () = sleep(delay) => {}
         () = gone(&resource.live) => return,
@@ -431,11 +475,38 @@ async fn keep(
                 () = gone(&resource.live) => return,
             }
         }
+        if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
+            tokio::select! {
+                () = kept.wait_for_room(over) => {}
+                () = gone(&resource.live) => return,
+            }
+            // Whoever asked meanwhile has been answered.
+            served = *demands.borrow();
+            continue;
+        }
         resource.live.freshness().forget();
         resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
-        let mut feed = Feed::new(resource.clone(), settings.history);
+        let mut feed = Feed::new(resource.clone(), settings.history).accounted(memory, may_be_refused);
+        let refusal = feed.refusal();
         loop {
             tokio::select! {
+                // First, so that what was refused is not asked for again.
+                biased;
+                () = refusal.notified() => {
+                    let needed = feed.refused().unwrap_or_default();
+                    drop(feed);
+                    let over = memory.refuses(needed).unwrap_or(OverMemory {
+                        limit: memory.limit().unwrap_or_default(),
+                        held: memory.held(),
+                        needed,
+                    });
+                    tokio::select! {
+                        () = kept.wait_for_room(over) => {}
+                        () = gone(&resource.live) => return,
+                    }
+                    served = *demands.borrow();
+                    break;
+                }
                 never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
                 () = gone(&resource.live) => return,
                 // What is followed is followed anew, from a list that relies on nothing.

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::extract::Unreadable;
-use crate::model::{Key, Record, Version};
-use crate::registry::{LiveState, Resource, ResourceOrigin, UnreadableNames};
+use crate::model::{Key, Record, Version, quantity};
+use crate::registry::{Account, LiveState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
 
 /// What a source says, in its order.
@@ -52,7 +53,33 @@ pub struct Feed {
     needs_list: bool,
     /// What that list can rely on: see [`Feed::distrust`] and [`Feed::retract`].
     trust: Trust,
+    /// What the store holds; `None` where nobody counts.
+    held: Option<Held>,
 }
+
+/// What a store holds, kept up with it.
+#[derive(Debug)]
+struct Held {
+    account: Account,
+    /// Whether a first list that takes all stores past their limit is let go.
+    may_be_refused: bool,
+    /// Set when that has happened, with what the store held then.
+    refused: Option<quantity::Bytes>,
+    tell_refused: Arc<Notify>,
+    /// What indexes and order took when they were last walked.
+    index_bytes: u64,
+    /// Events until they are walked again.
+    until_walk: usize,
+    /// Events until the account is brought up to date without anybody being shown anything.
+    until_look: usize,
+}
+
+/// A first list is measured each time that it has so many more objects.
+const LOOK_EVERY: usize = 256;
+
+/// Indexes are walked again after so many events at the soonest, and after an eighth of the store: in a load that grows, as
+/// often as the size has grown by so much, which in all is a few walks.
+const WALK_EVERY: usize = 1_024;
 
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
 const MAX_UNREADABLE: usize = 1_000;
@@ -74,7 +101,34 @@ impl Feed {
             ready: false,
             needs_list: true,
             trust: Trust::default(),
+            held: None,
         }
+    }
+
+    /// The same, whose store is counted among all. With `may_be_refused` its first list is let go when it takes all of them past
+    /// the limit: [`Feed::refused`] tells.
+    #[must_use]
+    pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
+        self.held = Some(Held {
+            account: memory.open(),
+            may_be_refused,
+            refused: None,
+            tell_refused: Arc::default(),
+            index_bytes: 0,
+            until_walk: WALK_EVERY,
+            until_look: LOOK_EVERY,
+        });
+        self
+    }
+
+    /// Wakes whoever waits for the first list to be refused. Made before the feed is lent to who fills it.
+    pub fn refusal(&self) -> Arc<Notify> {
+        self.held.as_ref().map(|held| held.tell_refused.clone()).unwrap_or_default()
+    }
+
+    /// What the store held when its first list was refused, if that has happened.
+    pub fn refused(&self) -> Option<quantity::Bytes> {
+        self.held.as_ref().and_then(|held| held.refused)
     }
 
     /// The version up to which the store is known to be complete; `ZERO` before the first list.
@@ -128,6 +182,9 @@ impl Feed {
 
     /// Takes one event. Nothing is visible before [`Feed::publish`].
     pub fn take(&mut self, event: SourceEvent) {
+        if self.is_let_go(&event) {
+            return;
+        }
         match event {
             SourceEvent::Begin => {
                 self.store.begin_list();
@@ -180,6 +237,7 @@ impl Feed {
     /// Shows readers what has been taken so far.
     pub fn publish(&mut self) {
         if self.ready {
+            self.account();
             if !self.has_told_unreadable {
                 self.resource.live.tell_unreadable(UnreadableNames {
                     names: self.unreadable.keys().cloned().collect(),
@@ -188,6 +246,51 @@ impl Feed {
                 self.has_told_unreadable = true;
             }
             self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
+        }
+    }
+
+    /// Whether the first list is not to be taken any further, as there is no memory for it. Of what was read nothing is kept.
+    fn is_let_go(&mut self, event: &SourceEvent) -> bool {
+        let Some(held) = &mut self.held else { return false };
+        let is_end = matches!(event, SourceEvent::Commit(_));
+        // What a list came to is to be known as it is.
+        held.until_walk = if is_end { 0 } else { held.until_walk.saturating_sub(1) };
+        if self.ready {
+            return false;
+        }
+        held.until_look = held.until_look.saturating_sub(1);
+        if held.refused.is_none() && (held.until_look == 0 || is_end) {
+            held.until_look = LOOK_EVERY;
+            self.account();
+        }
+        let Some(held) = self.held.as_mut().filter(|held| held.may_be_refused) else { return false };
+        if held.refused.is_none() && held.account.memory().is_over() {
+            held.refused = Some(held.account.bytes());
+            held.account.set(0);
+            self.store.abort_list();
+            self.unreadable_in_list.clear();
+            self.resource.live.tell_listing(false);
+            held.tell_refused.notify_one();
+        }
+        held.refused.is_some()
+    }
+
+    /// Brings the account up to date with the store.
+    fn account(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        if held.until_walk == 0 {
+            held.until_walk = WALK_EVERY.max(self.store.len() / 8);
+            held.index_bytes = self.store.index_bytes();
+        }
+        let crossed = held.account.set(self.store.held_bytes() + held.index_bytes);
+        // One that may be refused is, and told so, before it is served.
+        if crossed && (self.ready || !held.may_be_refused) {
+            let memory = held.account.memory();
+            tracing::warn!(
+                resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
+                "the copies have grown past --memory-limit: they are served as before, but no further one is loaded until \
+                 there is room; raise --memory-limit or read fewer resources"
+            );
         }
     }
 

@@ -191,7 +191,10 @@ impl FolderFeeds {
                 _ => {
                     let resource = Arc::new(resource);
                     kept.push(resource.clone());
-                    feeds.insert(gvr.clone(), Feed::new(resource, HistoryLimits::default()));
+                    feeds.insert(
+                        gvr.clone(),
+                        Feed::new(resource, HistoryLimits::default()).accounted(self.registry.memory(), false),
+                    );
                     fresh.insert(gvr);
                 }
             }

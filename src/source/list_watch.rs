@@ -10,8 +10,10 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use http_body_util::BodyExt;
+use kube::client::Body;
 use tokio::task::yield_now;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -44,9 +46,9 @@ const SILENCE: Duration = Duration::from_secs(90);
 const MAX_LINE_BYTES: usize = 64 << 20;
 /// A burst longer than this is shown to readers in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
-/// A watch must be answered within this time, which doubles each time that it is not, up to [`LONGEST_ANSWER_WAIT`]. A connection whose
-/// peer went without a word, one that was kept for later among them, is found out by nothing else for minutes; a server that
-/// is only slow gets more time with each attempt.
+/// A list or watch must be answered within this time, and a list that is under way must go on within it. It doubles each time that
+/// nothing comes, up to [`LONGEST_ANSWER_WAIT`]. A connection whose peer went without a word, one that was kept for later among them, is
+/// found out by nothing else for minutes; a server that is only slow gets more time with each attempt.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longer than any server keeps a request waiting before it answers that it is too busy.
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);
@@ -62,7 +64,7 @@ enum End {
     Clean,
     /// It was opened for a proof and brought none, in all its time.
     Silent,
-    /// It was not answered in time.
+    /// It was not answered in time, or a list did not go on.
     Unanswered,
     /// We closed it: readers wait for a proof, which another watch brings sooner.
     ProofNeeded,
@@ -108,7 +110,7 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
                 let not_older_than = Some(feed.version()).filter(|version| not_older && *version > Version::ZERO);
                 source.watch(feed, WatchStart::InitialEvents { not_older_than }, Length::Usual, answer_wait).await
             }
-            (true, ListMode::Pages) => match source.list(feed).await {
+            (true, ListMode::Pages) => match source.list(feed, answer_wait).await {
                 // The next list is tried as a stream again: what forbade it may be over.
                 Ok(()) => {
                     mode = ListMode::Streaming;
@@ -144,7 +146,7 @@ pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut 
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
             End::Unanswered => {
-                let trouble = format!("a watch was not answered within {} s", waited.as_secs());
+                let trouble = format!("a list or watch was not answered within {} s", waited.as_secs());
                 tracing::warn!(resource = %gvr, trouble, "source interrupted, trying again on another connection");
                 live.freshness().interrupted(trouble.clone());
                 if !feed.is_ready() {
@@ -334,6 +336,7 @@ impl Source<'_> {
                         }
                         continue;
                     }
+                    () = sleep(answer_wait), if initial => return End::Unanswered,
                     () = self.proof_needed(feed.version(), opened, length), if !initial && may_reopen => {
                         return End::ProofNeeded;
                     }
@@ -439,7 +442,7 @@ impl Source<'_> {
         }
     }
 
-    async fn list(&self, feed: &mut Feed) -> Result<(), End> {
+    async fn list(&self, feed: &mut Feed, answer_wait: Duration) -> Result<(), End> {
         let Source { connection, base, live, .. } = *self;
         let began = tokio::time::Instant::now();
         feed.take(SourceEvent::Begin);
@@ -450,10 +453,12 @@ impl Source<'_> {
                 path.push_str("&continue=");
                 path.push_str(&next);
             }
-            let body = connection.bytes(&path, ACCEPT_JSON).await.map_err(|error| match error.code() {
+            let answer = timeout(answer_wait, connection.get(&path, ACCEPT_JSON)).await.map_err(|_| End::Unanswered)?;
+            let response = answer.map_err(|error| match error.code() {
                 Some(410) => End::TooOld,
                 _ => End::Failed(error),
             })?;
+            let body = self.whole(response.into_body(), &path, answer_wait).await?;
             let page = frames::list_page(&body).map_err(|error| End::Failed(connection.broken(&path, &error)))?;
             for item in page.items {
                 feed.take(SourceEvent::Item(item));
@@ -468,6 +473,23 @@ impl Source<'_> {
                 live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
             }
             next = page.next;
+        }
+    }
+
+    /// A body to its end, as long as it goes on.
+    async fn whole(&self, mut body: Body, path: &str, silence: Duration) -> Result<Bytes, End> {
+        let mut whole = BytesMut::new();
+        loop {
+            match timeout(silence, body.frame()).await {
+                Err(_) => return Err(End::Unanswered),
+                Ok(None) => return Ok(whole.freeze()),
+                Ok(Some(Err(error))) => return Err(End::Failed(self.connection.broken(path, &error))),
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(chunk) = frame.into_data() {
+                        whole.extend_from_slice(&chunk);
+                    }
+                }
+            }
         }
     }
 }

@@ -82,7 +82,8 @@ impl Successors {
     }
 }
 
-/// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either.
+/// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either, and
+/// where there is no memory for both the old one goes, which makes room.
 fn is_settled(state: &LiveState) -> bool {
-    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::Gone)
+    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone)
 }

@@ -143,6 +143,28 @@ impl Store {
         self.packing.held_bytes()
     }
 
+    /// What the store holds in memory but for its indexes and its order, in bytes: known at every moment, unlike
+    /// [`Store::index_bytes`]. Objects that a list under way is to bring are not in it, but for the first list's.
+    pub fn held_bytes(&self) -> u64 {
+        self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64
+    }
+
+    /// What indexes and order take, in bytes. Walks them.
+    pub fn index_bytes(&self) -> u64 {
+        let usage = self.current.usage();
+        usage.order_bytes + usage.attributes.iter().map(|index| index.bytes).sum::<u64>()
+    }
+
+    /// How many objects the store holds.
+    pub fn len(&self) -> usize {
+        self.current.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.current.is_empty()
+    }
+
     /// A change that is known to be new; `slot` is where the object is held.
     fn enter(&mut self, slot: Option<u32>, after: Object) {
         let version = after.version();

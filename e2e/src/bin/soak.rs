@@ -1,5 +1,6 @@
-//! `make soak`: many random schedules of faults, then a long time of changes with real clients; what was wrong is printed, and the exit code
-//! says whether anything was.
+//! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients.
+//!
+//! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::faults::campaign::{heavy, light, reach, schedule};
+use e2e::faults::campaign::{Summary, heavy, light, reach, schedule};
 use e2e::faults::churn::{Churn, endure};
 use e2e::faults::run::Company;
 use e2e::faults::schedule::{Reach, Schedule};
@@ -18,7 +19,7 @@ const USAGE: &str = "\
 usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N]
 
   --schedules N   random schedules of faults, 200 if nothing is said
-  --minutes M     changes with real clients after them, 30 if nothing is said
+  --minutes M     changes with real clients beside them, 30 if nothing is said
   --seed SEED     that of the first schedule, instead of a new one; alone it runs only that one
   --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said";
 
@@ -83,34 +84,57 @@ fn main() -> ExitCode {
 async fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     let say = |what: &str| println!("{:6.1} s: {what}", started.elapsed().as_secs_f64());
-    say(&format!("{} schedules from seed {}, then {} minutes", options.schedules, options.seed, options.minutes));
+    say(&format!(
+        "{} schedules from seed {}, and {} minutes of changes",
+        options.schedules, options.seed, options.minutes
+    ));
+    let churn = async {
+        if options.minutes == 0 {
+            return Ok(None);
+        }
+        let length = Duration::from_secs(options.minutes * 60);
+        let churn = Churn { length, settling: length / 6, seed: options.seed };
+        endure(churn, &say).await.map(Some)
+    };
+    // The two have nothing in common but the machine, which has more to do for it.
+    let (summary, endurance) = tokio::join!(campaign(&options, &say), churn);
+    let summary = summary?;
+    say(&format!("recoveries by kind of fault:\n{}", summary.by_kind()));
+    let mut wrong = summary.wrong.clone();
+    let mut endured = String::new();
+    // What became of the schedules is told even if this could not be run.
+    match endurance {
+        Ok(None) => {}
+        Ok(Some(endurance)) => {
+            endured = format!("\n{} minutes of changes: {endurance}", options.minutes);
+            wrong.extend(endurance.wrong);
+        }
+        Err(error) => wrong.push(format!("{} minutes of changes were not possible: {error:#}", options.minutes)),
+    }
+    say(&format!("{summary}{endured}"));
+    ensure!(wrong.is_empty(), "VERDICT: failed, {} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    say("VERDICT: passed, nothing went wrong");
+    Ok(())
+}
+
+/// Runs the schedules, a portion after the other.
+async fn campaign(options: &Options, say: &dyn Fn(&str)) -> Result<Summary> {
     let seeds: Vec<u64> = (options.seed..).take(options.schedules).collect();
-    let mut wrong = Vec::new();
-    let mut summary = e2e::faults::campaign::Summary::default();
+    let mut summary = Summary::default();
     for portion in seeds.chunks(PORTION) {
         let of = |wanted: Reach| -> Vec<Schedule> {
             portion.iter().filter(|seed| reach(**seed) == wanted).map(|seed| schedule(*seed)).collect()
         };
-        // Nothing beside those that stop the control plane: what they measure is their own.
+        // Of the schedules none beside those that stop the control plane: what they measure is their own.
         for (reach, schedules) in [(Reach::Light, of(Reach::Light)), (Reach::Heavy, of(Reach::Heavy))] {
             let came = match reach {
                 _ if schedules.is_empty() => continue,
-                Reach::Light => light(schedules, options.at_once, Company::default(), &say).await?,
-                Reach::Heavy => heavy(schedules, Company::default(), &say).await?,
+                Reach::Light => light(schedules, options.at_once, Company::default(), say).await?,
+                Reach::Heavy => heavy(schedules, Company::default(), say).await?,
             };
             summary = summary.and(came);
         }
         say(&format!("so far: {summary}"));
     }
-    wrong.append(&mut summary.wrong.clone());
-    if options.minutes > 0 {
-        let length = Duration::from_secs(options.minutes * 60);
-        let churn = Churn { length, settling: length / 6, seed: options.seed };
-        let endurance = endure(churn, &say).await?;
-        say(&endurance.to_string());
-        wrong.extend(endurance.wrong);
-    }
-    ensure!(wrong.is_empty(), "{} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
-    say("nothing went wrong");
-    Ok(())
+    Ok(summary)
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use futures::stream;
 
+use super::fault::Fault;
 use super::run::{Company, Outcome, run};
 use super::schedule::{Reach, Schedule};
 use super::stage::{Plane, Stage};
@@ -28,8 +29,10 @@ pub struct Summary {
     pub figures: Figures,
     /// Gaps of which only the outcome was told.
     pub gaps: usize,
-    /// The longest recovery after each kind of fault.
-    pub recoveries: BTreeMap<String, Duration>,
+    /// How long it took after the end of each fault until everybody was up to date with what had happened until then.
+    pub recoveries: Vec<(Fault, Duration)>,
+    /// How many pieces, connections, requests or answers met which fault of a line.
+    pub met: BTreeMap<Fault, u64>,
     /// What was wrong, with the schedule.
     pub wrong: Vec<String>,
 }
@@ -43,10 +46,8 @@ impl Summary {
             Ok(outcome) => {
                 self.figures = self.figures.and(outcome.figures);
                 self.gaps += outcome.gaps;
-                for (fault, recovery) in outcome.recoveries {
-                    let longest = self.recoveries.entry(fault.kind()).or_default();
-                    *longest = recovery.max(*longest);
-                }
+                self.recoveries.extend(outcome.recoveries);
+                self.meet(outcome.met);
                 outcome.complaints
             }
         };
@@ -56,13 +57,17 @@ impl Summary {
         }
     }
 
+    fn meet(&mut self, met: BTreeMap<Fault, u64>) {
+        for (fault, count) in met {
+            *self.met.entry(fault).or_default() += count;
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(mut self, other: Summary) -> Summary {
-        for (kind, recovery) in other.recoveries {
-            let longest = self.recoveries.entry(kind).or_default();
-            *longest = recovery.max(*longest);
-        }
+        self.recoveries.extend(other.recoveries);
+        self.meet(other.met);
         self.wrong.extend(other.wrong);
         Summary {
             schedules: self.schedules + other.schedules,
@@ -87,22 +92,45 @@ impl Summary {
         );
         Ok(())
     }
+
+    /// A table of recoveries, a line for each kind of fault: how many there were, the median and the worst.
+    #[must_use]
+    pub fn by_kind(&self) -> String {
+        let mut kinds: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
+        for (fault, recovery) in &self.recoveries {
+            kinds.entry(fault.kind()).or_default().push(*recovery);
+        }
+        let row = |(kind, mut recoveries): (String, Vec<Duration>)| {
+            recoveries.sort_unstable();
+            let (median, worst) = middle_and_last(&recoveries);
+            format!("{:4} x {kind}: {median:.1} s, worst {worst:.1} s", recoveries.len())
+        };
+        kinds.into_iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The median and the worst, in seconds, of what is in order.
+fn middle_and_last(recoveries: &[Duration]) -> (f64, f64) {
+    let seconds = |index: usize| recoveries.get(index).map_or(0.0, Duration::as_secs_f64);
+    (seconds(recoveries.len() / 2), seconds(recoveries.len().wrapping_sub(1)))
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { schedules, faults, figures, gaps, recoveries, wrong } = self;
+        let Summary { schedules, faults, figures, gaps, recoveries, wrong, .. } = self;
+        let mut recoveries = recoveries.clone();
+        recoveries.sort_unstable_by_key(|(_, recovery)| *recovery);
+        let worst = recoveries.last().map_or("nothing".to_owned(), |(fault, _)| fault.kind());
+        let (median, longest) = middle_and_last(&recoveries.iter().map(|(_, recovery)| *recovery).collect::<Vec<_>>());
         write!(
             formatter,
-            "{schedules} schedules, {faults} faults, {} operations checked against {gaps} gaps and {figures}; {} schedules went wrong; \
-             longest recovery after",
+            "{schedules} schedules with {faults} faults, {} of which went wrong; {} operations of clients checked against {} true \
+             changes ({gaps} relists told by their outcome); up to date again {median:.1} s after the end of a fault (median), \
+             {longest:.1} s at worst ({worst})",
+            wrong.len(),
             figures.operations(),
-            wrong.len()
-        )?;
-        for (kind, recovery) in recoveries {
-            write!(formatter, "\n  {kind}: {:.1} s", recovery.as_secs_f64())?;
-        }
-        Ok(())
+            figures.changes
+        )
     }
 }
 

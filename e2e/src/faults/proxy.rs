@@ -5,6 +5,7 @@
 //! no TLS; what is listed through it can be written down, and a test can name a path and what is to become of the lines of its watches: so
 //! a source can be made to lie in a way that no real one does on purpose.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::io::Write;
@@ -35,7 +36,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::fault::{LineFault, What};
-use super::weather::{Weather, carry, pause};
+use super::weather::{Met, Weather, carry, pause};
 use crate::http::{Client, Endpoint, Lines, Next, Request};
 
 /// Longer than any watch of fieldcache lasts without a line.
@@ -78,11 +79,12 @@ struct Shared {
     weather: watch::Sender<Weather>,
     connections: AtomicU64,
     rules: Mutex<Rules>,
+    met: Met,
 }
 
 enum Behind {
     Address(Mutex<String>),
-    Server(Client),
+    Server(Box<Client>),
 }
 
 #[derive(Default)]
@@ -93,8 +95,6 @@ struct Rules {
     judges: Vec<(String, Judge)>,
     /// How many lines were not handed on as they were.
     tampered: u64,
-    /// How many requests or answers met a fault.
-    met: u64,
     /// Path of a collection -> versions of the complete lists of it that were answered.
     listed: Vec<(String, Vec<u64>)>,
 }
@@ -113,7 +113,7 @@ impl Proxy {
     /// # Errors
     /// When there is no port.
     pub async fn of_requests(server: &Endpoint) -> Result<Proxy> {
-        Proxy::start(Behind::Server(server.client())).await
+        Proxy::start(Behind::Server(Box::new(server.client()))).await
     }
 
     async fn start(behind: Behind) -> Result<Proxy> {
@@ -124,6 +124,7 @@ impl Proxy {
             weather: watch::Sender::default(),
             connections: AtomicU64::new(0),
             rules: Mutex::default(),
+            met: Met::default(),
         });
         let served = shared.clone();
         let accepting = tokio::spawn(async move {
@@ -205,10 +206,10 @@ impl Proxy {
         });
     }
 
-    /// How many requests or answers met a fault that concerns requests.
+    /// How many pieces, connections, requests or answers met which fault.
     #[must_use]
-    pub fn met(&self) -> u64 {
-        self.shared.rules().met
+    pub fn met(&self) -> BTreeMap<LineFault, u64> {
+        self.shared.met.counts()
     }
 
     /// From now on the versions of complete lists that fieldcache reads of the collection at `path` are written down, those that come as
@@ -277,10 +278,7 @@ impl Shared {
 
     /// What `wanted` makes of the first fault of now that it wants.
     fn fault<Found>(&self, wanted: impl Fn(LineFault) -> Option<Found>) -> Option<Found> {
-        let mut rules = self.rules();
-        let found = rules.faults.iter().find_map(|fault| wanted(*fault));
-        rules.met += u64::from(found.is_some());
-        found
+        self.rules().faults.iter().find_map(|fault| wanted(*fault))
     }
 
     fn note_list(&self, path: &str, version: &Value) {
@@ -314,12 +312,12 @@ async fn connection(stream: TcpStream, number: u64, shared: Arc<Shared>) {
             let address = address.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let Ok(server) = TcpStream::connect(&address).await else { return };
             let _ = server.set_nodelay(true);
-            carry(stream, server, &weather, number).await;
+            carry(stream, server, &weather, number, &shared.met).await;
         }
         Behind::Server(_) => {
             let (outside, inside) = tokio::io::duplex(ROOM);
             let serving = tokio::spawn(serve(inside, shared.clone()));
-            carry(stream, outside, &weather, number).await;
+            carry(stream, outside, &weather, number, &shared.met).await;
             serving.abort();
         }
     }
@@ -348,17 +346,19 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     let path = parts.uri.path().to_owned();
     let is_watch = path_and_query.split(['?', '&']).any(|part| part == "watch=true" || part == "watch=1");
     let refused = shared.fault(|fault| match fault {
-        LineFault::Refuse(what, status, retry_after) if what.means(is_watch) => Some((status, retry_after)),
+        LineFault::Refuse(what, status, retry_after) if what.means(is_watch) => Some((fault, status, retry_after)),
         _ => None,
     });
-    if let Some((status, retry_after)) = refused {
+    if let Some((fault, status, retry_after)) = refused {
+        shared.met.count(fault);
         return Ok(refusal(StatusCode::from_u16(status)?, retry_after));
     }
     let slow = shared.fault(|fault| match fault {
-        LineFault::Slow(what, before) if what.means(is_watch) => Some(before),
+        LineFault::Slow(what, before) if what.means(is_watch) => Some((fault, before)),
         _ => None,
     });
-    if let Some(before) = slow {
+    if let Some((fault, before)) = slow {
+        shared.met.count(fault);
         pause(before).await;
     }
     let mut headers = end_to_end(parts.headers);
@@ -376,8 +376,8 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     }
     asked.body = body.collect().await.context("reading a request")?.to_bytes();
     let breaks = shared.fault(|fault| match fault {
-        LineFault::BreakBodies(what, after) if what.means(is_watch) => Some(Break { after, is_told: true }),
-        LineFault::TruncateBodies(what, after) if what.means(is_watch) => Some(Break { after, is_told: false }),
+        LineFault::BreakBodies(what, after) if what.means(is_watch) => Some(Break { after, fault }),
+        LineFault::TruncateBodies(what, after) if what.means(is_watch) => Some(Break { after, fault }),
         _ => None,
     });
     if is_watch {
@@ -408,10 +408,14 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
     let mut body = answer.body;
     if compresses && !headers.contains_key(CONTENT_ENCODING) {
         body = members(&body)?;
+        shared.met.count(LineFault::GzipMembers);
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let mut response = match breaks {
-        Some(breaks) if breaks.after < body.len() as u64 => broken(body, breaks),
+        Some(breaks) if breaks.after < body.len() as u64 => {
+            shared.met.count(breaks.fault);
+            broken(body, breaks)
+        }
         _ => whole(answer.status, body),
     };
     *response.status_mut() = answer.status;
@@ -424,8 +428,15 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
 struct Break {
     /// After so many bytes.
     after: u64,
+    /// What does it.
+    fault: LineFault,
+}
+
+impl Break {
     /// Whether the connection breaks, rather than the body ending as if it were complete.
-    is_told: bool,
+    fn is_told(self) -> bool {
+        matches!(self.fault, LineFault::BreakBodies(..))
+    }
 }
 
 /// A watch that is handed on line by line.
@@ -441,9 +452,10 @@ impl Watch {
     /// The next line to hand on, with its newline; `None` at the clean end.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
-            if let Some(Break { after: 0, is_told }) = self.breaks {
+            if let Some(breaks @ Break { after: 0, .. }) = self.breaks {
+                self.shared.met.count(breaks.fault);
                 pause(BEFORE_BREAK).await;
-                anyhow::ensure!(!is_told, "broken on purpose");
+                anyhow::ensure!(!breaks.is_told(), "broken on purpose");
                 return Ok(None);
             }
             let line = match self.lines.next(LINE_DEADLINE).await? {
@@ -481,7 +493,7 @@ fn broken(body: Bytes, breaks: Break) -> Response<Body> {
         let Some(start) = start else {
             pause(BEFORE_BREAK).await;
             let error = std::io::Error::other("broken on purpose");
-            return breaks.is_told.then(|| (Err(error), None));
+            return breaks.is_told().then(|| (Err(error), None));
         };
         Some((Ok(Frame::data(start)), None))
     });

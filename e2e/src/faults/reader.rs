@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
 use http::StatusCode;
 use tokio::time::timeout;
 
@@ -109,14 +111,12 @@ impl Reader {
         let Ok(mut answer) = answered(&self.notes, asked, timeout(ANSWER, self.client.send(request)).await) else {
             return Ok(None);
         };
-        if answer.header("content-encoding") == Some("gzip") {
-            let mut plain = Vec::new();
-            let read = flate2::read::MultiGzDecoder::new(&*answer.body).read_to_end(&mut plain);
-            if let Err(error) = read {
+        match decompressed(&answer) {
+            Ok(plain) => answer.body = plain,
+            Err(error) => {
                 self.notes.told(asked, Told::Failed(format!("a body that does not decompress: {error}")));
                 return Ok(None);
             }
-            answer.body = plain.into();
         }
         Ok(Some((asked, answer)))
     }
@@ -238,4 +238,17 @@ impl Reader {
 
 fn incomplete() -> Told {
     Told::Failed("an answer that is not complete".to_owned())
+}
+
+/// An answer's body, decompressed if it was compressed, in however many members.
+///
+/// # Errors
+/// When it is not whole.
+pub fn decompressed(answer: &Answer) -> std::io::Result<Bytes> {
+    if answer.header("content-encoding") != Some("gzip") {
+        return Ok(answer.body.clone());
+    }
+    let mut plain = Vec::new();
+    MultiGzDecoder::new(&*answer.body).read_to_end(&mut plain)?;
+    Ok(plain.into())
 }

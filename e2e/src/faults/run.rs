@@ -1,6 +1,7 @@
 //! One schedule from its start to the checker's report: writers, clients, faults, quiet, judgement.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use tokio::task::{JoinHandle, spawn_local};
 
-use super::fault::Fault;
+use super::fault::{Fault, LineFault, Side};
 use super::informer::{Held, Informer, Start};
 use super::notes::{Board, Notes};
 use super::reader::Reader;
@@ -36,11 +37,13 @@ pub struct Company {
     pub pace: Duration,
     /// Changes before the clients come.
     pub first: usize,
+    /// Whether a fault of a line goes on until something has met it, however long that takes on a busy machine.
+    pub insists: bool,
 }
 
 impl Default for Company {
     fn default() -> Company {
-        Company { informers: 8, readers: 3, pace: Duration::from_millis(80), first: 40 }
+        Company { informers: 8, readers: 3, pace: Duration::from_millis(80), first: 40, insists: false }
     }
 }
 
@@ -60,8 +63,8 @@ pub struct Outcome {
     pub figures: Figures,
     /// How long after the end of each fault everybody was up to date again with what had happened until then.
     pub recoveries: Vec<(Fault, Duration)>,
-    /// Requests and answers that met a fault.
-    pub met: u64,
+    /// How many pieces, connections, requests or answers met which fault of a line.
+    pub met: BTreeMap<Fault, u64>,
     /// Gaps of which only the outcome was told.
     pub gaps: usize,
 }
@@ -71,10 +74,10 @@ impl fmt::Display for Outcome {
         let longest = self.recoveries.iter().map(|(_, recovery)| *recovery).max().unwrap_or_default();
         write!(
             formatter,
-            "{}; {} gaps; {} requests or answers hit; recovered within {:.1} s",
+            "{}; {} gaps; faults met {} times; recovered within {:.1} s",
             self.figures,
             self.gaps,
-            self.met,
+            self.met.values().sum::<u64>(),
             longest.as_secs_f64()
         )
     }
@@ -198,6 +201,11 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
         if turn.begins {
             stage.begin(turn.fault).await?;
         } else {
+            let since = board.elapsed();
+            while company.insists && !stage.has_met(turn.fault) && board.elapsed() < since + PATIENCE {
+                pause(TENDING).await;
+                stage.tend().await?;
+            }
             stage.end(turn.fault).await?;
             ended.push((turn.fault, board.now(), recorder.progress()?.1));
         }
@@ -231,9 +239,16 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
         complaints,
         figures: report.figures,
         recoveries: recoveries(&changes, &stories, &ended),
-        met: stage.source().met() + stage.clients().met(),
+        met: met(stage),
         gaps: report.gaps.len(),
     })
+}
+
+fn met(stage: &Stage) -> BTreeMap<Fault, u64> {
+    let of = |side, counts: BTreeMap<LineFault, u64>| {
+        counts.into_iter().map(move |(fault, count)| (Fault::Line(side, fault), count))
+    };
+    of(Side::Source, stage.source().met()).chain(of(Side::Clients, stage.clients().met())).collect()
 }
 
 /// Waits until the writers' last changes are in the history.
@@ -254,7 +269,7 @@ async fn at_rest(recorder: &Recorder, clients: &Clients, stage: &Stage) -> Resul
     let changes = recorder.changes()?;
     let mut truths = Vec::new();
     for (selection, _) in &clients.held {
-        let mut truth = std::collections::BTreeMap::new();
+        let mut truth = BTreeMap::new();
         for transition in transitions(&changes, selection) {
             match transition.kind {
                 crate::history::Kind::Deleted => truth.remove(&transition.key),

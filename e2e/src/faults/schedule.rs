@@ -79,6 +79,17 @@ impl Schedule {
             let lasts = if fault == SystemFault::Compact { 0 } else { random.between(200, 2_000) };
             faults.push(Timed { at: milliseconds(at), lasts: milliseconds(lasts), fault: Fault::System(fault) });
             free = at + lasts + 1_000;
+            // What is missed before kube-apiserver starts anew is not told any more: only a list shows its outcome.
+            if fault == SystemFault::KillApiserver && random.below(2) == 0 {
+                let blind = Fault::Line(Side::Source, LineFault::Refuse(What::Everything, 503, None));
+                let (before, after) = (random.between(300, 1_500).min(at), random.between(3_000, 6_000));
+                let (at, lasts) = (milliseconds(at - before), milliseconds(before + lasts + after));
+                if !faults.iter().any(|timed| timed.fault == blind) {
+                    let cut = Fault::Line(Side::Source, LineFault::Cut);
+                    faults.push(Timed { at, lasts, fault: blind });
+                    faults.push(Timed { at: at + milliseconds(50), lasts: Duration::ZERO, fault: cut });
+                }
+            }
         }
         // Lines: over each other, but no two of a kind on one line, since the first to end would end both.
         for _ in 0..random.between(FAULTS.0, FAULTS.1) {

@@ -1,7 +1,8 @@
 //! Where faults happen: a control plane, fieldcache that reads it through one proxy, clients that read fieldcache through another, and a
 //! resource of their own.
 //!
-//! Faults are begun and ended here. fieldcache is started again as a kubelet would: as often as it takes, while faults go on.
+//! Faults are begun and ended here; one that takes a moment to take hold does not end before it has. fieldcache is started again as a
+//! kubelet would: as often as it takes, while faults go on.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,12 +15,14 @@ use tokio::time::timeout;
 
 use super::fault::{Fault, Side, SystemFault};
 use super::proxy::Proxy;
+use crate::accounting::is_stopped;
 use crate::control_plane::{ControlPlane, Settings};
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
 use crate::history::Recorder;
 use crate::http::Client;
 use crate::objects;
+use crate::process::Process;
 use crate::unique;
 use crate::workload::{NAMESPACES, Resource, definition};
 
@@ -218,6 +221,16 @@ impl Stage {
         Ok(())
     }
 
+    /// Whether something has met a fault of a line; those of programs and data are seen to when they end.
+    #[must_use]
+    pub fn has_met(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::Line(Side::Source, fault) => self.source.met().contains_key(&fault),
+            Fault::Line(Side::Clients, fault) => self.clients.met().contains_key(&fault),
+            Fault::System(_) => true,
+        }
+    }
+
     /// Ends a fault.
     ///
     /// # Errors
@@ -237,11 +250,11 @@ impl Stage {
                 self.runs = true;
                 self.tend().await?;
             }
-            SystemFault::PauseFieldcache => self.fieldcache.process().signal("CONT")?,
+            SystemFault::PauseFieldcache => resume(self.fieldcache.process()).await?,
             SystemFault::KillApiserver => self.plane.own_control_plane()?.start_apiserver().await?,
-            SystemFault::PauseApiserver => self.plane.own_control_plane()?.apiserver().signal("CONT")?,
+            SystemFault::PauseApiserver => resume(self.plane.own_control_plane()?.apiserver()).await?,
             SystemFault::KillEtcd => self.plane.own_control_plane()?.start_etcd().await?,
-            SystemFault::PauseEtcd => self.plane.own_control_plane()?.etcd().signal("CONT")?,
+            SystemFault::PauseEtcd => resume(self.plane.own_control_plane()?.etcd()).await?,
             SystemFault::Compact => {}
             SystemFault::DeleteDefinition => {
                 let path = self.definition_path();
@@ -253,6 +266,12 @@ impl Stage {
                 objects::create_definition(&self.writer, &self.definition).await?;
             }
             SystemFault::UnserveVersion => {
+                let path = self.resource.path("");
+                eventually("the version is not served", PATIENCE, async || {
+                    ensure!(self.writer.get(&path).await?.status == StatusCode::NOT_FOUND, "it still is");
+                    Ok(())
+                })
+                .await?;
                 self.serve_version(true).await?;
                 objects::served(&self.writer, &self.definition).await?;
             }
@@ -296,4 +315,14 @@ impl Stage {
         objects::merge(&self.writer, &self.definition_path(), &json!({ "spec": { "versions": versions } })).await?;
         Ok(())
     }
+}
+
+/// Lets a process go on that was told to stand still, once it does.
+async fn resume(process: &Process) -> Result<()> {
+    eventually("the process stands still", PATIENCE, async || {
+        ensure!(is_stopped(process.id())?, "it does not yet");
+        Ok(())
+    })
+    .await?;
+    process.signal("CONT")
 }

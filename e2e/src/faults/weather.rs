@@ -3,11 +3,15 @@
 //! Both directions of every connection meet the same. A connection that is cut is cut at that byte, in the middle of whatever it was.
 //! It knows no HTTP.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+
+use super::fault::LineFault;
 
 /// How often bytes are let through where they are only let through slowly.
 const SLICE: Duration = Duration::from_millis(50);
@@ -31,6 +35,22 @@ pub struct Weather {
     pub is_reset: bool,
 }
 
+/// How often which fault was met. A fault that nothing meets proves nothing.
+#[derive(Debug, Default)]
+pub(super) struct Met(Mutex<BTreeMap<LineFault, u64>>);
+
+impl Met {
+    /// Counts one piece, connection, request or answer.
+    pub(super) fn count(&self, fault: LineFault) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+    }
+
+    /// All so far.
+    pub(super) fn counts(&self) -> BTreeMap<LineFault, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -38,8 +58,16 @@ enum Direction {
     Answering,
 }
 
-/// The connection was cut.
-struct Cut;
+/// How a connection was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// With all others.
+    All,
+    /// After it had carried so many bytes.
+    After(u64),
+    /// By one of its ends.
+    Other,
+}
 
 /// Carries bytes between who asks and who answers until one of them ends or the weather does it.
 pub(super) async fn carry(
@@ -47,24 +75,31 @@ pub(super) async fn carry(
     answering: impl AsyncRead + AsyncWrite,
     weather: &watch::Receiver<Weather>,
     number: u64,
+    met: &Met,
 ) {
     let mut cuts = weather.clone();
     let before = cuts.borrow_and_update().cuts;
     let (answers, requests) = tokio::io::split(answering);
-    let is_cut = {
+    let ended = {
         let (from, to) = asking.split();
         let both = async {
             tokio::try_join!(
-                pump(from, requests, Direction::Asking, weather.clone(), number),
-                pump(answers, to, Direction::Answering, weather.clone(), number)
+                pump(from, requests, Direction::Asking, weather.clone(), number, met),
+                pump(answers, to, Direction::Answering, weather.clone(), number, met)
             )
         };
         tokio::select! {
-            ended = both => ended.is_err(),
-            _ = cuts.wait_for(|weather| weather.cuts > before) => true,
+            ended = both => ended.err(),
+            _ = cuts.wait_for(|weather| weather.cuts > before) => Some(Cut::All),
         }
     };
-    if is_cut && weather.borrow().is_reset {
+    let is_reset = weather.borrow().is_reset;
+    match ended {
+        Some(Cut::All) => met.count(if is_reset { LineFault::Reset } else { LineFault::Cut }),
+        Some(Cut::After(bytes)) => met.count(LineFault::CutAfter(bytes)),
+        Some(Cut::Other) | None => {}
+    }
+    if ended.is_some() && is_reset {
         // Closing it now resets it.
         let _ = asking.set_zero_linger();
     }
@@ -76,26 +111,36 @@ async fn pump(
     direction: Direction,
     mut weather: watch::Receiver<Weather>,
     number: u64,
+    met: &Met,
 ) -> Result<(), Cut> {
     let mut room = vec![0; 16 << 10];
     // Bytes carried since connections are cut after some.
     let mut carried = 0;
     loop {
-        let Ok(length) = from.read(&mut room).await else { return Err(Cut) };
+        let Ok(length) = from.read(&mut room).await else { return Err(Cut::Other) };
         if length == 0 {
             let _ = to.shutdown().await;
             return Ok(());
         }
         let delay = weather.borrow().delay;
         if !delay.is_zero() {
+            met.count(LineFault::Delay(delay));
             pause(delay).await;
         }
         let mut left = &room[..length];
         while !left.is_empty() {
-            let stands = |weather: &Weather| weather.is_frozen || number < weather.lost_before;
-            let Ok(now) = weather.wait_for(|weather| !stands(weather)).await.map(|now| *now) else { return Err(Cut) };
+            let is_lost = |weather: &Weather| number < weather.lost_before;
+            let stands = |weather: &Weather| weather.is_frozen || is_lost(weather);
+            let here = *weather.borrow();
+            if stands(&here) {
+                met.count(if is_lost(&here) { LineFault::Lose } else { LineFault::Freeze });
+            }
+            let Ok(now) = weather.wait_for(|weather| !stands(weather)).await.map(|now| *now) else {
+                return Err(Cut::Other);
+            };
             let mut piece = left.len();
             if let Some(rate) = now.rate {
+                met.count(LineFault::Throttle(rate));
                 pause(SLICE).await;
                 let slice = rate as f64 * SLICE.as_secs_f64();
                 piece = piece.min((slice as usize).max(1));
@@ -108,7 +153,7 @@ async fn pump(
             }
             if piece == 0 || to.write_all(&left[..piece]).await.is_err() {
                 let _ = to.flush().await;
-                return Err(Cut);
+                return Err(cut_after.filter(|_| piece == 0).map_or(Cut::Other, Cut::After));
             }
             left = &left[piece..];
         }

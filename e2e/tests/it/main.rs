@@ -14,6 +14,7 @@ mod generator;
 mod harness;
 mod kubectl;
 mod kubectl_beside;
+mod limits;
 mod metrics;
 mod parity;
 mod pass_through;

@@ -1,12 +1,14 @@
 //! Replacing catalogs, waiting for data, demand.
 
+mod memory;
 mod router;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Catalog, Live, LiveState, NotReady, Registry, Resource, ResourceOrigin, VersionInfo};
+use super::{Catalog, Live, LiveState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, VersionInfo};
 use crate::extract::Plan;
+use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
 use crate::store::{HistoryLimits, Store};
 
@@ -87,6 +89,11 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
         NotReady::Refused { code: 403, message: "no".to_owned() }
     );
     assert_eq!(started.elapsed(), Duration::ZERO, "a refusal is answered at once");
+
+    let over = OverMemory { limit: Bytes(2), held: Bytes(1), needed: Bytes(1) };
+    refused.publish(LiveState::OverMemory(over.clone()));
+    assert_eq!(refused.snapshot(patience).await.unwrap_err(), NotReady::OverMemory(over));
+    assert_eq!(started.elapsed(), Duration::ZERO, "and so is a want of memory");
 
     let gone = Live::default();
     gone.publish(LiveState::Gone);

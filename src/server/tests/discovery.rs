@@ -1,6 +1,5 @@
 //! Discovery in both forms, version, health.
 
-
 use serde_json::json;
 
 use super::Fixture;

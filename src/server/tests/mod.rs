@@ -10,6 +10,7 @@ mod encode;
 mod explain;
 mod get;
 mod guards;
+mod limits;
 mod list;
 mod listen;
 mod options;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::extract::Plan;
+use crate::model::quantity::Bytes as Amount;
 use crate::model::{Gvr, Scope, Version};
-use crate::registry::{Live, LiveState, Resource, ResourceOrigin};
+use crate::registry::{Live, LiveState, Memory, Resource, ResourceOrigin};
 use crate::source::feed::{Feed, SourceEvent};
 use crate::store::HistoryLimits;
 
@@ -39,7 +40,11 @@ fn names(resource: &Resource) -> Option<Vec<String>> {
         LiveState::Ready(snapshot) => {
             Some(snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect())
         }
-        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::Gone => None,
+        LiveState::Idle
+        | LiveState::Loading(_)
+        | LiveState::Refused { .. }
+        | LiveState::OverMemory(_)
+        | LiveState::Gone => None,
     }
 }
 
@@ -276,4 +281,100 @@ fn relists_and_unreadable_objects_are_told_to_readers() {
         feed.publish();
         assert_eq!((resource.live.relists(), resource.live.unreadable().names.len()), (relists, unreadable), "{why}");
     }
+}
+
+/// The memory that a first list of so many objects takes, once it is there.
+fn taken_by(objects: u64) -> u64 {
+    let memory = Arc::new(Memory::default());
+    let mut feed = Feed::new(resource(), HistoryLimits::default()).accounted(&memory, true);
+    list(&mut feed, objects);
+    assert!(feed.is_ready());
+    memory.held().0
+}
+
+fn list(feed: &mut Feed, objects: u64) {
+    feed.take(SourceEvent::Begin);
+    for number in 0..objects {
+        feed.take(SourceEvent::Item(object(&format!("object-{number}"), number + 1)));
+    }
+    feed.take(SourceEvent::Commit(Version::new(objects + 1)));
+    feed.publish();
+}
+
+#[test]
+fn what_a_store_holds_is_counted_from_its_first_list_to_its_end() {
+    let memory = Arc::new(Memory::default());
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default()).accounted(&memory, true);
+    let stored = |resource: &Resource| match resource.live.state() {
+        LiveState::Ready(snapshot) => {
+            let usage = snapshot.usage();
+            let indexes: u64 = usage.attributes.iter().map(|index| index.bytes).sum();
+            usage.held_bytes + usage.history_bytes + usage.order_bytes + indexes
+        }
+        _ => 0,
+    };
+    list(&mut feed, 3_000);
+    assert_eq!(memory.held().0, stored(&resource), "all that metrics tell of a store that has not been trained");
+    let before = memory.held();
+    for number in 0..500 {
+        feed.take(SourceEvent::Upsert(object(&format!("object-{number}"), 10_000 + number)));
+    }
+    feed.publish();
+    assert!(memory.held() > before, "history is part of it");
+    assert_eq!(memory.held().0, stored(&resource));
+    for number in 0..2_000 {
+        feed.take(SourceEvent::Upsert(object(&format!("more-{number}"), 20_000 + number)));
+    }
+    feed.publish();
+    let (held, stored) = (memory.held().0, stored(&resource));
+    assert!(held.abs_diff(stored) * 20 < stored, "indexes may be walked a little later: {held}, {stored}");
+    drop(feed);
+    assert_eq!(memory.held(), Amount(0));
+}
+
+#[tokio::test]
+async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_ready_store_grows_on() {
+    let whole = taken_by(5_000);
+    let memory = Arc::new(Memory::new(Some(Amount(whole / 2))));
+    let large = resource();
+    let mut feed = Feed::new(large.clone(), HistoryLimits::default()).accounted(&memory, true);
+    let refusal = feed.refusal();
+    feed.take(SourceEvent::Begin);
+    let mut most = 0;
+    for number in 0..5_000u64 {
+        feed.take(SourceEvent::Item(object(&format!("object-{number}"), number + 1)));
+        most = most.max(feed.listed());
+    }
+    feed.take(SourceEvent::Commit(Version::new(5_001)));
+    feed.publish();
+    assert_eq!(names(&large), None, "it is not shown");
+    assert!((1_000..4_000).contains(&most), "it was let go about half-way: {most}");
+    assert_eq!((feed.listed(), memory.held()), (0, Amount(0)), "nothing of it is kept");
+    assert!(feed.refused().is_some_and(|needed| needed.0 > whole / 2 && needed.0 < whole), "{:?}", feed.refused());
+    refusal.notified().await;
+
+    // One that is small when it is listed, also where its end alone is looked at.
+    let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) - 1))));
+    let mut small = Feed::new(resource(), HistoryLimits::default()).accounted(&memory, true);
+    list(&mut small, 100);
+    assert!(!small.is_ready() && small.refused().is_some());
+    drop(small);
+
+    let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) + 1))));
+    let served = resource();
+    let mut feed = Feed::new(served.clone(), HistoryLimits::default()).accounted(&memory, true);
+    list(&mut feed, 100);
+    for number in 0..2_000 {
+        feed.take(SourceEvent::Upsert(object(&format!("more-{number}"), 20_000 + number)));
+    }
+    feed.publish();
+    assert_eq!(names(&served).map(|names| names.len()), Some(2_100), "what is served is served on");
+    assert!(memory.is_over() && feed.refused().is_none());
+
+    // A folder, and the definitions of a cluster, are counted and never refused.
+    let exempt = resource();
+    let mut feed = Feed::new(exempt.clone(), HistoryLimits::default()).accounted(&memory, false);
+    list(&mut feed, 100);
+    assert_eq!(names(&exempt).map(|names| names.len()), Some(100));
 }

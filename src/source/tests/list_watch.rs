@@ -1,4 +1,5 @@
-//! A connection that breaks in the middle of a list, and one that says nothing any more; everything else of the state machine is tested beside a real API server.
+//! A connection that breaks in the middle of a list, and one that says nothing any more; everything else of the state machine is tested
+//! beside a real API server.
 
 #![expect(clippy::disallowed_methods, reason = "the server of the test is a task of its own")]
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, interval, pause, timeout};
+use tokio::time::{Instant, interval, pause, resume, timeout};
 
 use super::feed::resource;
 use crate::model::Version;
@@ -103,4 +104,54 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
     let waits: Vec<u64> = came.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert!(waits.iter().all(|wait| *wait <= 63), "the longest wait for an answer, and a pause: {waits:?}");
     assert!(waits.iter().max() > Some(&9), "each attempt waits longer: {waits:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
+    let object = r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"3"}}"#;
+    let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let begun = format!("{head}{:x}\r\n{line}\r\n", line.len());
+    let no_stream = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let begun_page = format!("{no_stream}{head}9\r\n{{\"items\":\r\n");
+    let rows = [
+        ("a stream of initial objects stops", begun),
+        ("a page is not answered", no_stream),
+        ("a page stops", begun_page),
+    ];
+    for (what, answers) in rows {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+        let server_task = tokio::spawn(async move {
+            let (mut silent, _) = listener.accept().await.unwrap();
+            // Each request is answered by what comes up to the next head; then nothing comes any more.
+            for answer in answers.split_inclusive("content-length: 0\r\n\r\n") {
+                let _ = silent.read(&mut [0; 4096]).await.unwrap();
+                silent.write_all(answer.as_bytes()).await.unwrap();
+            }
+            let _another = listener.accept().await.unwrap();
+            drop(silent);
+            Instant::now()
+        });
+        let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+        let resource = resource();
+        let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+        let came = async {
+            let mut looks = interval(Duration::from_millis(5));
+            while !resource.live.is_listing() {
+                looks.tick().await;
+            }
+            pause();
+            let stopped = Instant::now();
+            server_task.await.unwrap() - stopped
+        };
+        let waited = tokio::select! {
+            biased;
+            came = came => came,
+            never = follow(&connection, &resource.gvr, &resource.live, &mut feed, DEFAULT_MAX_LAG) => match never {},
+        };
+        resume();
+        assert!(waited <= Duration::from_secs(8), "{what}: the first wait and a pause, not {waited:?}");
+        assert!(waited >= Duration::from_secs(4), "{what}: it was given time to go on, not only {waited:?}");
+    }
 }

@@ -71,7 +71,7 @@ async fn what_is_not_served_any_more_is_not_read_on() {
     let first = successors.choose(None, generation(1), &mut fresh);
     first.live.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);
-    successors.retain(&[first.clone()]);
+    successors.retain(std::slice::from_ref(&first));
     assert!(!is_gone(&fresh[1]), "the resource is served still");
     successors.retain(&[]);
     assert!(is_gone(&fresh[1]));

@@ -1,4 +1,5 @@
-//! fieldcache through faults: what can go wrong around it goes wrong, and a checker that knows the true history says what clients were told.
+//! fieldcache through faults: what can go wrong around it goes wrong, and a checker that knows the true history judges what clients
+//! were told.
 
 mod checker;
 mod history;

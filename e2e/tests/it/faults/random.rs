@@ -25,7 +25,7 @@ fn schedules(wanted: Reach, count: usize) -> Vec<Schedule> {
 #[test]
 fn random_faults_of_lines_fieldcache_and_definitions() -> Result<()> {
     let summary = alone(light(schedules(Reach::Light, LIGHT), AT_ONCE, Company::default(), &say))?;
-    say(&format!("random: {summary}"));
+    say(&format!("random: {summary}\n{}", summary.by_kind()));
     summary.judged()?;
     ensure!(summary.schedules == LIGHT && summary.faults >= LIGHT, "{summary}");
     Ok(())
@@ -34,7 +34,7 @@ fn random_faults_of_lines_fieldcache_and_definitions() -> Result<()> {
 #[test]
 fn random_faults_of_the_control_plane_too() -> Result<()> {
     let summary = alone(heavy(schedules(Reach::Heavy, HEAVY), Company::default(), &say))?;
-    say(&format!("random: {summary}"));
+    say(&format!("random: {summary}\n{}", summary.by_kind()));
     summary.judged()?;
     ensure!(summary.schedules == HEAVY && summary.faults >= HEAVY, "{summary}");
     Ok(())

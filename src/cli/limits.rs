@@ -1,0 +1,96 @@
+//! `--max-...`, `--memory-limit`, `--history-...`: how much there may be, and the files that the process may have open for it.
+//!
+//! What limits do stands in `server::limits` and `registry`. Here the limit of open files is raised as far as it may be, as Go
+//! programs do at their start: connections are refused with a word only while the process can still accept them.
+
+use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::model::quantity::Bytes;
+use crate::server::limits::LimitSettings;
+use crate::store::HistoryLimits;
+
+/// Open files for everything but connections of clients: the source's, requests that are handed on, metrics, the runtime.
+const OTHER_FILES: u64 = 512;
+
+/// Limits of `fieldcache serve`.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArguments {
+    /// Most connections of clients at a time; further ones are told so and closed
+    #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
+    pub max_connections: u64,
+    /// Most watches of one user at a time (without authentication: of one address); further ones get 429
+    #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
+    pub max_watches_per_user: u64,
+    /// Most large lists (over 4Mi) answered at a time; further ones take turns, four times as many of each user wait, then 429
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
+    pub max_lists: u64,
+    /// Most bytes of large lists answered at a time, as for --max-lists
+    #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
+    pub max_list_bytes: Bytes,
+    /// Load no further copy while those that are loaded hold as much, history included; none is evicted. Default: no limit
+    #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
+    pub memory_limit: Option<Bytes>,
+    /// Changes that each copy remembers, for watches that resume and lists of the past
+    #[arg(long, value_name = "COUNT", default_value = "102400", value_parser = at_least_one, conflicts_with = "dir")]
+    pub history_changes: u64,
+    /// Memory for the previous states of these changes in each copy; the oldest are forgotten first
+    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = Bytes::parse, conflicts_with = "dir")]
+    pub history_memory: Bytes,
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("name a count of 1 or more".to_owned()),
+    }
+}
+
+impl LimitArguments {
+    /// How much history each copy keeps.
+    pub fn history(&self) -> HistoryLimits {
+        HistoryLimits { changes: count(self.history_changes), bytes: self.history_memory.0 }
+    }
+
+    /// What the server may use, with no more connections than the process can have; what is less than was asked for is told.
+    pub fn settings(&self) -> LimitSettings {
+        let connections = connections(self.max_connections, open_files(self.max_connections + OTHER_FILES));
+        if connections < self.max_connections {
+            tracing::warn!(
+                max_connections = self.max_connections,
+                connections,
+                "the limit of open files allows fewer connections than --max-connections: raise it (ulimit -n, LimitNOFILE), \
+                 or name a smaller --max-connections"
+            );
+        }
+        LimitSettings {
+            connections: count(connections),
+            watches_per_user: self.max_watches_per_user,
+            lists: count(self.max_lists),
+            list_bytes: self.max_list_bytes,
+        }
+    }
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// How many connections fit, of those that are wanted, when so many files may be open; `None`: any number.
+pub(super) fn connections(wanted: u64, open_files: Option<u64>) -> u64 {
+    let Some(open_files) = open_files else { return wanted };
+    // Where even the others have hardly room, half of what there is.
+    wanted.min(open_files.saturating_sub(OTHER_FILES).max(open_files / 2)).max(1)
+}
+
+/// How many files the process may have open, after that was raised to what is wanted or as far as it may be.
+fn open_files(wanted: u64) -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let current = current?;
+    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if raised > current && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok() {
+        return Some(raised);
+    }
+    Some(current)
+}

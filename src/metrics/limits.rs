@@ -1,0 +1,84 @@
+//! How far limits are used, how often they were reached, and defects that were contained.
+//!
+//! One row a limit, named as in `server::limits`; a limit without a maximum has no series of one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use crate::registry::{Registry, Where};
+use crate::server::limits::{Limit, Limits};
+
+/// Shows the limits of a server and of its registry.
+#[derive(Debug)]
+pub struct Used {
+    limits: Arc<Limits>,
+    registry: Arc<Registry>,
+}
+
+impl Used {
+    /// Of these.
+    pub fn new(limits: Arc<Limits>, registry: Arc<Registry>) -> Used {
+        Used { limits, registry }
+    }
+
+    /// What is used now, and how much there may be.
+    fn of(&self, limit: Limit) -> (u64, Option<u64>) {
+        let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
+        match limit {
+            Limit::Connections => {
+                let connections = self.limits.connections();
+                (connections.open() as u64, Some(connections.most() as u64))
+            }
+            Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
+            Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
+            Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
+            Limit::Memory => {
+                let memory = self.registry.memory();
+                (memory.held().0, memory.limit().map(|limit| limit.0))
+            }
+        }
+    }
+}
+
+impl Collector for Used {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
+        let label = |limit: Limit| [("limit", limit.as_str())];
+        let help = "What is used of a limit: open connections, watches of the user who has the most, large lists in flight and \
+                    their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
+        let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
+        for (limit, (used, _)) in rows {
+            family.encode_family(&label(limit))?.encode_gauge(&used)?;
+        }
+        let help = "How much there may be";
+        let mut family = encoder.encode_descriptor("fieldcache_limit_maximum", help, None, MetricType::Gauge)?;
+        for (limit, (_, maximum)) in rows {
+            if let Some(maximum) = maximum {
+                family.encode_family(&label(limit))?.encode_gauge(&maximum)?;
+            }
+        }
+        let help = "Connections and requests that were refused because a limit was reached";
+        let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
+        for limit in Limit::ALL {
+            let refused = self.limits.refused(limit);
+            family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
+        }
+        let help = "Large lists that wait for their turn";
+        let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
+        let waiting = self.limits.lists().in_flight().waiting as u64;
+        family.encode_gauge(&waiting)?;
+        let help = "Defects of fieldcache that were contained: a request answered with 500, an answer or watch cut, a resource \
+                    (feed) read anew, a connection cut";
+        let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;
+        for place in Where::ALL {
+            let counted = self.registry.panics().counted(place);
+            let label = [("where", place.as_str())];
+            family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&counted, None)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Amounts of bytes as Kubernetes writes quantities: `2Gi`, `500M`, `1.5Gi`, `1e9`.
+//!
+//! Reads what apimachinery's `pkg/api/resource/quantity.go` reads, as far as it is a whole, positive number of bytes: no
+//! sign, no thousandths. Printing is for messages: the nearest short form, not the canonical one.
+
+use std::fmt;
+
+/// An amount of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// Why a text is no amount of bytes; Display names the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotBytes {
+    /// Nothing that Kubernetes would read, or not as bytes.
+    #[error(
+        "{0:?} is not an amount of bytes: write a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing behind it, such as 2Gi"
+    )]
+    Unreadable(String),
+    /// More than any machine has.
+    #[error("{0:?} is more than can be counted: name less than 16Ei")]
+    TooMuch(String),
+}
+
+const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+const DECIMAL: [(&str, u32); 7] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+
+/// More digits than a sum that fits can need; what stands behind them is too much or rounds to one byte.
+const MOST_DIGITS: usize = 24;
+
+impl Bytes {
+    /// Reads a quantity. Fractions of a byte are rounded up, as by Kubernetes.
+    ///
+    /// # Errors
+    /// [`NotBytes`].
+    pub fn parse(text: &str) -> Result<Bytes, NotBytes> {
+        let unreadable = || NotBytes::Unreadable(text.to_owned());
+        let too_much = || NotBytes::TooMuch(text.to_owned());
+        let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+        let (number, suffix) = text.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(unreadable());
+        }
+        let multiplier = multiplier(suffix).ok_or_else(unreadable)?.ok_or_else(too_much)?;
+        let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+        if whole.len() > MOST_DIGITS {
+            return Err(too_much());
+        }
+        if fraction.len() > MOST_DIGITS - 6 {
+            return Err(unreadable());
+        }
+        let digits = |digits: &str| digits.bytes().fold(0u128, |sum, digit| sum * 10 + u128::from(digit - b'0'));
+        let scale = 10u128.pow(u32::try_from(fraction.len()).unwrap_or(0));
+        let of_whole = digits(whole).checked_mul(multiplier).ok_or_else(too_much)?;
+        let of_fraction = digits(fraction).checked_mul(multiplier).ok_or_else(too_much)?.div_ceil(scale);
+        let bytes = of_whole.checked_add(of_fraction).and_then(|bytes| u64::try_from(bytes).ok());
+        bytes.map(Bytes).ok_or_else(too_much)
+    }
+}
+
+/// What a suffix multiplies by; the inner `None`: too much for a number.
+fn multiplier(suffix: &str) -> Option<Option<u128>> {
+    if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
+        return Some(Some(1 << power));
+    }
+    if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
+        return Some(Some(10u128.pow(*power)));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?;
+    let exponent = exponent.strip_prefix('+').unwrap_or(exponent);
+    if exponent.is_empty() || !exponent.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(exponent.parse::<u32>().ok().filter(|power| *power <= 20).map(|power| 10u128.pow(power)))
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((suffix, power)) = BINARY.iter().rev().find(|(_, power)| self.0 >> power > 0) else {
+            return write!(formatter, "{}", self.0);
+        };
+        let unit = 1u64 << power;
+        if self.0.is_multiple_of(unit) {
+            return write!(formatter, "{}{suffix}", self.0 >> power);
+        }
+        let smaller = BINARY.iter().rev().find(|(_, smaller)| self.0.is_multiple_of(1 << smaller));
+        match smaller {
+            // 1536Mi says more than 1.5Gi as long as it is short.
+            Some((suffix, power)) if self.0 >> power < 10_000 => write!(formatter, "{}{suffix}", self.0 >> power),
+            _ => write!(formatter, "{:.1}{suffix}", self.0 as f64 / unit as f64),
+        }
+    }
+}

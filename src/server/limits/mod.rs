@@ -1,0 +1,218 @@
+//! Limits with names: what is counted, what happens at the most, and what a person is told then.
+//!
+//! | limit | flag | at the most |
+//! |---|---|---|
+//! | [`connections`] | `--max-connections` | told and closed |
+//! | [`watches`] of one user | `--max-watches-per-user` | 429 |
+//! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | they take turns, fairly between users ([`turns`]); past a bounded queue 429 with Retry-After |
+//! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
+//!
+//! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
+//! that is one user in practice, as all who connect from 127.0.0.1 are the same person; whoever authenticates gives
+//! [`super::Server::answer_to`] the name it has found instead. Connections are not shared by user: who a client is shows
+//! only after its connection has been let in.
+//!
+//! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
+//! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
+
+pub mod connections;
+pub mod lists;
+pub mod turns;
+pub mod watches;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::model::quantity::Bytes;
+use crate::model::quote;
+use crate::registry::OverMemory;
+
+use connections::Connections;
+use lists::Lists;
+use watches::Watches;
+
+/// Whom limits are shared by. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct User(Arc<str>);
+
+impl User {
+    /// An authenticated user.
+    pub fn named(name: &str) -> User {
+        User(Arc::from(name))
+    }
+
+    /// Whoever connects from an address, where nobody is authenticated.
+    pub fn at(address: IpAddr) -> User {
+        User::named(&address.to_canonical().to_string())
+    }
+
+    /// The name, or the address.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// For requests that come over no connection.
+impl Default for User {
+    fn default() -> User {
+        User::named("local")
+    }
+}
+
+/// In quotes: a name is the user's own choice.
+impl fmt::Display for User {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&quote(&self.0))
+    }
+}
+
+/// A limit by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Connections at a time.
+    Connections,
+    /// Watches of one user.
+    WatchesPerUser,
+    /// Large lists in flight.
+    Lists,
+    /// Bytes of large lists in flight.
+    ListBytes,
+    /// Memory of the copies.
+    Memory,
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Limit; 5] =
+        [Limit::Connections, Limit::WatchesPerUser, Limit::Lists, Limit::ListBytes, Limit::Memory];
+
+    /// As a label of a metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Limit::Connections => "connections",
+            Limit::WatchesPerUser => "watches-per-user",
+            Limit::Lists => "lists",
+            Limit::ListBytes => "list-bytes",
+            Limit::Memory => "memory",
+        }
+    }
+
+    /// As the reason of a cause in a Status, and of a condition.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Limit::Connections => "ConnectionLimit",
+            Limit::WatchesPerUser => "WatchesPerUserLimit",
+            Limit::Lists => "ListLimit",
+            Limit::ListBytes => "ListBytesLimit",
+            Limit::Memory => "MemoryLimit",
+        }
+    }
+
+    /// The option that sets it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Limit::Connections => "--max-connections",
+            Limit::WatchesPerUser => "--max-watches-per-user",
+            Limit::Lists => "--max-lists",
+            Limit::ListBytes => "--max-list-bytes",
+            Limit::Memory => "--memory-limit",
+        }
+    }
+}
+
+/// Refused for a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// Which.
+    pub limit: Limit,
+    /// For a person: the limit, its option and value, and the remedy.
+    pub message: String,
+    /// Seconds after which to come again, where a little time helps.
+    pub retry_after: Option<u64>,
+}
+
+impl Limited {
+    /// There is no memory for a copy. Time alone does not help.
+    pub fn memory(over: &OverMemory) -> Limited {
+        Limited { limit: Limit::Memory, message: over.to_string(), retry_after: None }
+    }
+}
+
+/// How much there may be of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// `--max-connections`.
+    pub connections: usize,
+    /// `--max-watches-per-user`.
+    pub watches_per_user: u64,
+    /// `--max-lists`.
+    pub lists: usize,
+    /// `--max-list-bytes`.
+    pub list_bytes: Bytes,
+}
+
+/// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
+/// user take less than 200 MB; a list that is being sent takes half a megabyte, however large it is.
+impl Default for LimitSettings {
+    fn default() -> LimitSettings {
+        LimitSettings { connections: 8192, watches_per_user: 30_000, lists: 100, list_bytes: Bytes(16 << 30) }
+    }
+}
+
+/// What is counted, and how often it was too much.
+#[derive(Debug)]
+pub struct Limits {
+    settings: LimitSettings,
+    connections: Arc<Connections>,
+    watches: Arc<Watches>,
+    lists: Arc<Lists>,
+    refused: [AtomicU64; Limit::ALL.len()],
+}
+
+impl Limits {
+    /// Nothing is used.
+    pub fn new(settings: LimitSettings) -> Limits {
+        Limits {
+            settings,
+            connections: Arc::new(Connections::new(settings.connections)),
+            watches: Arc::new(Watches::new(settings.watches_per_user)),
+            lists: Arc::new(Lists::new(&settings)),
+            refused: Default::default(),
+        }
+    }
+
+    /// How much there may be.
+    pub fn settings(&self) -> LimitSettings {
+        self.settings
+    }
+
+    /// Connections, for the listener.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
+    /// Watches of each user.
+    pub fn watches(&self) -> &Arc<Watches> {
+        &self.watches
+    }
+
+    /// Large lists in flight.
+    pub fn lists(&self) -> &Arc<Lists> {
+        &self.lists
+    }
+
+    /// A request was refused for this limit.
+    pub fn count(&self, limit: Limit) {
+        self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have been.
+    pub fn refused(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Connections => self.connections.refused(),
+            _ => self.refused[limit as usize].load(Ordering::Relaxed),
+        }
+    }
+}

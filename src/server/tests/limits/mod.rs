@@ -1,0 +1,227 @@
+//! Limits as a client meets them: what is refused, with which words, and what goes on.
+
+mod sockets;
+mod turns;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
+use crate::model::quantity::Bytes;
+use crate::registry::{LiveState, OverMemory, Where};
+use crate::server::body::Body;
+use crate::server::limits::lists::LARGE;
+use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::{Server, Settings};
+use crate::store::HistoryLimits;
+
+fn with_limits(limits: LimitSettings) -> Fixture {
+    Fixture::with(Settings { limits, ..Settings::default() }, HistoryLimits::default())
+}
+
+/// Shirts of more than [`LARGE`] together, as names are long.
+pub(super) fn fill(fixture: &mut Fixture) {
+    let long = "x".repeat(200_000);
+    for number in 0..=LARGE / 200_000 {
+        fixture.put_without_publishing("default", &format!("{long}{number}"), "blue");
+    }
+    fixture.put_without_publishing("default", "small", "green");
+    fixture.shirts.publish();
+}
+
+async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
+    let request = Request::builder().uri(path).header("host", "127.0.0.1").body(String::new()).unwrap();
+    fixture.server.answer_to(user, request).await
+}
+
+async fn whole(response: http::Response<Body>) -> Answer {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Answer { code: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&bytes).into_owned() }
+}
+
+fn user(name: &str) -> User {
+    User::named(name)
+}
+
+#[tokio::test]
+async fn a_user_has_so_many_watches_and_another_user_his_own() {
+    let fixture = with_limits(LimitSettings { watches_per_user: 2, ..LimitSettings::default() });
+    let path = format!("{SHIRTS}?watch=1&resourceVersion=100");
+    let (first, _second) = (get_as(&fixture, &user("a"), &path).await, get_as(&fixture, &user("a"), &path).await);
+    let refused = whole(get_as(&fixture, &user("a"), &path).await).await;
+    assert_eq!(refused.code, 429);
+    assert_eq!(
+        refused.message(),
+        "too many watches: user \"a\" has 2 open, which is the most for one user. Close some, have one informer serve several \
+         readers, or raise --max-watches-per-user=2"
+    );
+    assert_eq!(refused.json()["reason"], "TooManyRequests");
+    assert_eq!(
+        refused.json()["details"],
+        json!({"causes": [{"reason": "WatchesPerUserLimit", "field": "--max-watches-per-user"}]})
+    );
+    assert!(!refused.headers.contains_key("retry-after"));
+    assert_eq!(get_as(&fixture, &user("b"), &path).await.status(), 200, "another user");
+    assert_eq!(get_as(&fixture, &user("a"), SHIRTS).await.status(), 200, "lists are no watches");
+    drop(first);
+    assert_eq!(get_as(&fixture, &user("a"), &path).await.status(), 200, "one was closed");
+    assert_eq!(fixture.server.limits().refused(Limit::WatchesPerUser), 1);
+    assert_eq!(fixture.server.limits().watches().of_busiest(), 1, "what was dropped at once is not open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
+    let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
+    fill(&mut fixture);
+    let fixture = Arc::new(fixture);
+    let first = get_as(&fixture, &user("a"), SHIRTS).await;
+    assert_eq!(first.status(), 200);
+    let mut waiting: Vec<_> = (0..4).map(|_| Box::pin(async { get_as(&fixture, &user("a"), SHIRTS).await })).collect();
+    for request in &mut waiting {
+        assert!(timeout(Duration::from_millis(1), request).await.is_err(), "it waits");
+    }
+    let refused = whole(get_as(&fixture, &user("a"), SHIRTS).await).await;
+    assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"));
+    assert_eq!(
+        refused.message(),
+        "too many requests, please try again later: --max-lists=1 large lists are being answered, 1 of them for user \"a\", who \
+         has 4 waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise \
+         --max-lists"
+    );
+    assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListLimit");
+    for path in [
+        format!("{SHIRTS}/small"),
+        format!("{SHIRTS}?fieldSelector=spec.color%3Dgreen"),
+        format!("{SHIRTS}?limit=2"),
+        format!("{SHIRTS}?watch=1"),
+        "/api/v1/pods".to_owned(),
+    ] {
+        assert_eq!(get_as(&fixture, &user("a"), &path).await.status(), 200, "{path}");
+    }
+    let other = get_as(&fixture, &user("b"), SHIRTS).await;
+    assert_eq!(other.status(), 200, "another user's first is not kept waiting");
+    drop(other);
+    let in_flight = fixture.server.limits().lists().in_flight();
+    assert_eq!((in_flight.lists, in_flight.waiting), (1, 4));
+    assert!(in_flight.bytes > LARGE, "{in_flight:?}");
+
+    // Who waits keeps no state: what it is shown is what there is when its turn comes.
+    let mut last = waiting.pop().unwrap();
+    drop(waiting);
+    drop(first);
+    let answer = timeout(Duration::from_secs(1), &mut last).await.expect("its turn");
+    assert_eq!(answer.status(), 200);
+    drop(answer);
+    let in_flight = fixture.server.limits().lists().in_flight();
+    assert_eq!((in_flight.lists, in_flight.bytes, in_flight.waiting), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_has_waited_shows_the_newest_state() {
+    let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
+    fill(&mut fixture);
+    let first = get_as(&fixture, &user("a"), SHIRTS).await;
+    let server = fixture.server.clone();
+    let request = Request::builder().uri(SHIRTS).header("host", "127.0.0.1").body(String::new()).unwrap();
+    let who = user("a");
+    let mut waiting = Box::pin(server.answer_to(&who, request));
+    assert!(timeout(Duration::from_millis(1), &mut waiting).await.is_err());
+    let version = fixture.put("default", "newer", "green");
+    drop(first);
+    let answer = whole(waiting.await).await;
+    assert_eq!(answer.json()["metadata"]["resourceVersion"], json!(version.to_string()));
+    assert!(answer.names().contains(&"default/newer".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own() {
+    let mut fixture = with_limits(LimitSettings { list_bytes: Bytes(2 * LARGE), ..LimitSettings::default() });
+    fill(&mut fixture);
+    let first = get_as(&fixture, &user("a"), SHIRTS).await;
+    let started = Instant::now();
+    let refused = whole(get_as(&fixture, &user("a"), SHIRTS).await).await;
+    assert_eq!((refused.code.as_u16(), started.elapsed().as_secs()), (429, 15));
+    assert!(
+        refused.message().contains("--max-list-bytes=8Mi of large lists are being answered"),
+        "{}",
+        refused.message()
+    );
+    assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListBytesLimit");
+    assert_eq!(fixture.server.limits().refused(Limit::ListBytes), 1);
+    drop(first);
+    assert_eq!(get_as(&fixture, &user("a"), SHIRTS).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_copy_without_memory_is_refused_with_the_option_by_name_and_the_others_go_on() {
+    let fixture = Fixture::new();
+    let over = OverMemory { limit: Bytes(1 << 30), held: Bytes(700 << 20), needed: Bytes(400 << 20) };
+    fixture.hats.resource.live.publish(LiveState::OverMemory(over));
+    for path in ["/apis/stable.example.com/v1/hats", "/apis/stable.example.com/v1/hats?watch=1"] {
+        let refused = fixture.get(path).await;
+        assert_eq!(refused.code, 503, "{path}");
+        assert_eq!(
+            refused.message(),
+            "memory limit: this resource is not loaded, as the copies hold 700Mi without it, it needs more than 400Mi and \
+             --memory-limit is 1Gi; what is loaded is served as before, and nothing is evicted for it. Raise --memory-limit, or \
+             read fewer resources: one that nobody asks for is let go after 15 minutes"
+        );
+        assert_eq!(refused.json()["reason"], "ServiceUnavailable");
+        assert_eq!(refused.json()["details"]["causes"][0], json!({"reason": "MemoryLimit", "field": "--memory-limit"}));
+    }
+    assert_eq!(fixture.get(ALL_SHIRTS).await.code, 200);
+    assert_eq!(fixture.server.limits().refused(Limit::Memory), 2);
+}
+
+/// A server whose clock, which tables ask for ages, is broken.
+fn with_defect(fixture: &Fixture) -> Arc<Server> {
+    let settings = Settings { clock: Arc::new(|| panic!("planted")), ..Settings::default() };
+    Arc::new(Server::new(fixture.registry.clone(), settings))
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    fixture.server = with_defect(&fixture);
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let refused = fixture.get_with(SHIRTS, &table).await;
+    assert_eq!((refused.code.as_u16(), &refused.json()["reason"]), (500, &json!("InternalError")));
+    assert_eq!(fixture.registry.panics().counted(Where::Request), 1);
+    assert_eq!(fixture.get(SHIRTS).await.code, 200, "the next request");
+
+    // Watches, of which one meets the defect with the event that both are told.
+    let mut whole = fixture.watch(&format!("{SHIRTS}?watch=1&resourceVersion=101")).await;
+    let body = Body::stream(futures::stream::once(async { panic!("planted") }));
+    let mut broken = body;
+    broken.count_panics(fixture.registry.panics());
+    let dropped = Arc::new(());
+    broken.hold(dropped.clone());
+    let frame = broken.frame().await.expect("an end that is no end");
+    assert_eq!(frame.unwrap_err().to_string(), "this answer met a defect");
+    assert!(broken.frame().await.is_none(), "nothing comes after it");
+    assert_eq!(Arc::strong_count(&dropped), 1, "what it held is free");
+    fixture.put("default", "y", "blue");
+    assert_eq!(whole.line().await, "ADDED default/y@102", "the other watch goes on");
+    assert_eq!(fixture.registry.panics().counted(Where::Watch), 1);
+
+    let mut pieces = Body::pieces(Box::new(std::iter::from_fn(|| panic!("planted"))));
+    pieces.count_panics(fixture.registry.panics());
+    assert!(pieces.frame().await.expect("an end that is no end").is_err());
+    assert_eq!(fixture.registry.panics().counted(Where::Answer), 1);
+}
+
+#[test]
+fn a_user_without_a_name_is_an_address() {
+    for (address, name) in [("127.0.0.1", "127.0.0.1"), ("::ffff:10.0.0.7", "10.0.0.7"), ("2001:db8::1", "2001:db8::1")]
+    {
+        assert_eq!(User::at(address.parse().unwrap()).name(), name, "{address}");
+    }
+    assert_eq!(user("a\"b").to_string(), "\"a\\\"b\"", "a message is not what a user makes of it");
+}

@@ -1,0 +1,204 @@
+//! Over real sockets: connections beyond the most, a stream whose reader has stopped, a peer that stops in its first bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::super::listen::{Running, request, run_listener};
+use super::{Fixture, SHIRTS, fill, with_limits};
+use crate::registry::Where;
+use crate::server::body::Body;
+use crate::server::limits::connections::Connections;
+use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::listen::{Answers, Listener, serve};
+
+async fn run(fixture: &Fixture) -> Running {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    run_listener(fixture, listener.with_connections(fixture.server.limits().connections().clone()))
+}
+
+const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+
+async fn said(stream: &mut TcpStream) -> Vec<u8> {
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text).await.unwrap();
+    text
+}
+
+/// Asks on a connection that stays open.
+async fn connected(running: &Running) -> TcpStream {
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    stream.write_all(LIVEZ).await.unwrap();
+    let mut first = [0; 15];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+    stream
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_in_its_own_protocol_and_closed() {
+    let fixture = with_limits(LimitSettings { connections: 2, ..LimitSettings::default() });
+    let running = run(&fixture).await;
+    let (first, _second) = (connected(&running).await, connected(&running).await);
+    let mut third = TcpStream::connect(running.address).await.unwrap();
+    third.write_all(LIVEZ).await.unwrap();
+    let answer = String::from_utf8(said(&mut third).await).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{head}");
+    assert!(head.contains("\r\nretry-after: 1\r\n") && head.ends_with("\r\nconnection: close"), "{head}");
+    let status: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(
+        status["message"],
+        "too many connections: this server has as many open as it may. Send requests over connections that are open (one of \
+         HTTP/2 carries two thousand at a time), close idle ones, or raise --max-connections=2"
+    );
+    assert_eq!(status["details"]["causes"][0]["reason"], "ConnectionLimit");
+
+    let mut fourth = TcpStream::connect(running.address).await.unwrap();
+    fourth.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let frames = said(&mut fourth).await;
+    assert_eq!(frames[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0], "settings come first");
+    assert_eq!(frames[12], 7, "then it goes away");
+    assert_eq!(frames[22..26], [0, 0, 0, 0xb], "calm is asked for");
+    assert!(String::from_utf8_lossy(&frames[26..]).ends_with("--max-connections=2"));
+    assert_eq!(usize::from(frames[10]) * 256 + usize::from(frames[11]), frames.len() - 18, "of its length");
+
+    let mut fifth = TcpStream::connect(running.address).await.unwrap();
+    fifth.write_all(&[22, 3, 1, 0, 0]).await.unwrap();
+    // Closed with a byte unread, which may show as a reset.
+    let mut nothing = Vec::new();
+    let _ = fifth.read_to_end(&mut nothing).await;
+    assert_eq!(nothing, b"", "to TLS nothing is said");
+    let connections = fixture.server.limits().connections();
+    assert_eq!((connections.open(), fixture.server.limits().refused(Limit::Connections)), (2, 3));
+
+    drop(first);
+    let again = timeout(Duration::from_secs(30), async {
+        while connections.open() > 1 {
+            tokio::task::yield_now().await;
+        }
+        connected(&running).await
+    });
+    again.await.expect("a place is free again");
+    running.stop.send(()).unwrap();
+    running.task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_stops_in_the_first_bytes_of_its_protocol_loses_its_connection() {
+    for (bytes, why) in [
+        (&b"PRI * HTT"[..], "in HTTP/2's preface"),
+        (&b"P"[..], "where it may become either"),
+        (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], "behind it: no settings, no answer to pings"),
+        (&b"GET / HTTP/1.1\r\nHost:"[..], "in the head of HTTP/1.1"),
+    ] {
+        let fixture = with_limits(LimitSettings { connections: 1, ..LimitSettings::default() });
+        let running = run(&fixture).await;
+        let mut stopped = TcpStream::connect(running.address).await.unwrap();
+        stopped.write_all(bytes).await.unwrap();
+        let mut told = Vec::new();
+        let ended = timeout(Duration::from_secs(90), stopped.read_to_end(&mut told)).await;
+        assert!(ended.is_ok(), "{why}: still open after a minute and a half");
+        assert_eq!(fixture.server.limits().connections().open(), 0, "{why}: its place is free");
+        running.stop.send(()).unwrap();
+        running.task.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; they are joined")]
+async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connection_go_on() {
+    let mut fixture = Fixture::new();
+    fill(&mut fixture);
+    // A pipe, not a socket: the paused time goes on while the system is waited for, and this reads in many steps.
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let graceful = GracefulShutdown::new();
+    let serving = tokio::spawn(serve(far, User::default(), fixture.server.clone(), graceful.watcher()));
+    let (mut client, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(65_535)
+        .initial_connection_window_size(16 << 20)
+        .handshake(TokioIo::new(near))
+        .await
+        .unwrap();
+    let connection = tokio::spawn(connection);
+    let path = format!("{SHIRTS}?watch=1&resourceVersion={}", fixture.version);
+    let mut watch = client.send_request(request(&path)).await.unwrap().into_body();
+    let mut stopped = client.send_request(request(SHIRTS)).await.unwrap().into_body();
+    let lists = fixture.server.limits().lists().clone();
+    assert_eq!(lists.in_flight().lists, 1);
+    sleep(Duration::from_secs(100)).await;
+    let mut read = 0;
+    while read < 700_000 {
+        read += stopped.frame().await.unwrap().unwrap().into_data().unwrap().len();
+    }
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(lists.in_flight().lists, 1, "after a pause in which it read the time begins anew");
+    sleep(Duration::from_secs(130)).await;
+    assert_eq!(lists.in_flight().lists, 0, "the list is let go with its snapshot");
+    let error = loop {
+        match stopped.frame().await.expect("it must not look like a whole answer") {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("error reading a body"), "{error}");
+    fixture.put("default", "y", "blue");
+    let line = watch.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(line.starts_with(b"{\"type\":\"ADDED\""), "a watch that had nothing to say for minutes goes on");
+    assert_eq!(client.send_request(request("/livez")).await.unwrap().status(), 200);
+    drop((client, watch, stopped));
+    connection.await.unwrap().unwrap();
+    serving.await.unwrap();
+}
+
+/// Panics when it is asked for `/panic`, watches for ever otherwise.
+struct Planted(Fixture);
+
+impl Answers for Planted {
+    async fn answer(&self, user: &User, request: Request<Incoming>) -> Response<Body> {
+        assert_ne!(request.uri().path(), "/panic", "planted");
+        self.0.server.answer_to(user, request).await
+    }
+
+    fn count_panic(&self) {
+        self.0.registry.panics().count(Where::Connection);
+    }
+
+    fn drain(&self) {}
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a server needs a task; it is joined")]
+async fn a_panic_beside_answers_ends_one_connection() {
+    let planted = Arc::new(Planted(Fixture::new()));
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let connections = Arc::new(Connections::new(10));
+    let listener = listener.with_connections(connections.clone());
+    let address = listener.address();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = planted.clone();
+    let task = tokio::spawn(listener.run(serving, async {
+        let _ = stopped.await;
+    }));
+    let mut other = TcpStream::connect(address).await.unwrap();
+    let mut broken = TcpStream::connect(address).await.unwrap();
+    broken.write_all(b"GET /panic HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").await.unwrap();
+    let mut nothing = Vec::new();
+    let _ = broken.read_to_end(&mut nothing).await;
+    assert_eq!(nothing, b"");
+    other.write_all(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").await.unwrap();
+    assert!(String::from_utf8(said(&mut other).await).unwrap().ends_with("\r\n\r\nok"));
+    assert_eq!(planted.0.registry.panics().counted(Where::Connection), 1);
+    stop.send(()).unwrap();
+    task.await.unwrap();
+    assert_eq!(connections.open(), 0);
+}
