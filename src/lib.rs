@@ -24,6 +24,7 @@
 //!
 //! | room | what it is |
 //! |---|---|
+//! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
@@ -58,6 +59,8 @@ pub mod subscribe;
 pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
+#[cfg(feature = "net")]
+pub mod kinds;
 #[cfg(feature = "net")]
 pub mod metrics;
 #[cfg(feature = "net")]

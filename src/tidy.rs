@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -22,9 +22,11 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
     ("printer", &["selector"]),
+    // Documents that people write, and what is wrong with them.
+    ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "crd", "extract", "store", "query", "subscribe", "openapi"]),
-    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "builtin", "registry"]),
+    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
     (
         "server",
         &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi", "printer", "registry"],
@@ -43,6 +45,7 @@ const EDGES: [(&str, &[&str]); 19] = [
             "store",
             "query",
             "openapi",
+            "kinds",
             "builtin",
             "registry",
             "source",

@@ -62,13 +62,17 @@ pub(super) async fn answer(
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match wanted.state {
-        WantedState::Newest => strong::newest(server, asked, resource, snapshot).await?,
+        WantedState::Newest => {
+            let is_known_behind = read::is_known_behind(resource, &selection);
+            strong::newest(server, asked, resource, snapshot, is_known_behind).await?
+        }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
     let state = wanted.state(snapshot)?;
+    read::answerable(resource, &selection, &state)?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::Partial(_) = agreed.form {
         return Err(Failure::NotAcceptable(format!(

@@ -1,0 +1,85 @@
+//! Conditions, as every kind of ours reports them: metav1.Condition, with the bounds that kube-apiserver's own types have.
+//!
+//! Which conditions there are, and with which reasons, is the controllers' to say.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// Most conditions of one object.
+pub const MAX_CONDITIONS: usize = 16;
+/// Longest message of a condition, in characters.
+pub const MAX_MESSAGE: usize = 32_768;
+/// Longest reason of a condition, in characters.
+pub const MAX_REASON: usize = 1_024;
+
+/// The list of conditions. One of a type; writers with different field managers each own theirs.
+#[derive(Debug)]
+pub(super) struct Conditions;
+
+impl schemars::JsonSchema for Conditions {
+    fn schema_name() -> Cow<'static, str> {
+        "Conditions".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "maxItems": MAX_CONDITIONS,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": {
+                "type": "object",
+                "description": "One aspect of the object's state.",
+                "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+                "properties": {
+                    "lastTransitionTime": {
+                        "type": "string",
+                        "format": "date-time",
+                        "description": "When the status of the condition changed last.",
+                    },
+                    "message": {
+                        "type": "string",
+                        "maxLength": MAX_MESSAGE,
+                        "description": "For people: what is so, and what to do about it.",
+                    },
+                    "observedGeneration": {
+                        "type": "integer",
+                        "format": "int64",
+                        "minimum": 0,
+                        "description": "The metadata.generation that the condition is about. While it is lower than the object's, \
+                                        the last change of the spec has not been looked at yet.",
+                    },
+                    "reason": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": MAX_REASON,
+                        "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                        "description": "For programs: why it is so, in one CamelCase word.",
+                    },
+                    "status": {
+                        "type": "string",
+                        "enum": ["True", "False", "Unknown"],
+                        "description": "Whether the condition holds: True, False or Unknown.",
+                    },
+                    "type": {
+                        "type": "string",
+                        "maxLength": 316,
+                        "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                        "description": "Which aspect, in CamelCase.",
+                    },
+                },
+            },
+        })
+    }
+}
+
+/// The condition of that type.
+pub fn condition<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
+}

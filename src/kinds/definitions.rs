@@ -1,0 +1,131 @@
+//! Our kinds as CustomResourceDefinitions, made out of the Rust types.
+//!
+//! kube's derive writes a schema; here it is brought into the form of a Kubernetes API: no `nullable`, which would let clients
+//! store a null; descriptions in one line for each paragraph; standard labels. `crds/` holds the outcome, and a test fails when it is not
+//! what the types say.
+
+use kube::core::CustomResourceExt;
+use serde_json::{Map, Value, json};
+
+use super::{FieldCache, SelectableResource, View};
+
+/// Gives an enum of names the schema of a string with these values.
+macro_rules! string_enum {
+    ($name:ident, $values:expr) => {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "enum": $values})
+            }
+        }
+    };
+}
+pub(super) use string_enum;
+
+/// The definitions, in the order of their names.
+pub fn all() -> Vec<Value> {
+    let mut definitions: Vec<Value> = [FieldCache::crd(), SelectableResource::crd(), View::crd()]
+        .into_iter()
+        // A definition is plain data with text keys.
+        .map(|definition| serde_json::to_value(definition).expect("a definition must have a JSON form"))
+        .map(as_an_api)
+        .collect();
+    definitions.sort_by(|left, right| name(left).cmp(name(right)));
+    definitions
+}
+
+/// metadata.name of a definition.
+pub fn name(definition: &Value) -> &str {
+    definition["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn as_an_api(mut definition: Value) -> Value {
+    definition["metadata"]["labels"] =
+        json!({"app.kubernetes.io/name": "fieldcache", "app.kubernetes.io/component": "definitions"});
+    let rules = rules_of(name(&definition));
+    if let Some(versions) = definition["spec"]["versions"].as_array_mut() {
+        for version in versions {
+            let schema = &mut version["schema"]["openAPIV3Schema"];
+            tidy(schema);
+            if let Some(rules) = &rules {
+                schema["x-kubernetes-validations"] = rules.clone();
+            }
+            // What the derive writes where there is nothing to say.
+            if let Some(version) = version.as_object_mut() {
+                version.retain(|_, member| !is_empty(member));
+            }
+        }
+    }
+    definition
+}
+
+/// Rules about a name, which stands outside of what the types describe.
+fn rules_of(definition: &str) -> Option<Value> {
+    match definition {
+        "fieldcaches.fieldcache.dev" => Some(json!([{
+            "rule": "self.metadata.name == (self.spec.group == '' ? self.spec.resource : self.spec.resource + '.' + self.spec.group)",
+            "message": "the name must be RESOURCE.GROUP of its spec, or RESOURCE for the core group, so that there is one FieldCache for each resource",
+            "messageExpression": "'the name must be ' + (self.spec.group == '' ? self.spec.resource : self.spec.resource + '.' + self.spec.group) + ', so that there is one FieldCache for each resource'",
+        }])),
+        "selectableresources.fieldcache.dev" => Some(json!([{
+            "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?([.].+)?$')",
+            "message": "the name must be PLURAL.GROUP of a resource, or PLURAL for the core group",
+        }])),
+        _ => None,
+    }
+}
+
+fn is_empty(member: &Value) -> bool {
+    match member {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null => true,
+        _ => false,
+    }
+}
+
+/// Brings a schema into the form of an API.
+fn tidy(schema: &mut Value) {
+    let Value::Object(node) = schema else { return };
+    node.remove("nullable");
+    node.remove("title");
+    if let Some(Value::String(description)) = node.get_mut("description") {
+        let paragraphs: Vec<String> = description.split("\n\n").map(|text| text.replace('\n', " ")).collect();
+        *description = paragraphs.join("\n\n");
+    }
+    // kube knows bounds of numbers as floats only.
+    for key in ["minimum", "maximum"] {
+        if let Some(bound) = node.get_mut(key)
+            && let Some(float) = bound.as_f64()
+            && let Ok(integer) = format!("{float}").parse::<i64>()
+        {
+            *bound = Value::from(integer);
+        }
+    }
+    for key in ["properties", "patternProperties"] {
+        if let Some(Value::Object(properties)) = node.get_mut(key) {
+            properties.values_mut().for_each(tidy);
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = node.get_mut(key) {
+            tidy(child);
+        }
+    }
+}
+
+/// What `kubectl apply -k` of the folder reads.
+pub fn kustomization(files: &[String]) -> Value {
+    let mut members = Map::new();
+    members.insert("apiVersion".to_owned(), json!("kustomize.config.k8s.io/v1beta1"));
+    members.insert("kind".to_owned(), json!("Kustomization"));
+    members.insert("resources".to_owned(), json!(files));
+    Value::Object(members)
+}

@@ -1,0 +1,34 @@
+//! Our own kinds, as people and controllers read and write them: FieldCache, View, SelectableResource.
+//!
+//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are what they
+//! share; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
+//! The comments on the fields are what `kubectl explain` shows, so they are written for users.
+//!
+//! [`accept`] judges what a schema and CEL cannot: whether the resource exists, and whether it has the fields that are named. Nothing
+//! here talks to a cluster.
+
+pub mod accept;
+pub mod conditions;
+pub mod definitions;
+pub mod field_cache;
+pub mod selectable_resource;
+pub mod selectors;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, Scope};
+pub use selectable_resource::{
+    FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
+};
+pub use selectors::{FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator};
+pub use view::{
+    Authorization, Consistency, Consumer, ConsumerField, ConsumerValue, Endpoint, View, ViewResource, ViewSpec,
+    ViewStatus,
+};
+
+/// The API group of all kinds.
+pub const GROUP: &str = "fieldcache.dev";
+
+/// Their version.
+pub const VERSION: &str = "v1alpha1";

@@ -1,0 +1,195 @@
+//! SelectableResource: by which fields a resource can be selected, as the operator found it. Status only.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::conditions::Conditions;
+
+/// Most entries of a version's fields. A CustomResourceDefinition has 8 (old ones may have more), a FieldCache adds 32.
+pub const MAX_FIELDS: usize = 128;
+/// Most entries of fieldPaths.
+pub const MAX_FIELD_PATHS: usize = 256;
+/// Most entries of a field's enum that are shown.
+pub const MAX_ENUM: usize = 128;
+/// Longest text of an enum, a default or a path that is shown, in characters.
+pub const MAX_TEXT: usize = 1_024;
+/// Longest description or message that is shown, in characters.
+pub const MAX_DESCRIPTION: usize = 4_096;
+/// Most versions, rejected fields and warnings that are shown.
+pub const MAX_LISTED: usize = 32;
+
+/// Nothing: people do not write this kind.
+#[derive(CustomResource, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "fieldcache.dev",
+    version = "v1alpha1",
+    kind = "SelectableResource",
+    plural = "selectableresources",
+    singular = "selectableresource",
+    shortname = "selres",
+    category = "fieldcache",
+    no_spec,
+    status = "SelectableResourceStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "SelectableResource says by which fields a resource can be selected, besides metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. It goes when the resource goes.",
+    selectable = ".status.cached",
+    printcolumn(
+        name = "Fields",
+        type_ = "string",
+        json_path = ".status.fieldPaths",
+        description = "What field selectors can name"
+    ),
+    printcolumn(
+        name = "Cached",
+        type_ = "boolean",
+        json_path = ".status.cached",
+        description = "Whether a FieldCache keeps a copy"
+    ),
+    printcolumn(
+        name = "Published",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Published\")].status",
+        description = "Whether the fields are in OpenAPI",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Accepted\")].status",
+        description = "Whether all fields are right"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Accepted\")].message",
+        description = "What is wrong with them",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+pub struct SelectableResourceSpec {}
+
+/// What the operator found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectableResourceStatus {
+    /// The served versions, the preferred one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub versions: Vec<ResourceVersion>,
+    /// What field selectors can name besides metadata.name and metadata.namespace, in any of the versions: the fieldPaths of
+    /// all fields, for a glance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
+    pub field_paths: Vec<String>,
+    /// Where the fields are published.
+    #[serde(default, rename = "openAPI", skip_serializing_if = "Option::is_none")]
+    pub open_api: Option<OpenApi>,
+    /// Whether a FieldCache keeps a copy of the resource.
+    #[serde(default)]
+    pub cached: bool,
+    /// Accepted: every field of the definition and of the FieldCache is right. Published: the fields stand in OpenAPI.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One version of the resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceVersion {
+    /// The version, such as v1.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// The fields that field selectors can name, besides metadata.name and metadata.namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["fieldPath"]))]
+    pub fields: Vec<SelectableField>,
+    /// Fields that the definition or the FieldCache names and that are left out, in kube-apiserver's words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+    pub rejected: Vec<RejectedField>,
+    /// What is accepted and yet hardly meant, or wrong on some API servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 4096)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub warnings: Vec<String>,
+}
+
+/// A field that field selectors can name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectableField {
+    /// What a field selector names, such as spec.color.
+    #[schemars(length(min = 1, max = 1024))]
+    pub field_path: String,
+    /// Where the value stands in an object.
+    #[schemars(length(max = 1024))]
+    pub json_path: String,
+    /// The type of the value: string, boolean or integer. Selectors compare it as text.
+    #[serde(rename = "type")]
+    #[schemars(length(max = 63))]
+    pub kind: String,
+    /// The only values that the schema allows. Absent: any. Long lists are cut at 128.
+    #[serde(default, rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub allowed: Vec<String>,
+    /// The format that the schema states, such as date-time. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub format: Option<String>,
+    /// What an object without a value is selected by. Absent: the empty text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub default: Option<String>,
+    /// What the field is, as its schema says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub description: Option<String>,
+    /// Who offers the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or FieldCache (only
+    /// reads through fieldcache can select by it).
+    pub origin: FieldOrigin,
+}
+
+/// Who offers a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FieldOrigin {
+    /// The selectableFields of the definition.
+    #[default]
+    CustomResourceDefinition,
+    /// Kubernetes itself.
+    BuiltIn,
+    /// The selectableFields of a FieldCache.
+    FieldCache,
+}
+
+super::definitions::string_enum!(FieldOrigin, ["CustomResourceDefinition", "BuiltIn", "FieldCache"]);
+
+/// A field that is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RejectedField {
+    /// The path as it is written.
+    #[schemars(length(max = 1024))]
+    pub json_path: String,
+    /// Why, in one word, such as FieldValueInvalid.
+    #[schemars(length(max = 63))]
+    pub reason: String,
+    /// Why, for people.
+    #[schemars(length(max = 4096))]
+    pub message: String,
+}
+
+/// Where fields are published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenApi {
+    /// The path of the OpenAPI v3 document below fieldcache's server URL, of the first version.
+    #[schemars(length(max = 1024))]
+    pub url: String,
+    /// The hash of the document: another one tells that the fields may be others.
+    #[schemars(length(max = 128))]
+    pub hash: String,
+}

@@ -1,0 +1,100 @@
+//! Label and field selectors as they stand in our kinds.
+//!
+//! The label selector is metav1.LabelSelector's shape with bounds. The field selector speaks of selectable fields and, unlike the one of a
+//! request, can name several values. How both are matched is `selector`'s and `query`'s.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Selects objects by their labels. All parts must hold; an empty selector selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels that an object must have, each with exactly this value. Absent or empty: no restriction.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "match_labels")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements that all must hold, beside matchLabels. Absent or empty: no restriction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub match_expressions: Vec<LabelRequirement>,
+}
+
+fn match_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": {"type": "string", "maxLength": 63},
+    })
+}
+
+/// A requirement on the value of one label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+    "message": "In and NotIn need values, Exists and DoesNotExist forbid them",
+    "fieldPath": ".values",
+}]))]
+pub struct LabelRequirement {
+    /// The key of the label.
+    #[schemars(length(min = 1, max = 317))]
+    pub key: String,
+    /// How the value relates to values: In (one of them), NotIn (none of them, or no such label), Exists (any value),
+    /// DoesNotExist (no such label).
+    pub operator: Operator,
+    /// For In and NotIn the values, at least one; for Exists and DoesNotExist none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), inner(length(max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub values: Vec<String>,
+}
+
+/// Selects objects by their selectable fields. All requirements must hold; an empty selector selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldSelector {
+    /// Requirements that all must hold. Absent or empty: no restriction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    pub match_expressions: Vec<FieldRequirement>,
+}
+
+/// A requirement on the value of one selectable field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+    "message": "In and NotIn need values, Exists and DoesNotExist forbid them",
+    "fieldPath": ".values",
+}]))]
+pub struct FieldRequirement {
+    /// The field, as a field selector names it: metadata.name, spec.color, or the name of an entry of a FieldCache's
+    /// selectableFields. `kubectl get selectableresources` shows which there are.
+    #[schemars(length(min = 1, max = 512))]
+    pub key: String,
+    /// How the value relates to values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). Of
+    /// a field with several values In and Exists ask for some of them, NotIn and DoesNotExist for none.
+    pub operator: Operator,
+    /// For In and NotIn the values, at least one, compared as text; for Exists and DoesNotExist none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub values: Vec<String>,
+}
+
+/// How a value relates to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operator {
+    /// It is one of them.
+    In,
+    /// It is none of them.
+    NotIn,
+    /// There is one.
+    Exists,
+    /// There is none.
+    DoesNotExist,
+}
+
+// Written out: a comment on each variant would make a derived schema a choice of constants, which structural schemas lack.
+super::definitions::string_enum!(Operator, ["In", "NotIn", "Exists", "DoesNotExist"]);
