@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -22,11 +22,15 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
     ("printer", &["selector"]),
+    // Documents that people write, and what is wrong with them.
+    ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "crd", "extract", "store", "query", "subscribe", "openapi"]),
-    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "builtin", "registry"]),
+    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),
+    // Controllers; what is served they read and do not change.
+    ("operator", &["model", "crd", "extract", "kinds", "builtin", "registry", "source"]),
     (
         "server",
         &[
@@ -57,10 +61,12 @@ const EDGES: [(&str, &[&str]); 20] = [
             "store",
             "query",
             "openapi",
+            "kinds",
             "builtin",
             "registry",
             "source",
             "access",
+            "operator",
             "server",
             "metrics",
             "telemetry",

@@ -106,6 +106,7 @@ fn rows(resource: &Resource) -> Vec<Row> {
         default: field.default.clone(),
         origin: match field.origin {
             Origin::CustomResourceDefinition => "CustomResourceDefinition",
+            Origin::FieldCache => "FieldCache",
             Origin::BuiltIn => "BuiltIn",
         },
         json_path: field.json_path.clone(),

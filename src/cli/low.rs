@@ -47,9 +47,8 @@ pub enum Command {
     /// Print a kubeconfig for a View (not there yet)
     #[command(hide = true)]
     Kubeconfig(Later),
-    /// Print the CustomResourceDefinitions of fieldcache's own kinds (not there yet)
-    #[command(hide = true)]
-    Crds(Later),
+    /// Print the CustomResourceDefinitions of fieldcache's own kinds
+    Crds(CrdsArguments),
 }
 
 /// Whatever follows a command that is not there yet.
@@ -281,6 +280,16 @@ pub struct FieldsArguments {
     pub source: SourceArguments,
     /// How to print
     #[arg(short, long, default_value = "table")]
+    pub output: Output,
+}
+
+/// `fieldcache crds`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  fieldcache crds | kubectl apply --server-side -f -")]
+pub struct CrdsArguments {
+    /// How to print
+    #[arg(short, long, default_value = "yaml")]
     pub output: Output,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
 //! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
-//! [`operator`] (with `own_certificate`), [`check`], [`fields`] and [`openapi`] are the commands. Commands that the design names and that
+//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`] and [`crds`] are the commands. Commands that the design names and that
 //! are not there yet say so: see [`run`].
 
 pub mod check;
+pub mod crds;
 pub mod exit;
 pub mod fields;
 pub mod limits;
@@ -47,7 +48,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Advise(_) => not_there("advise", "`make bench` measures what a cache saves"),
         Command::Place(_) => not_there("place", "`kubectl describe pod` shows the scheduler's last event"),
         Command::Kubeconfig(_) => not_there("kubeconfig", "there are no Views yet; pass --server to kubectl"),
-        Command::Crds(_) => not_there("crds", "fieldcache has no kinds of its own yet"),
+        Command::Crds(arguments) => crds::run(&arguments),
     };
     // Feeds and watches may still be running; a command that has answered does not wait for them.
     runtime.shutdown_background();

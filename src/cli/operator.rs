@@ -82,9 +82,11 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
     let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
     let wanted = watch::Sender::new(Arc::new(kept.clone()));
+    let extra_fields = watch::Sender::new(Arc::default());
     let options = FollowOptions {
         resources: Vec::new(),
         named: Some(wanted.subscribe()),
+        extra_fields: Some(extra_fields.subscribe()),
         max_lag: arguments.max_lag,
         self_check,
         history: arguments.limits.history(),
@@ -108,6 +110,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         election: election.clone(),
         kept,
         wanted,
+        extra_fields,
         synced: synced.clone(),
     };
     let mut controlling = tokio::spawn(operator::run(operator));

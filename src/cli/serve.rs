@@ -74,6 +74,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let options = FollowOptions {
         resources: arguments.resources,
         named: None,
+        extra_fields: None,
         max_lag: arguments.max_lag,
         self_check,
         history: arguments.limits.history(),

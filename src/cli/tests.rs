@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::low::{Arguments, Command};
 use super::output::Table;
-use super::{check, fields, run, serve, source};
+use super::{check, crds, fields, run, serve, source};
 use crate::model::quantity::Bytes;
 use crate::server::limits::LimitSettings;
 use crate::store::HistoryLimits;
@@ -90,7 +90,7 @@ fn help_texts_are_as_written() {
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         texts.push((command.get_name().to_owned(), command.render_long_help().to_string()));
     }
-    assert_eq!(texts.len(), 5, "the program and the commands that are there");
+    assert_eq!(texts.len(), 6, "the program and the commands that are there");
     for (name, text) in texts {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/cli/testdata/{name}.txt"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -203,6 +203,17 @@ async fn fields_of_the_samples_are_listed() {
     assert_eq!(phase["origin"], "BuiltIn");
     let unknown = fields_of(&["fields", "nothing", "--dir", SAMPLES]).await.unwrap_err();
     assert!(unknown.to_string().contains("serves no resource \"nothing\""), "{unknown}");
+}
+
+#[test]
+fn the_definitions_are_printed_in_every_form() {
+    use super::low::Output;
+    let yaml = crds::text(Output::Yaml);
+    assert_eq!(yaml.matches("---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n").count(), 3);
+    let list: Value = serde_json::from_str(&crds::text(Output::Json)).unwrap();
+    assert_eq!((&list["kind"], list["items"].as_array().map(Vec::len)), (&Value::from("List"), Some(3)));
+    let names = crds::text(Output::Name);
+    assert_eq!(names.lines().next(), Some("customresourcedefinition.apiextensions.k8s.io/fieldcaches.fieldcache.dev"));
 }
 
 #[test]

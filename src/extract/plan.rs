@@ -11,9 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::builtin::{self, Refusal, Source};
+use super::extra::{ExtraField, TooComplex};
 use super::judge;
 use super::scan::{self, Cursor, Found, Misplaced, Span};
-use super::trie::{Step, Trie};
+use super::trie::{Paths, Step, Trie, is_many};
 use super::value;
 use crate::crd::Crd;
 use crate::model::{FieldIndex, Key, Record, Scope, Texts, Version};
@@ -46,6 +47,8 @@ pub enum Origin {
     CustomResourceDefinition,
     /// The built-in table.
     BuiltIn,
+    /// A FieldCache's selectableFields.
+    FieldCache,
 }
 
 /// What a label of a field selector refers to.
@@ -111,10 +114,18 @@ struct Inner {
     labels: Labels,
     fields: Vec<Field>,
     reading: Reading,
+    trie: Trie,
 }
 
+/// Most different values that an object may have of one field. With more the field cannot be selected by: see
+/// [`FieldIndex::overflow`].
+pub const MAX_VALUES: usize = 64;
+
+/// Most nodes of a trie with wildcards; without them there is one for each step.
+const MAX_NODES: usize = 4_096;
+
 /// Which labels the resource accepts besides those of its fields.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Labels {
     namespace: bool,
     refusal: Refusal,
@@ -124,9 +135,9 @@ struct Labels {
 }
 
 /// What is read from an object's bytes.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Reading {
-    trie: Trie,
+    paths: Paths,
     /// In the order of the fields.
     sources: Vec<FieldSource>,
     metadata: usize,
@@ -139,20 +150,22 @@ struct Reading {
 }
 
 /// Where a field's value stands.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct FieldSource {
     /// Slots in order of precedence: the first one with a text that is not empty counts.
     slots: Vec<usize>,
     /// The text when there is none.
     when_absent: String,
+    /// Whether it can have several values: those of its only slot.
+    is_many: bool,
 }
 
 impl Reading {
     fn new(is_built_in: bool) -> Reading {
-        let mut trie = Trie::new();
+        let mut paths = Paths::default();
         let mut slot = |keys: &[&str]| {
             let steps: Vec<Step> = keys.iter().map(|&key| Step::Key(key.to_owned())).collect();
-            trie.insert(&steps)
+            paths.insert(&steps)
         };
         let metadata = slot(&["metadata"]);
         let name = slot(&["metadata", "name"]);
@@ -160,7 +173,7 @@ impl Reading {
         let resource_version = slot(&["metadata", "resourceVersion"]);
         let labels = slot(&["metadata", "labels"]);
         let type_meta = is_built_in.then(|| (slot(&["kind"]), slot(&["apiVersion"])));
-        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, labels, type_meta, trie }
+        Reading { sources: Vec::new(), metadata, name, namespace, resource_version, labels, type_meta, paths }
     }
 }
 
@@ -173,10 +186,10 @@ impl Plan {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
         let accepted = crd.version(version).map(judge::accepted_fields).unwrap_or_default();
-        for (field, segments) in accepted.into_iter().take(usize::from(u16::MAX)) {
+        for (field, segments) in accepted.into_iter().take(FieldIndex::MOST) {
             let steps: Vec<Step> = segments.into_iter().map(Step::Key).collect();
-            let slots = vec![reading.trie.insert(&steps)];
-            reading.sources.push(FieldSource { slots, when_absent: String::new() });
+            let slots = vec![reading.paths.insert(&steps)];
+            reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many: false });
             fields.push(field);
         }
         let labels = Labels {
@@ -186,7 +199,7 @@ impl Plan {
             aliases: Vec::new(),
             never_populated: Vec::new(),
         };
-        Plan(Arc::new(Inner { labels, fields, reading }))
+        Plan::of(labels, fields, reading)
     }
 
     /// The plan of a built-in type, from the table; kinds that are not in it have only metadata.name and
@@ -207,8 +220,8 @@ impl Plan {
                 Source::Alias(target) => labels.aliases.push((label.label, target)),
                 Source::NeverPopulated => labels.never_populated.push(label.label),
                 Source::Value { paths, kind, when_absent, names_default, description } => {
-                    let slots = paths.iter().map(|path| reading.trie.insert(&wire_steps(path))).collect();
-                    reading.sources.push(FieldSource { slots, when_absent: when_absent.to_owned() });
+                    let slots = paths.iter().map(|path| reading.paths.insert(&wire_steps(path))).collect();
+                    reading.sources.push(FieldSource { slots, when_absent: when_absent.to_owned(), is_many: false });
                     fields.push(Field {
                         label: label.label.to_owned(),
                         json_path: paths.first().copied().unwrap_or_default().to_owned(),
@@ -222,7 +235,36 @@ impl Plan {
                 }
             }
         }
-        Plan(Arc::new(Inner { labels, fields, reading }))
+        Plan::of(labels, fields, reading)
+    }
+
+    fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Plan {
+        let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
+        Plan(Arc::new(Inner { labels, fields, reading, trie }))
+    }
+
+    /// The same plan with a FieldCache's fields behind its own. They have been accepted for this plan: see
+    /// [`super::extra::accept`].
+    ///
+    /// # Errors
+    /// [`TooComplex`] when their wildcards meet in too many ways, or when there are too many fields.
+    pub fn with_extra(&self, extra: &[ExtraField]) -> Result<Plan, TooComplex> {
+        if extra.is_empty() {
+            return Ok(self.clone());
+        }
+        let Inner { labels, fields, reading, .. } = &*self.0;
+        let (mut fields, mut reading) = (fields.clone(), reading.clone());
+        for field in extra {
+            let slots = vec![reading.paths.insert(field.steps())];
+            let is_many = is_many(field.steps());
+            reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many });
+            fields.push(field.field().clone());
+        }
+        if fields.len() > FieldIndex::MOST {
+            return Err(TooComplex);
+        }
+        let trie = reading.paths.merge(MAX_NODES).map_err(|_| TooComplex)?;
+        Ok(Plan(Arc::new(Inner { labels: labels.clone(), fields, reading, trie })))
     }
 
     /// The fields, in publication order; a [`FieldIndex`] is a position in this list.
@@ -266,7 +308,7 @@ impl Plan {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Unreadable::Syntax { offset: 0, expected: "an object of less than 4 GiB" });
         }
-        let found = scan::locate(&reading.trie, &bytes)?;
+        let found = scan::locate(&self.0.trie, &bytes)?;
         if let Some((kind, api_version)) = reading.type_meta
             && !(found.slots[kind].is_absent() && found.slots[api_version].is_absent())
         {
@@ -280,7 +322,7 @@ impl Plan {
                 }
                 None => {
                     let shorter = Bytes::from(without_type_meta(&bytes[found.object.start..found.object.end])?);
-                    let found = scan::locate(&reading.trie, &shorter)?;
+                    let found = scan::locate(&self.0.trie, &shorter)?;
                     self.record(shorter, &found, 0)
                 }
             };
@@ -313,7 +355,15 @@ impl Plan {
             return Err(Unreadable::Version { text: version_text.into_owned() });
         };
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
+        let mut overflowing = Vec::new();
         for (index, source) in (0..).zip(&reading.sources) {
+            if source.is_many {
+                match several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)? {
+                    Some(values) => values.iter().for_each(|value| texts.push_value(FieldIndex(index), value)),
+                    None => overflowing.push(FieldIndex(index)),
+                }
+                continue;
+            }
             let mut text = Cow::Borrowed("");
             for &slot in &source.slots {
                 text = text_at(&bytes, span(slot))?;
@@ -323,6 +373,7 @@ impl Plan {
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
+        overflowing.into_iter().for_each(|field| texts.push_value(field.overflow(), ""));
         Ok(Record {
             key: Key::new(&namespace, &name),
             version,
@@ -346,10 +397,37 @@ fn wire_steps(path: &str) -> Vec<Step> {
         let key = segment.strip_suffix("[0]");
         steps.push(Step::Key(key.unwrap_or(segment).to_owned()));
         if key.is_some() {
-            steps.push(Step::First);
+            steps.push(Step::Element(0));
         }
     }
     steps
+}
+
+/// The different values of a field that can have several, sorted; nulls are none. `None` when they are too many.
+fn several(
+    bytes: &[u8],
+    spans: impl Iterator<Item = Span>,
+    shift: usize,
+) -> Result<Option<Vec<Cow<'_, str>>>, Unreadable> {
+    let mut values: Vec<Cow<'_, str>> = Vec::new();
+    for span in spans {
+        let span = Span { start: span.start - shift, end: span.end - shift };
+        if span.of(bytes) == b"null" {
+            continue;
+        }
+        values.push(text_at(bytes, span)?);
+        // Now and then, so that memory is bounded by what differs.
+        if values.len() > 4 * MAX_VALUES {
+            values.sort_unstable();
+            values.dedup();
+            if values.len() > MAX_VALUES {
+                return Ok(None);
+            }
+        }
+    }
+    values.sort_unstable();
+    values.dedup();
+    Ok((values.len() <= MAX_VALUES).then_some(values))
 }
 
 fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, Unreadable> {

@@ -6,7 +6,11 @@
 //! counts where it stands last, as in Go's encoding/json.
 //! What the found bytes mean is `value`; what becomes of them is `plan`.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use super::trie::{NodeId, ROOT, Trie};
+use super::value;
 
 /// Bytes that are not the JSON that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +45,61 @@ impl Span {
 /// What a scan found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// One span for every slot of the trie.
+    /// One span for every slot of the trie; absent for slots that can have several values.
     pub(super) slots: Vec<Span>,
+    /// The values of slots that can have several, by slot and place.
+    pub(super) many: Vec<(usize, Span)>,
     /// The object itself, without the white space around it.
     pub(super) object: Span,
 }
 
+impl Found {
+    /// The values of a slot that can have several, as they stand in the object.
+    pub(super) fn values(&self, slot: usize) -> impl Iterator<Item = Span> {
+        let start = self.many.partition_point(|(held, _)| *held < slot);
+        self.many[start..].iter().take_while(move |(held, _)| *held == slot).map(|(_, span)| *span)
+    }
+
+    fn set(&mut self, trie: &Trie, slots: &[usize], span: Span) {
+        for &slot in slots {
+            if trie.is_many(slot) {
+                self.many.push((slot, span));
+            } else {
+                self.slots[slot] = span;
+            }
+        }
+    }
+}
+
 /// A container that the scanner is in.
-struct Frame {
+struct Frame<'b> {
     node: NodeId,
     start: usize,
     is_list: bool,
+    /// How many members or elements have been met.
+    met: usize,
+    /// How many values of slots that can have several had been found before it.
+    found_before: usize,
+    /// Of an object of which every member is asked for.
+    members: Option<Box<Members<'b>>>,
+}
+
+/// The members of an object so far: one that comes again replaces what was found in the earlier one.
+#[derive(Default)]
+struct Members<'b> {
+    places: HashMap<Cow<'b, [u8]>, usize>,
+    starts: Vec<usize>,
+}
+
+impl<'b> Members<'b> {
+    /// Notes a member; answers where the bytes of the earlier one of the same name begin and end.
+    fn note(&mut self, key: &RawString<'b>, start: usize) -> Option<Span> {
+        let unescaped = if key.is_escaped { value::unescape(key.raw) } else { None };
+        let key = unescaped.map_or(Cow::Borrowed(key.raw), |text| Cow::Owned(text.into_owned().into_bytes()));
+        let earlier = self.places.insert(key, self.starts.len());
+        self.starts.push(start);
+        earlier.map(|place| Span { start: self.starts[place], end: self.starts[place + 1] })
+    }
 }
 
 /// Finds the values of a trie's paths in an object.
@@ -60,86 +108,103 @@ struct Frame {
 /// [`Misplaced`] when the bytes are no JSON object.
 pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     let mut cursor = Cursor::new(bytes);
-    let mut slots = vec![Span::default(); trie.slots()];
-    let mut stack: Vec<Frame> = Vec::with_capacity(8);
+    let mut found = Found { slots: vec![Span::default(); trie.slots()], many: Vec::new(), object: Span::default() };
+    let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
     cursor.space();
     let object_start = cursor.position();
     cursor.expect(b'{', "an object")?;
-    stack.push(Frame { node: ROOT, start: object_start, is_list: false });
-    let mut is_first_member = true;
-    while let Some(frame) = stack.last() {
+    stack.push(frame(trie, ROOT, object_start, false, 0));
+    loop {
+        let depth = stack.len();
+        let Some(frame) = stack.last_mut() else { break };
         let node = frame.node;
-        let child = if frame.is_list {
-            if cursor.closes(b']') {
-                None
-            } else if is_first_member {
-                trie.first(node)
-            } else {
-                // Only the first element is ever asked for.
-                cursor.expect(b',', "a comma or the end of a list")?;
-                cursor.skip_rest_of_list(stack.len())?;
-                None
-            }
-        } else if cursor.closes(b'}') {
+        let closes = cursor.closes(if frame.is_list { b']' } else { b'}' });
+        if !closes && frame.met > 0 {
+            cursor.expect(b',', if frame.is_list { LIST_GOES_ON } else { OBJECT_GOES_ON })?;
+            cursor.space();
+        }
+        let child = if closes {
             None
-        } else {
-            if !is_first_member {
-                cursor.expect(b',', "a comma or the end of an object")?;
-                cursor.space();
+        } else if frame.is_list {
+            let place = frame.met;
+            frame.met += 1;
+            match trie.element(node, place) {
+                Some(child) => Some(child),
+                None if trie.has_elements_from(node, place) => {
+                    cursor.skip_value(depth)?;
+                    continue;
+                }
+                None => {
+                    cursor.skip_rest_of_list(depth)?;
+                    None
+                }
             }
+        } else {
+            frame.met += 1;
             let key = cursor.string("a key")?;
             cursor.space();
             cursor.expect(b':', "a colon")?;
             cursor.space();
             let child = trie.child(node, key.raw, key.is_escaped);
-            if child.is_none() {
-                cursor.skip_value(stack.len())?;
-                is_first_member = false;
+            let Some(child) = child else {
+                cursor.skip_value(depth)?;
                 continue;
+            };
+            // An earlier value of the same key no longer counts, nor anything that was found inside of it.
+            let replaced = match &mut frame.members {
+                Some(members) => members.note(&key, cursor.position()),
+                // Paths under different keys have nothing in common here, so what stands in this object stood under the key.
+                None => Some(Span { start: frame.start, end: cursor.position() }),
+            };
+            let below = trie.slots_below(child);
+            below.iter().for_each(|&slot| found.slots[slot] = Span::default());
+            if let Some(replaced) = replaced.filter(|_| found.many.len() > frame.found_before) {
+                let is_inside = |span: &Span| replaced.start <= span.start && span.start < replaced.end;
+                let in_frame = found.many.split_off(frame.found_before);
+                let kept = in_frame.into_iter().filter(|(slot, span)| !(is_inside(span) && below.contains(slot)));
+                found.many.extend(kept);
             }
-            child
+            Some(child)
         };
         let Some(child) = child else {
             // The container ended.
-            if let Some(slot) = trie.slot(node) {
-                slots[slot] = Span { start: frame.start, end: cursor.position() };
-            }
+            found.set(trie, trie.slots_at(node), Span { start: frame.start, end: cursor.position() });
             stack.pop();
-            is_first_member = false;
             continue;
         };
-        // An earlier value of the same key no longer counts, nor anything that was found inside of it.
-        for &slot in trie.slots_below(child) {
-            slots[slot] = Span::default();
-        }
         let start = cursor.position();
-        let (enters, is_list) = match cursor.peek() {
-            Some(b'{') => (trie.has_children(child), false),
-            Some(b'[') => (trie.first(child).is_some(), true),
-            _ => (false, false),
+        let enters = match cursor.peek() {
+            Some(b'{') if trie.has_children(child) => Some(false),
+            Some(b'[') if trie.has_elements_from(child, 0) => Some(true),
+            _ => None,
         };
-        if enters {
-            if stack.len() >= MAX_DEPTH {
+        if let Some(is_list) = enters {
+            if depth >= MAX_DEPTH {
                 return Err(cursor.error("at most 10000 levels of nesting"));
             }
             cursor.advance();
             cursor.space();
-            stack.push(Frame { node: child, start, is_list });
-            is_first_member = true;
+            stack.push(self::frame(trie, child, start, is_list, found.many.len()));
         } else {
-            cursor.skip_value(stack.len())?;
-            if let Some(slot) = trie.slot(child) {
-                slots[slot] = Span { start, end: cursor.position() };
-            }
-            is_first_member = false;
+            cursor.skip_value(depth)?;
+            found.set(trie, trie.slots_at(child), Span { start, end: cursor.position() });
         }
     }
-    let object = Span { start: object_start, end: cursor.position() };
+    found.object = Span { start: object_start, end: cursor.position() };
     cursor.space();
     if cursor.peek().is_some() {
         return Err(cursor.error("the end of the object"));
     }
-    Ok(Found { slots, object })
+    found.many.sort_unstable_by_key(|(slot, span)| (*slot, span.start));
+    Ok(found)
+}
+
+const LIST_GOES_ON: &str = "a comma or the end of a list";
+const OBJECT_GOES_ON: &str = "a comma or the end of an object";
+
+fn frame<'b>(trie: &Trie, node: NodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
+    let members = (!is_list && trie.takes_any(node)).then(Box::default);
+    Frame { node, start, is_list, met: 0, found_before, members }
 }
 
 /// A JSON string as it stands in the bytes.

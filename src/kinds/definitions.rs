@@ -100,6 +100,15 @@ fn tidy(schema: &mut Value) {
         let paragraphs: Vec<String> = description.split("\n\n").map(|text| text.replace('\n', " ")).collect();
         *description = paragraphs.join("\n\n");
     }
+    // kube knows bounds of numbers as floats only.
+    for key in ["minimum", "maximum"] {
+        if let Some(bound) = node.get_mut(key)
+            && let Some(float) = bound.as_f64()
+            && let Ok(integer) = format!("{float}").parse::<i64>()
+        {
+            *bound = Value::from(integer);
+        }
+    }
     for key in ["properties", "patternProperties"] {
         if let Some(Value::Object(properties)) = node.get_mut(key) {
             properties.values_mut().for_each(tidy);

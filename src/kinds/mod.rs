@@ -4,9 +4,10 @@
 //! share; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
 //! The comments on the fields are what `kubectl explain` shows, so they are written for users.
 //!
-//! What a schema and CEL cannot judge (does the resource exist, does its schema have the path) is not here: see
-//! `extract::extra`. Nothing here talks to a cluster.
+//! [`accept`] judges what a schema and CEL cannot: whether the resource exists, and whether it has the fields that are named. Nothing
+//! here talks to a cluster.
 
+pub mod accept;
 pub mod conditions;
 pub mod definitions;
 pub mod field_cache;

@@ -9,6 +9,8 @@ use super::conditions::Conditions;
 
 /// Most entries of a version's fields. A CustomResourceDefinition has 8 (old ones may have more), a FieldCache adds 32.
 pub const MAX_FIELDS: usize = 128;
+/// Most entries of fieldPaths.
+pub const MAX_FIELD_PATHS: usize = 256;
 /// Most entries of a field's enum that are shown.
 pub const MAX_ENUM: usize = 128;
 /// Longest text of an enum, a default or a path that is shown, in characters.
@@ -37,8 +39,8 @@ pub const MAX_LISTED: usize = 32;
     printcolumn(
         name = "Fields",
         type_ = "string",
-        json_path = ".status.versions[0].fields[*].fieldPath",
-        description = "What field selectors of the first version can name"
+        json_path = ".status.fieldPaths",
+        description = "What field selectors can name"
     ),
     printcolumn(
         name = "Cached",
@@ -78,6 +80,11 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub versions: Vec<ResourceVersion>,
+    /// What field selectors can name besides metadata.name and metadata.namespace, in any of the versions: the fieldPaths of
+    /// all fields, for a glance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
+    pub field_paths: Vec<String>,
     /// Where the fields are published.
     #[serde(default, rename = "openAPI", skip_serializing_if = "Option::is_none")]
     pub open_api: Option<OpenApi>,

@@ -2,14 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 
+mod accept;
+
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewResource, ViewSpec, definitions};
+use crate::cli::crds::yaml_of;
 use crate::crd::Crd;
 use crate::extract::judge;
-use crate::server::yaml;
 
 /// Compares with a file below `crds/`, or writes it when the variable UPDATE_GOLDEN is set.
 fn assert_golden(name: &str, text: &str) {
@@ -40,10 +42,6 @@ fn the_folder_of_definitions_is_what_the_types_say() {
         let is_known = files.contains(&name) || ["kustomization.yaml", "README.md"].contains(&&*name);
         assert!(is_known, "crds/{name} belongs to no kind");
     }
-}
-
-fn yaml_of(document: &Value) -> String {
-    String::from_utf8(yaml::from_json(document.to_string().as_bytes())).unwrap()
 }
 
 const HEAD: &str = "# Made by `make golden` out of src/kinds; do not edit.\n";

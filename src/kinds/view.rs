@@ -35,16 +35,17 @@ pub const MAX_RESOURCES: usize = 8;
         description = "Whether the View is served"
     ),
     printcolumn(
-        name = "Resources",
-        type_ = "string",
-        json_path = ".spec.resources[*].resource",
-        description = "The resources it shows"
-    ),
-    printcolumn(
         name = "Authorization",
         type_ = "string",
         json_path = ".spec.authorization",
         description = "Whose rights decide"
+    ),
+    printcolumn(
+        name = "Consistency",
+        type_ = "string",
+        json_path = ".spec.consistency",
+        description = "How fresh answers are",
+        priority = 1
     ),
     printcolumn(
         name = "URL",

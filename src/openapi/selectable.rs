@@ -1,7 +1,7 @@
 //! Adding `x-kubernetes-selectable-fields` to documents that come from elsewhere: a cluster's own, or schemas of
-//! built-in kinds. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
+//! built-in kinds; and adding the fields of FieldCaches to any document. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
 //!
-//! What a document already publishes is kept. A definition that stands for several kinds (DeleteOptions) gets nothing,
+//! What a document already publishes is kept, and what a FieldCache adds stands behind it. A definition that stands for several kinds (DeleteOptions) gets nothing,
 //! since the fields of one kind would be wrong for another.
 
 use serde_json::{Map, Value, json};
@@ -42,6 +42,25 @@ pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
             }
             if let Some(entries) = entries_of(definition, lookup) {
                 definition.insert(SELECTABLE_FIELDS.to_owned(), extension(&entries));
+                changed += 1;
+            }
+        }
+    }
+    changed
+}
+
+/// Adds entries behind those that definitions have already, or alone: the fields that a FieldCache makes selectable. A
+/// definition for which `lookup` has nothing stays as it is. Returns how many definitions were changed.
+pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
+    let mut changed = 0;
+    for place in ["/definitions", "/components/schemas"] {
+        let Some(Value::Object(definitions)) = document.pointer_mut(place) else { continue };
+        for definition in definitions.values_mut() {
+            let Value::Object(definition) = definition else { continue };
+            let Some(entries) = entries_of(definition, lookup) else { continue };
+            let held = definition.entry(SELECTABLE_FIELDS).or_insert_with(|| json!([]));
+            if let (Value::Array(held), Value::Array(added)) = (held, extension(&entries)) {
+                held.extend(added);
                 changed += 1;
             }
         }

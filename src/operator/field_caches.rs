@@ -63,7 +63,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
         return Ok(Action::requeue(COUNTS_EVERY));
     };
     let held = field_cache.status.clone().unwrap_or_default();
-    let stores = Stores::of(&context.world, &verdict.stores);
+    let wanted: Vec<&Gvr> = verdict.stores.iter().map(|store| &store.gvr).collect();
+    let stores = Stores::of(&context.world, &wanted);
     let findings = findings(&verdict, &stores);
     let may_count = {
         let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +107,7 @@ struct Stores {
 }
 
 impl Stores {
-    fn of(world: &World, wanted: &[Gvr]) -> Stores {
+    fn of(world: &World, wanted: &[&Gvr]) -> Stores {
         let catalog = world.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
@@ -126,7 +127,7 @@ impl Stores {
                 Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
                 Some(LiveState::Idle | LiveState::Gone) | None => ("Loading", "about to be read".to_owned()),
             };
-            stores.waiting.get_or_insert((gvr.clone(), waiting.0, waiting.1));
+            stores.waiting.get_or_insert(((*gvr).clone(), waiting.0, waiting.1));
         }
         stores
     }
@@ -134,13 +135,22 @@ impl Stores {
 
 /// What a FieldCache's conditions say.
 fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
-    if let Some(problem) = &verdict.problem {
+    let of_all = verdict.problems.first().filter(|_| verdict.stores.is_empty());
+    if let Some(problem) = of_all {
         let refused = |kind| Finding::new(kind, Holds::False, problem.reason, &*problem.message);
         let synced = Finding::new(SYNCED, Holds::False, "NotAccepted", "nothing is kept: see Accepted");
         return vec![refused(ACCEPTED), synced, refused(READY)];
     }
-    let names: Vec<String> = verdict.stores.iter().map(Gvr::to_string).collect();
-    let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", format!("kept: {}", names.join(", ")));
+    let names: Vec<String> = verdict.stores.iter().map(|store| store.gvr.to_string()).collect();
+    let kept = names.join(", ");
+    let accepted = match verdict.problems.split_first() {
+        None => Finding::new(ACCEPTED, Holds::True, "Accepted", format!("kept: {kept}")),
+        Some((first, rest)) => {
+            let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
+            let message = format!("{}{more}; kept without what is wrong: {kept}", first.message);
+            Finding::new(ACCEPTED, Holds::False, first.reason, message)
+        }
+    };
     match &stores.waiting {
         None => vec![
             accepted,

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use crate::kinds::{FieldCache, SelectableResource};
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
+use crate::source::extra_fields::ExtraFields;
 use election::Election;
 use stores::Verdicts;
 use synced::Synced;
@@ -48,13 +49,15 @@ pub struct Operator {
     pub kept: BTreeSet<Gvr>,
     /// The stores to keep.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
+    /// Their extra fields.
+    pub extra_fields: watch::Sender<Arc<ExtraFields>>,
     /// What readiness waits for.
     pub synced: Arc<Synced>,
 }
 
 /// Runs the controllers until the future is dropped.
 pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, synced } = operator;
+    let Operator { client, registry, definitions, election, kept, wanted, extra_fields, synced } = operator;
     let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone());
     let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
     let world = World {
@@ -68,7 +71,13 @@ pub async fn run(operator: Operator) {
     let writing =
         write_while_leading(client.clone(), world, leading.subscribe(), changed.subscribe(), &election.identity);
     tokio::join!(
-        world::judge(field_cache_changes, field_caches, definitions, verdicts, world::Wanted { kept, wanted, synced }),
+        world::judge(
+            field_cache_changes,
+            field_caches,
+            definitions,
+            verdicts,
+            world::Wanted { kept, wanted, extra_fields, synced }
+        ),
         phases::follow(registry, changed),
         election::run(client, election.clone(), &leading),
         writing,

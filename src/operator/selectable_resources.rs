@@ -13,18 +13,18 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::runtime::reflector::Store;
+use kube::runtime::reflector;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::FIELD_MANAGER;
 use super::status::{Finding, Holds, conditions};
-use super::stores::Verdicts;
+use super::stores::{Store, Verdicts};
 use super::world::World;
 use crate::crd::Crd;
 use crate::extract::judge::{self, Judgement};
-use crate::extract::{Field, Origin};
+use crate::extract::{ExtraField, Field, Origin};
 use crate::kinds::selectable_resource::{MAX_DESCRIPTION, MAX_ENUM, MAX_FIELDS, MAX_LISTED, MAX_TEXT};
 use crate::kinds::{
     FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
@@ -53,6 +53,8 @@ pub struct Described {
     pub accepted: Finding,
 }
 
+/// Most entries of status.fieldPaths.
+const MAX_PATHS: usize = 256;
 const ACCEPTED: &str = "Accepted";
 const PUBLISHED: &str = "Published";
 
@@ -64,14 +66,18 @@ pub fn describe(definitions: &Definitions, verdicts: &Verdicts) -> BTreeMap<Stri
         names.insert(gvr.group_resource(), (gvr.group.clone(), gvr.resource.clone()));
     }
     let described = names.into_iter().filter_map(|(name, (group, resource))| {
-        let cached = verdicts.get(&name).is_some_and(|verdict| !verdict.stores.is_empty());
+        let stores = verdicts.get(&name).map_or(&[][..], |verdict| &verdict.stores);
+        let cached = !stores.is_empty();
         let crd = definitions.crds.get(&name);
         let judgement = crd.map(|crd| judge::judge(crd, None));
         let served = definitions.versions(&group, &resource);
         let versions: Vec<ResourceVersion> = served
             .iter()
             .take(MAX_LISTED)
-            .map(|(gvr, definition)| version(&gvr.version, definition.plan.fields(), judgement.as_ref()))
+            .map(|(gvr, definition)| {
+                let store = stores.iter().find(|store| store.gvr == *gvr);
+                version(&gvr.version, definition.plan.fields(), store, judgement.as_ref())
+            })
             .collect();
         let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
         let (first, _) = served.first()?;
@@ -99,19 +105,25 @@ fn owner(crd: &Crd) -> OwnerReference {
     }
 }
 
-fn version(name: &str, fields: &[Field], judgement: Option<&Judgement>) -> ResourceVersion {
+fn version(name: &str, fields: &[Field], store: Option<&Store>, judgement: Option<&Judgement>) -> ResourceVersion {
     let judged = judgement.and_then(|judgement| judgement.versions.iter().find(|version| version.name == name));
     let rejected = judged.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
         json_path: shortened(&rejected.json_path, MAX_TEXT),
         reason: rejected.reason.to_owned(),
         message: shortened(&rejected.message, MAX_DESCRIPTION),
     });
+    let refused = store.iter().flat_map(|store| &store.rejected).map(|problem| RejectedField {
+        json_path: shortened(&problem.written, MAX_TEXT),
+        reason: problem.reason.as_str().to_owned(),
+        message: shortened(&problem.message, MAX_DESCRIPTION),
+    });
+    let extra = store.iter().flat_map(|store| &store.fields).map(ExtraField::field);
     let warnings = judgement.iter().flat_map(|judgement| &judgement.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
     ResourceVersion {
         name: name.to_owned(),
-        fields: fields.iter().take(MAX_FIELDS).map(field).collect(),
-        rejected: rejected.collect(),
+        fields: fields.iter().chain(extra).take(MAX_FIELDS).map(field).collect(),
+        rejected: rejected.chain(refused).take(MAX_LISTED).collect(),
         warnings: warnings.take(MAX_LISTED).map(|warning| shortened(&warning.message, MAX_DESCRIPTION)).collect(),
     }
 }
@@ -129,6 +141,7 @@ fn field(field: &Field) -> SelectableField {
         origin: match field.origin {
             Origin::CustomResourceDefinition => FieldOrigin::CustomResourceDefinition,
             Origin::BuiltIn => FieldOrigin::BuiltIn,
+            Origin::FieldCache => FieldOrigin::FieldCache,
         },
     }
 }
@@ -151,7 +164,12 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
 }
 
 /// Writes them for as long as it is polled; `changes` has an item whenever one of the objects has changed.
-pub async fn run(client: Client, mut world: World, held: Store<SelectableResource>, changes: impl Stream<Item = ()>) {
+pub async fn run(
+    client: Client,
+    mut world: World,
+    held: reflector::Store<SelectableResource>,
+    changes: impl Stream<Item = ()>,
+) {
     let api: Api<SelectableResource> = Api::all(client);
     let mut changes = std::pin::pin!(changes);
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
@@ -193,7 +211,7 @@ async fn hashes(world: &World, wanted: &BTreeMap<String, Described>) -> Result<B
 /// Makes the cluster have what is wanted, and nothing else.
 async fn compare(
     api: &Api<SelectableResource>,
-    held: &Store<SelectableResource>,
+    held: &reflector::Store<SelectableResource>,
     wanted: &BTreeMap<String, Described>,
     documents: &Result<BTreeMap<String, String>, String>,
 ) -> Result<(), kube::Error> {
@@ -233,6 +251,17 @@ async fn compare(
     Ok(())
 }
 
+/// What field selectors can name, in any version, in the order of the versions.
+fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for field in versions.iter().flat_map(|version| &version.fields) {
+        if paths.len() < MAX_PATHS && !paths.contains(&field.field_path) {
+            paths.push(field.field_path.clone());
+        }
+    }
+    paths
+}
+
 fn status(
     described: &Described,
     before: &SelectableResourceStatus,
@@ -253,6 +282,7 @@ fn status(
     };
     SelectableResourceStatus {
         versions: described.versions.clone(),
+        field_paths: field_paths(&described.versions),
         open_api,
         cached: described.cached,
         // It has no spec, so its generation says nothing.

@@ -8,28 +8,48 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 
-use crate::kinds::FieldCache;
+use crate::builtin::schemas;
+use crate::extract::ExtraField;
+use crate::extract::extra::{self, Subject};
+use crate::kinds::{FieldCache, accept};
 use crate::model::Gvr;
-use crate::registry::Definitions;
+use crate::registry::{Definition, Definitions};
 
 /// The verdict on one FieldCache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// metadata.generation of what was judged.
     pub generation: i64,
-    /// The stores to keep, the preferred version first; empty when it is refused.
-    pub stores: Vec<Gvr>,
-    /// Why it is refused.
-    pub problem: Option<Problem>,
+    /// The stores to keep, the preferred version first; empty when it is refused as a whole.
+    pub stores: Vec<Store>,
+    /// What is wrong. With stores: only some of its fields are left out.
+    pub problems: Vec<Problem>,
 }
 
-/// Why a FieldCache, or a View, cannot be as its author wants it.
+/// A store that a FieldCache asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Of what.
+    pub gvr: Gvr,
+    /// Its extra fields, those that are right.
+    pub fields: Vec<ExtraField>,
+    /// The others.
+    pub rejected: Vec<extra::Problem>,
+}
+
+/// Why a FieldCache cannot be as its author wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// For programs: one word.
     pub reason: &'static str,
-    /// For people: what, and what to do.
+    /// For people: where, what, and what to do.
     pub message: String,
+}
+
+impl From<accept::Problem> for Problem {
+    fn from(problem: accept::Problem) -> Problem {
+        Problem { reason: problem.reason.as_str(), message: problem.to_string() }
+    }
 }
 
 /// The verdicts, by name.
@@ -42,63 +62,78 @@ pub fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) ->
 
 /// Everything that is to be kept.
 pub fn named(verdicts: &Verdicts) -> BTreeSet<Gvr> {
-    verdicts.values().flat_map(|verdict| verdict.stores.iter().cloned()).collect()
+    verdicts.values().flat_map(|verdict| &verdict.stores).map(|store| store.gvr.clone()).collect()
 }
 
 /// Judges one.
 pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     match stores(field_cache, definitions) {
-        Ok(stores) => Verdict { generation, stores, problem: None },
-        Err(problem) => Verdict { generation, stores: Vec::new(), problem: Some(problem) },
+        Ok(stores) => {
+            let several = stores.len() > 1;
+            let rejected = |store: &Store| -> Vec<Problem> {
+                let version = if several { format!("version {}: ", store.gvr.version) } else { String::new() };
+                let problem = |problem: &extra::Problem| Problem {
+                    reason: problem.reason.as_str(),
+                    message: format!("{version}{problem}"),
+                };
+                store.rejected.iter().map(problem).collect()
+            };
+            let problems = stores.iter().flat_map(rejected).collect();
+            Verdict { generation, stores, problems }
+        }
+        Err(problems) => Verdict { generation, stores: Vec::new(), problems },
     }
 }
 
-fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Gvr>, Problem> {
+fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Store>, Vec<Problem>> {
     let spec = &field_cache.spec;
-    let name = if spec.group.is_empty() { spec.resource.clone() } else { format!("{}.{}", spec.resource, spec.group) };
+    let one = |reason, message: &str| Err(vec![Problem { reason, message: message.to_owned() }]);
     // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
     if field_cache.metadata.deletion_timestamp.is_some() {
-        return Err(Problem { reason: "Deleting", message: "the FieldCache is being deleted".to_owned() });
+        return one("Deleting", "the FieldCache is being deleted");
+    }
+    // The definition says so too; an API server without its rules would let two of them mean one store.
+    if field_cache.name_any() != spec.object_name() {
+        let message =
+            format!("metadata.name: must be {}, so that there is one FieldCache for each resource", spec.object_name());
+        return one("NameInvalid", &message);
+    }
+    if spec.scope.is_some() {
+        return one("NotSupported", "spec.scope: partial copies are not served yet: remove it to keep all objects");
     }
     let served = definitions.versions(&spec.group, &spec.resource);
-    let Some((preferred, _)) = served.first() else {
-        return Err(Problem {
-            reason: "ResourceNotFound",
-            message: format!(
-                "the API server serves no resource {name} that can be listed and watched: check spec.group and spec.resource \
-                 against `kubectl api-resources`, or create its CustomResourceDefinition"
-            ),
-        });
+    let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
+    let versions = accept::versions(spec, &names)
+        .map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+    let requests = accept::requests(spec);
+    let store = |version: String| {
+        let (gvr, definition) = served.iter().find(|(gvr, _)| gvr.version == version)?;
+        let outcome = accept_fields(&requests, gvr, definition, definitions);
+        Some(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems })
     };
-    if spec.scope.is_some() {
-        return Err(Problem {
-            reason: "NotSupported",
-            message: "spec.scope: partial stores are not served yet: remove it to keep all objects".to_owned(),
-        });
+    Ok(versions.into_iter().filter_map(store).collect())
+}
+
+fn accept_fields(
+    requests: &[extra::Request],
+    gvr: &Gvr,
+    definition: &Definition,
+    definitions: &Definitions,
+) -> extra::Outcome {
+    if requests.is_empty() {
+        return extra::Outcome::default();
     }
-    if !spec.selectable_fields.is_empty() {
-        return Err(Problem {
-            reason: "NotSupported",
-            message: "spec.selectableFields: fields beyond the resource's own are not served yet: remove them"
-                .to_owned(),
-        });
+    if let Some(crd) = definitions.crds.get(&gvr.group_resource()) {
+        let version = crd.version(&gvr.version);
+        let subject = Subject {
+            plan: &definition.plan,
+            schema: version.and_then(|version| version.schema.as_ref()),
+            columns: version.map_or(&[], |version| &version.printer_columns),
+        };
+        return extra::accept(requests, &subject);
     }
-    if spec.versions.is_empty() {
-        return Ok(vec![preferred.clone()]);
-    }
-    let of_version = |version: &String| {
-        let found = served.iter().map(|(gvr, _)| gvr).find(|gvr| gvr.version == *version);
-        found.cloned().ok_or_else(|| {
-            let known: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
-            Problem {
-                reason: "VersionNotServed",
-                message: format!(
-                    "spec.versions: {name} is not served in version {version}: name some of {}",
-                    known.join(", ")
-                ),
-            }
-        })
-    };
-    spec.versions.iter().map(of_version).collect()
+    // The schemas of the Kubernetes that this program was built with: what a newer one adds is not known.
+    let schema = schemas::structural_schema(&gvr.group, &gvr.version, &definition.kind);
+    extra::accept(requests, &Subject { plan: &definition.plan, schema: schema.as_ref(), columns: &[] })
 }

@@ -21,6 +21,7 @@ use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
+use crate::source::extra_fields::ExtraFields;
 
 /// Changes that come together are looked at together.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -73,6 +74,8 @@ pub struct Wanted {
     pub kept: BTreeSet<Gvr>,
     /// For the source.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
+    /// For the source too: their extra fields.
+    pub extra_fields: watch::Sender<Arc<ExtraFields>>,
     /// For readiness.
     pub synced: Arc<Synced>,
 }
@@ -83,7 +86,7 @@ pub async fn judge(
     field_caches: Store<FieldCache>,
     mut definitions: watch::Receiver<Arc<Definitions>>,
     verdicts: watch::Sender<Arc<Verdicts>>,
-    Wanted { kept, wanted, synced }: Wanted,
+    Wanted { kept, wanted, extra_fields, synced }: Wanted,
 ) {
     let mut changes = std::pin::pin!(changes);
     // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
@@ -102,6 +105,17 @@ pub async fn judge(
             let differs = **wanted != found;
             if differs {
                 *wanted = Arc::new(found);
+            }
+            differs
+        });
+        let mut fields = ExtraFields::default();
+        for store in judged.values().flat_map(|verdict| &verdict.stores) {
+            fields.set(store.gvr.clone(), store.fields.clone());
+        }
+        extra_fields.send_if_modified(|held| {
+            let differs = **held != fields;
+            if differs {
+                *held = Arc::new(fields);
             }
             differs
         });

@@ -1,7 +1,8 @@
 //! What a request asks for: namespace, labels, fields.
 
-use super::Access;
+use super::{Access, State};
 use crate::extract::FieldRef;
+use crate::model::FieldIndex;
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::Object;
 
@@ -47,6 +48,46 @@ impl Selection {
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
     }
+}
+
+impl Selection {
+    /// Whether it cannot be told if it selects the object: everything else holds, and of a field that it names the object has more
+    /// values than are kept.
+    pub fn is_undecided_on(&self, object: &Object) -> bool {
+        let overflows = |term: &FieldTerm| matches!(term.field, FieldRef::Field(index) if object.overflows(index));
+        if !self.fields.iter().any(overflows) {
+            return false;
+        }
+        let decided = self.fields.iter().filter(|term| !overflows(term)).cloned().collect();
+        Selection { namespace: self.namespace.clone(), labels: self.labels.clone(), fields: decided }.matches(object)
+    }
+
+    /// Why it cannot be answered in this state, if so: a field that it names is not wholly indexed.
+    ///
+    /// # Errors
+    /// [`Unusable`] names the first such field.
+    pub fn answerable(&self, state: &State) -> Result<(), Unusable> {
+        for term in &self.fields {
+            let FieldRef::Field(field) = term.field else { continue };
+            let now = state.snapshot().overflowing(field);
+            let then = || state.undone().values().flatten().find(|object| object.overflows(field));
+            if let Some((objects, example)) = now.or_else(|| then().map(|object| (1, object))) {
+                return Err(Unusable { field, objects, example: example.key().to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field that cannot be selected by now: objects have more values of it than are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// The field.
+    pub field: FieldIndex,
+    /// How many objects there are with too many values.
+    pub objects: u64,
+    /// The key of one of them.
+    pub example: String,
 }
 
 impl FieldTerm {

@@ -1,6 +1,7 @@
 //! Planner against the obviously right filter; pages against the whole list; tokens against kube-apiserver's texts.
 
 mod explain;
+mod many;
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};

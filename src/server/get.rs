@@ -61,7 +61,7 @@ pub(super) async fn answer(
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match version {
-        None => strong::newest(server, asked, resource, snapshot).await?,
+        None => strong::newest(server, asked, resource, snapshot, true).await?,
         named => strong::reach(&resource.live, snapshot, named).await?,
     };
     let key = match read::namespace_of(resource, address) {

@@ -51,7 +51,7 @@ pub(super) async fn answer(
     let selection = read::selection(resource, address, &options)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
     let consistency = strong::consistency(server, asked)?;
-    let (mut state, mut from) = shown(server, asked, resource, &wanted, consistency).await?;
+    let (mut state, mut from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::Partial(_) = agreed.form {
         return Err(Failure::NotAcceptable(format!(
@@ -70,7 +70,7 @@ pub(super) async fn answer(
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
                 drop((page, state));
                 let place = Box::pin(waiting.turn()).await.map_err(Failure::Limited)?;
-                (state, from) = shown(server, asked, resource, &wanted, consistency).await?;
+                (state, from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
                 begun = Instant::now();
                 page = Page::take(state.clone(), &selection, &wanted);
                 place
@@ -102,6 +102,7 @@ async fn shown(
     server: &Server,
     asked: &Asked<'_>,
     resource: &Arc<Resource>,
+    selection: &Selection,
     wanted: &Wanted,
     consistency: Consistency,
 ) -> Result<(State, ReadFrom), Failure> {
@@ -117,13 +118,18 @@ async fn shown(
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match wanted.state {
-        WantedState::Newest => strong::newest(server, asked, resource, snapshot).await?,
+        WantedState::Newest => {
+            let is_known_behind = read::is_known_behind(resource, selection);
+            strong::newest(server, asked, resource, snapshot, is_known_behind).await?
+        }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    Ok((wanted.state(snapshot)?, from))
+    let state = wanted.state(snapshot)?;
+    read::answerable(resource, selection, &state)?;
+    Ok((state, from))
 }
 
 /// A Go type as upstream's messages print it.

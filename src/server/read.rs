@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::extract::FieldRef;
+use crate::extract::{FieldRef, MAX_VALUES, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{FieldTerm, Selection};
+use crate::query::{FieldTerm, Selection, State, Unusable};
 use crate::registry::{Catalog, Live, LiveState, NotReady, Resource, ResourceOrigin};
 use crate::selector::FieldOperator;
 use crate::store::Snapshot;
@@ -132,6 +132,33 @@ pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) 
         namespace: namespace_of(resource, address).map(str::to_owned),
         labels: options.labels.clone(),
         fields,
+    })
+}
+
+/// Whether an API server behind knows every field that a selection names: it does not know those of a FieldCache.
+pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
+    let fields = resource.plan.fields();
+    selection.fields.iter().all(|term| match term.field {
+        FieldRef::Field(index) => {
+            fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)
+        }
+        FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => true,
+    })
+}
+
+/// Refuses a selection that the state cannot answer.
+///
+/// # Errors
+/// 400 that names the field and what stands in its way.
+pub fn answerable(resource: &Resource, selection: &Selection, state: &State) -> Result<(), Failure> {
+    selection.answerable(state).map_err(|Unusable { field, objects, example }| {
+        let field = resource.plan.fields().get(usize::from(field.0)).map_or("?", |field| &field.label);
+        Failure::BadRequest(format!(
+            "field label cannot be used now: {field}: of {} object{} more than {MAX_VALUES} values would have to be indexed, \
+             {example} for one",
+            objects,
+            if objects == 1 { "" } else { "s" },
+        ))
     })
 }
 

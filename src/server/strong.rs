@@ -122,12 +122,14 @@ pub(super) async fn reach(
 /// proof for the copy takes a second.
 ///
 /// # Errors
-/// [`Failure::Behind`] where it is to be handed on, else those of [`reach`].
+/// [`Failure::Behind`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
+/// understand it.
 pub(super) async fn newest(
     server: &Server,
     asked: &Asked<'_>,
     resource: &Resource,
     held: Snapshot,
+    is_known_behind: bool,
 ) -> Result<(Snapshot, ReadFrom), Failure> {
     let needed = needed(server, asked, resource).await?;
     let is_strong = consistency(server, asked)? == Consistency::Strong;
@@ -136,7 +138,8 @@ pub(super) async fn newest(
         LiveState::Ready(newest) if is_strong => newest,
         _ => held,
     };
-    if is_strong && server.upstream().is_some() && needed.is_some_and(|version| held.version() < version) {
+    let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
+    if may_hand_on && needed.is_some_and(|version| held.version() < version) {
         return Err(Failure::Behind);
     }
     reach(&resource.live, held, needed).await

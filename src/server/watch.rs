@@ -23,8 +23,8 @@ use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Cursor, Snapshot};
-use crate::subscribe::transition;
+use crate::store::{Change, Cursor, Snapshot};
+use crate::subscribe::{is_undecided, transition};
 
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
@@ -69,6 +69,7 @@ pub(super) async fn answer(
     if !names_none || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
+    read::answerable(resource, &selection, &State::current(snapshot.clone()))?;
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
             Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
@@ -286,6 +287,10 @@ impl Watch {
             }
             _ => snapshot,
         };
+        let state = State::current(snapshot.clone());
+        if let Err(failure) = read::answerable(&self.resource, self.subscription.selection(), &state) {
+            return write_error(&failure, batch);
+        }
         let version = snapshot.version();
         self.place = match start {
             Start::Initial { .. } => {
@@ -328,6 +333,10 @@ impl Watch {
         };
         for routed in changes {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
+                if is_undecided(self.subscription.selection(), &routed.change) {
+                    write_error(&undecided(&routed.change), &mut batch.rest);
+                    return true;
+                }
                 self.tell_routed(&routed, batch);
             }
         }
@@ -371,6 +380,10 @@ impl Watch {
                 break;
             }
             place.cursor = place.cursor.advanced(1);
+            if change.is_after(place.after) && is_undecided(self.subscription.selection(), change) {
+                write_error(&undecided(change), batch);
+                return true;
+            }
             if change.is_after(place.after)
                 && let Some(told) = transition(self.subscription.selection(), change)
             {
@@ -445,6 +458,14 @@ impl Watch {
             () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
         }
     }
+}
+
+/// A field of the selection has more values than are kept, so whether the object is in it cannot be told: the client lists, and
+/// is told what is wrong.
+fn undecided(change: &Change) -> Failure {
+    let object = change.after.as_ref().or(change.before.as_ref()).map_or("", |object| object.key());
+    let message = format!("too old resource version: {object} has too many values of a field that is selected by");
+    Failure::Expired { message, continue_token: None }
 }
 
 /// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.

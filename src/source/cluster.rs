@@ -14,10 +14,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
+use super::extra_fields::ExtraFields;
 use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
-use super::openapi::{BuiltInKinds, ClusterDocuments};
+use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::self_check::{self, SelfCheck};
 use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
@@ -62,6 +63,8 @@ pub struct ClusterSettings {
     pub max_lag: Duration,
     /// How often each store is compared with the cluster; `None`: never.
     pub self_check: Option<Duration>,
+    /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
+    pub extra_fields: watch::Receiver<Arc<ExtraFields>>,
 }
 
 /// Bookmarks come about once a minute; one that is late is not yet a fault.
@@ -74,6 +77,8 @@ impl Default for ClusterSettings {
             history: HistoryLimits::default(),
             max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
+            // Nobody will send.
+            extra_fields: watch::channel(Arc::default()).1,
         }
     }
 }
@@ -173,6 +178,9 @@ impl Cluster {
 
     /// Follows the cluster until the future is dropped.
     pub async fn run(mut self) {
+        let mut extra_fields = self.settings.extra_fields.clone();
+        // What was sent before this line may have come after the first catalog.
+        extra_fields.mark_changed();
         let mut discover = interval(DISCOVER_EVERY);
         discover.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut demand = self.settings.demand.clone();
@@ -198,6 +206,10 @@ impl Cluster {
                         continue;
                     }
                     () = demand.changed() => {
+                        self.publish_catalog().await;
+                        continue;
+                    }
+                    () = sent(&mut extra_fields) => {
                         self.publish_catalog().await;
                         continue;
                     }
@@ -290,7 +302,12 @@ impl Cluster {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
+        // Without extra fields: they are judged by what the resource offers itself.
         self.known.send_replace(Arc::new(Definitions::of(&resources, &crds, groups.clone())));
+        let extra = self.settings.extra_fields.borrow().clone();
+        for resource in &mut resources {
+            resource.plan = extra.plan(&resource.gvr, resource.plan.clone());
+        }
         // Fields are published of everything, whatever is served.
         let kinds: BuiltInKinds = resources
             .iter()
@@ -301,7 +318,7 @@ impl Cluster {
             .collect();
         let defined: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !defined.contains(key)).collect();
-        self.documents.serve(kinds, gone).await;
+        self.documents.serve(kinds, extra_entries(&resources), gone).await;
         let (resources, fresh) = self.choose(&previous, resources);
         let served: BTreeSet<GroupVersion> = resources.iter().map(|resource| resource.gvr.group_version()).collect();
         for group in &mut groups {
@@ -528,6 +545,13 @@ async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     match check {
         Some(check) => check.mismatch().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Waits until other extra fields have been sent.
+async fn sent(extra_fields: &mut watch::Receiver<Arc<ExtraFields>>) {
+    if extra_fields.changed().await.is_err() {
+        std::future::pending().await
     }
 }
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::field_caches::own_definition;
 use super::object;
 use super::yaml::{self, Broken, Document, Form};
 use crate::crd::Crd;
@@ -252,6 +253,14 @@ impl FolderState {
         self.version
     }
 
+    /// The file and line where an object stands that is served.
+    pub fn place(&self, group: &str, plural: &str, key: &Key) -> Option<(&str, usize)> {
+        let identity = Identity { group: group.to_owned(), plural: plural.to_owned(), key: key.clone() };
+        let served = self.objects.get(&identity)?;
+        let line = self.files.get(&served.file)?.places.get(served.place)?.line;
+        Some((&served.file, line))
+    }
+
     /// Takes the files as they are now. Costs next to nothing when none of them has other bytes than before.
     pub fn update(&mut self, files: &Files, built_in: BuiltInKinds<'_>, judge: FieldJudge<'_>) -> FolderDelta {
         let Some(changed) = self.note(files, judge) else {
@@ -463,6 +472,11 @@ impl FolderState {
             .or_insert_with(|| built_in(group, version, kind).map(Arc::new));
         if let Some(found) = found {
             return Ok(Kind::BuiltIn(found.clone()));
+        }
+        if let Some(crd) = own_definition(group, kind).filter(|_| of_kind.clone().next().is_none())
+            && let Some(version) = crd.version(version)
+        {
+            return Ok(Kind::Custom { crd, version: &version.name });
         }
         let versions: Vec<&str> = of_kind.flat_map(|crd| &crd.versions).map(|version| &*version.name).collect();
         Err(if versions.is_empty() {

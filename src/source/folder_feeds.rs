@@ -15,9 +15,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::cluster::custom_resource;
+use super::extra_fields::ExtraFields;
 use super::feed::{Feed, SourceEvent};
+use super::field_caches::{self, FieldCacheProblem, field_caches_gvr};
 use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
-use super::openapi::built_in_entries;
+use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries};
 use super::scan::{Follower, Scanner};
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
@@ -51,6 +53,10 @@ pub struct FolderFeeds {
     /// Every object in every version it is served in: what a resource that is defined anew begins with. The bytes are
     /// the stores' own, not copies.
     objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
+    definitions: Vec<(Crd, Value)>,
+    /// What the folder's FieldCaches add, and what is wrong with them.
+    extra: ExtraFields,
+    field_cache_problems: Vec<FieldCacheProblem>,
     problems: Vec<FolderProblem>,
 }
 
@@ -73,10 +79,13 @@ impl FolderFeeds {
             registry,
             feeds: BTreeMap::new(),
             objects: BTreeMap::new(),
+            definitions: Vec::new(),
+            extra: ExtraFields::default(),
+            field_cache_problems: Vec::new(),
             problems: Vec::new(),
         };
         let delta = feeds.look().map_err(|cause| UnreadableFolder { path: path.display().to_string(), cause })?;
-        feeds.publish_catalog(&[]);
+        feeds.publish_catalog();
         feeds.take(delta);
         Ok(feeds)
     }
@@ -113,7 +122,29 @@ impl FolderFeeds {
         self.scanner.update(&mut self.state, &built_in_kind, &refused_fields)
     }
 
-    fn take(&mut self, delta: FolderDelta) {
+    fn take(&mut self, mut delta: FolderDelta) {
+        for (gvr, changes) in &delta.changes {
+            let objects = self.objects.entry(gvr.clone()).or_default();
+            for change in changes {
+                match change {
+                    Change::Upsert { key, bytes, .. } => objects.insert(key.clone(), bytes.clone()),
+                    Change::Remove { key, .. } => objects.remove(key),
+                };
+            }
+        }
+        let has_definitions = delta.definitions.is_some();
+        if let Some(definitions) = delta.definitions.take() {
+            for (crd, document) in &definitions {
+                for warning in judge::unknown_fields(document) {
+                    tracing::warn!(crd = %crd.name, "{}", warning.message);
+                }
+            }
+            self.definitions = definitions;
+        }
+        let has_fields =
+            (has_definitions || delta.changes.contains_key(&field_caches_gvr())) && self.read_field_caches();
+        delta.problems.extend(self.field_cache_problems());
+        delta.problems.sort();
         for problem in &delta.problems {
             if !self.problems.contains(problem) {
                 tracing::warn!("{problem}");
@@ -124,19 +155,7 @@ impl FolderFeeds {
             tracing::info!(mended, left = delta.problems.len(), "problems mended");
         }
         self.problems = delta.problems;
-        for (gvr, changes) in &delta.changes {
-            let objects = self.objects.entry(gvr.clone()).or_default();
-            for change in changes {
-                match change {
-                    Change::Upsert { key, bytes, .. } => objects.insert(key.clone(), bytes.clone()),
-                    Change::Remove { key, .. } => objects.remove(key),
-                };
-            }
-        }
-        let fresh = match &delta.definitions {
-            Some(definitions) => self.publish_catalog(definitions),
-            None => BTreeSet::new(),
-        };
+        let fresh = if has_definitions || has_fields { self.publish_catalog() } else { BTreeSet::new() };
         let mut changed = BTreeSet::new();
         for (gvr, changes) in delta.changes {
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
@@ -164,15 +183,29 @@ impl FolderFeeds {
         }
     }
 
-    /// Serves the built-in kinds and these definitions; answers which resources start anew.
-    fn publish_catalog(&mut self, definitions: &[(Crd, Value)]) -> BTreeSet<Gvr> {
-        for (crd, document) in definitions {
-            for warning in judge::unknown_fields(document) {
-                tracing::warn!(crd = %crd.name, "{}", warning.message);
-            }
-        }
+    /// Reads the FieldCaches anew; true when they add other fields than before.
+    fn read_field_caches(&mut self) -> bool {
+        let crds: Vec<&Crd> = self.definitions.iter().map(|(crd, _)| crd).collect();
+        let held = self.objects.get(&field_caches_gvr());
+        let (extra, problems) = held.map(|held| field_caches::read(held, &crds)).unwrap_or_default();
+        self.field_cache_problems = problems;
+        std::mem::replace(&mut self.extra, extra) != self.extra
+    }
+
+    /// What is wrong with FieldCaches, at the places where they stand.
+    fn field_cache_problems(&self) -> Vec<FolderProblem> {
+        let gvr = field_caches_gvr();
+        let at_its_place = |(key, message): &FieldCacheProblem| {
+            let (file, line) = self.state.place(&gvr.group, &gvr.resource, key)?;
+            Some(FolderProblem { file: file.to_owned(), line, cause: format!("FieldCache {}: {message}", key.name()) })
+        };
+        self.field_cache_problems.iter().filter_map(at_its_place).collect()
+    }
+
+    /// Serves the built-in kinds and the definitions; answers which resources start anew.
+    fn publish_catalog(&mut self) -> BTreeSet<Gvr> {
         let previous = self.registry.catalog();
-        let crds: Vec<Arc<Crd>> = definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
+        let crds: Vec<Arc<Crd>> = self.definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
         let mut resources: Vec<Resource> = KINDS.iter().map(built_in_resource).collect();
         for crd in &crds {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
@@ -180,8 +213,9 @@ impl FolderFeeds {
         let mut fresh = BTreeSet::new();
         let mut feeds = BTreeMap::new();
         let mut kept = Vec::new();
-        for resource in resources {
+        for mut resource in resources {
             let gvr = resource.gvr.clone();
+            resource.plan = self.extra.plan(&gvr, resource.plan);
             let held = previous.resource(&gvr).filter(|held| held.same_definition(&resource));
             match (held, self.feeds.remove(&gvr)) {
                 (Some(held), Some(feed)) => {
@@ -200,7 +234,10 @@ impl FolderFeeds {
             }
         }
         self.feeds = feeds;
-        let catalog = Catalog::new(groups(&crds), kept, version_info()).with_documents(Arc::new(documents(crds)));
+        let extra = Arc::new(extra_entries(kept.iter().map(|resource| &**resource)));
+        let groups = groups(&crds);
+        let documents = Arc::new(documents(crds, extra));
+        let catalog = Catalog::new(groups, kept, version_info()).with_documents(documents);
         self.registry.replace(catalog);
         fresh
     }
@@ -277,30 +314,36 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
 }
 
 /// The documents of the built-in kinds and of these definitions.
-fn documents(crds: Vec<Arc<Crd>>) -> Fixed {
+fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> Fixed {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
-        builds.insert(key, Box::new(move || annotated(schemas::v3_document(&group_version).unwrap_or_default())));
+        let extra = extra.clone();
+        let build = move || annotated(schemas::v3_document(&group_version).unwrap_or_default(), &extra);
+        builds.insert(key, Box::new(build));
     }
     let custom: BTreeSet<GroupVersion> = crds
         .iter()
         .flat_map(|crd| crd.served_versions().into_iter().map(|version| crd.group_version(&version.name)))
         .collect();
     for group_version in custom {
-        let crds = crds.clone();
+        let (crds, extra) = (crds.clone(), extra.clone());
         let key = group_version.path();
         builds.insert(
             key,
             Box::new(move || {
                 let GroupVersion { group, version } = &group_version;
-                v3::custom_resources(&borrowed(&crds), group, version, &schemas::shared()).unwrap_or_default()
+                let document = v3::custom_resources(&borrowed(&crds), group, version, &schemas::shared());
+                let mut document = document.unwrap_or_default();
+                append_extra(&mut document, &extra);
+                document
             }),
         );
     }
     let v2 = Box::new(move || {
-        let mut document = annotated(schemas::v2_document());
+        let mut document = annotated(schemas::v2_document(), &ExtraEntries::new());
         v2::merge(&mut document, &borrowed(&crds), &schemas::shared());
+        append_extra(&mut document, &extra);
         document
     });
     Fixed::new(v2, builds)
@@ -310,10 +353,11 @@ fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {
     crds.iter().map(|crd| &**crd).collect()
 }
 
-fn annotated(mut document: Value) -> Value {
+fn annotated(mut document: Value, extra: &ExtraEntries) -> Value {
     selectable::annotate(&mut document, &|group, version, kind| {
         let found = kinds::of_kind(group, version, kind)?;
         Some(built_in_entries(group, version, kind, found.scope))
     });
+    append_extra(&mut document, extra);
     document
 }

@@ -1,4 +1,4 @@
-//! A cluster's own OpenAPI documents with the selectable fields of built-in kinds added.
+//! A cluster's own OpenAPI documents with the selectable fields of built-in kinds and of FieldCaches added.
 //!
 //! Custom resources keep what the cluster publishes for them. Documents are fetched when somebody asks and kept by the
 //! hash that the cluster gives them; before each answer the cluster is asked, at most once a second, which hashes are
@@ -27,9 +27,10 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
-use crate::extract::builtin;
-use crate::model::Scope;
+use crate::extract::{Origin, builtin};
+use crate::model::{Gvr, Scope};
 use crate::openapi::{SelectableEntry, hash, selectable};
+use crate::registry::Resource;
 use crate::registry::documents::{DocumentSet, DocumentSource, Forms};
 
 /// How long an answer of the cluster about its documents is believed.
@@ -41,8 +42,43 @@ const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
 const FETCHES_AT_ONCE: usize = 4;
 const JSON: &str = "application/json";
 
+/// A group, version and kind.
+type GroupVersionKind = (String, String, String);
+
 /// Kinds that are served as built-in resources, by group, version and kind.
-pub type BuiltInKinds = BTreeMap<(String, String, String), Scope>;
+pub type BuiltInKinds = BTreeMap<GroupVersionKind, Scope>;
+
+/// The fields of FieldCaches, by group, version and kind.
+pub type ExtraEntries = BTreeMap<GroupVersionKind, Vec<SelectableEntry>>;
+
+/// Those of these resources.
+pub fn extra_entries<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> ExtraEntries {
+    let mut all = ExtraEntries::new();
+    for resource in resources {
+        let fields = resource.plan.fields().iter().filter(|field| field.origin == Origin::FieldCache);
+        let entries: Vec<SelectableEntry> = fields
+            .map(|field| SelectableEntry {
+                field_path: field.label.clone(),
+                default: None,
+                description: Some(field.description.clone()),
+            })
+            .collect();
+        if !entries.is_empty() {
+            let Gvr { group, version, .. } = &resource.gvr;
+            all.insert((group.clone(), version.clone(), resource.kind.clone()), entries);
+        }
+    }
+    all
+}
+
+/// Adds them to a document.
+pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
+    if !extra.is_empty() {
+        selectable::append(document, &|group, version, kind| {
+            extra.get(&(group.to_owned(), version.to_owned(), kind.to_owned())).cloned()
+        });
+    }
+}
 
 /// The documents of one cluster. One for the life of the connection: what it has fetched survives catalogs.
 pub struct ClusterDocuments {
@@ -65,10 +101,17 @@ struct Known {
     v3_set: Option<(Instant, Arc<DocumentSet>)>,
     /// Keys of v3 documents that could not be fetched last; logged once for a streak.
     failing: BTreeSet<String>,
-    kinds: Arc<BuiltInKinds>,
+    added: Arc<Added>,
     gone: Arc<BTreeSet<String>>,
-    /// Rises when `kinds` or `gone` changed: what was being fetched meanwhile is not for them.
+    /// Rises when `added` or `gone` changed: what was being fetched meanwhile is not for them.
     catalog: u64,
+}
+
+/// What is added to the cluster's own documents.
+#[derive(Debug, Default, PartialEq)]
+struct Added {
+    kinds: BuiltInKinds,
+    extra: ExtraEntries,
 }
 
 #[derive(Clone)]
@@ -98,12 +141,13 @@ impl ClusterDocuments {
         }
     }
 
-    /// The built-in kinds are these, and the documents of these keys (`apis/G/V`) are not to be shown. Never waits for
-    /// the cluster.
-    pub async fn serve(&self, kinds: BuiltInKinds, gone: BTreeSet<String>) {
+    /// The built-in kinds are these, FieldCaches add these fields, and the documents of these keys (`apis/G/V`) are not to be
+    /// shown. Never waits for the cluster.
+    pub async fn serve(&self, kinds: BuiltInKinds, extra: ExtraEntries, gone: BTreeSet<String>) {
         let mut known = self.known();
-        if *known.kinds != kinds {
-            known.kinds = Arc::new(kinds);
+        let added = Added { kinds, extra };
+        if *known.added != added {
+            known.added = Arc::new(added);
             known.v2 = None;
             known.v3.clear();
         }
@@ -120,11 +164,11 @@ impl ClusterDocuments {
     async fn v2(&self) -> Result<Arc<Forms>, RequestError> {
         let _asking = self.asking_v2.lock().await;
         loop {
-            let (held, kinds, catalog) = {
+            let (held, added, catalog) = {
                 let known = self.known();
                 match &known.v2 {
                     Some(held) if is_believed(known.v2_asked) => return Ok(held.forms.clone()),
-                    held => (held.clone(), known.kinds.clone(), known.catalog),
+                    held => (held.clone(), known.added.clone(), known.catalog),
                 }
             };
             let entity_tag = held.as_ref().and_then(|held| held.entity_tag.as_ref());
@@ -138,7 +182,7 @@ impl ClusterDocuments {
                     let hash = hash::of(&body);
                     let forms = match held {
                         Some(held) if held.hash == hash => held.forms,
-                        _ => Arc::new(Forms::v2(annotated(body, kinds))),
+                        _ => Arc::new(Forms::v2(annotated(body, added))),
                     };
                     KnownV2 { entity_tag, hash, forms }
                 }
@@ -154,11 +198,11 @@ impl ClusterDocuments {
     async fn v3(&self) -> Result<Arc<DocumentSet>, RequestError> {
         let _asking = self.asking_v3.lock().await;
         loop {
-            let (kinds, gone, catalog) = {
+            let (added, gone, catalog) = {
                 let known = self.known();
                 match &known.v3_set {
                     Some((asked, set)) if is_believed(Some(*asked)) => return Ok(set.clone()),
-                    _ => (known.kinds.clone(), known.gone.clone(), known.catalog),
+                    _ => (known.added.clone(), known.gone.clone(), known.catalog),
                 }
             };
             let index = self.connection.json("/openapi/v3", JSON).await?;
@@ -186,7 +230,7 @@ impl ClusterDocuments {
                 .await;
             let mut known = self.known();
             if known.catalog == catalog {
-                let set = known.take(&wanted, arrived, &kinds);
+                let set = known.take(&wanted, arrived, &added);
                 known.v3_set = Some((Instant::now(), set.clone()));
                 return Ok(set);
             }
@@ -200,14 +244,14 @@ impl Known {
         &mut self,
         wanted: &BTreeMap<String, String>,
         arrived: Vec<Arrived>,
-        kinds: &Arc<BuiltInKinds>,
+        added: &Arc<Added>,
     ) -> Arc<DocumentSet> {
         self.v3.retain(|key, _| wanted.contains_key(key));
         let mut failing = BTreeSet::new();
         for (key, url, body) in arrived {
             match body {
                 Ok(body) => {
-                    let forms = Arc::new(Forms::v3(annotated(body, kinds.clone())));
+                    let forms = Arc::new(Forms::v3(annotated(body, added.clone())));
                     self.v3.insert(key, (url, forms));
                 }
                 Err(error) => {
@@ -240,14 +284,15 @@ impl DocumentSource for ClusterDocuments {
     }
 }
 
-/// A builder of the document with the fields of built-in kinds added.
-fn annotated(body: Bytes, kinds: Arc<BuiltInKinds>) -> Box<dyn Fn() -> Value + Send + Sync> {
+/// A builder of the document with the fields of built-in kinds and of FieldCaches added.
+fn annotated(body: Bytes, added: Arc<Added>) -> Box<dyn Fn() -> Value + Send + Sync> {
     Box::new(move || {
         let mut document: Value = serde_json::from_slice(&body).unwrap_or_default();
         selectable::annotate(&mut document, &|group, version, kind| {
-            let scope = *kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
+            let scope = *added.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
             Some(built_in_entries(group, version, kind, scope))
         });
+        append_extra(&mut document, &added.extra);
         document
     })
 }

@@ -146,6 +146,12 @@ impl Object {
             .map(|(_, value)| value)
     }
 
+    /// Whether it has more values of a many-valued field than are kept: it then has none of them here, and whether a term on that
+    /// field holds is not known.
+    pub fn overflows(&self, field: FieldIndex) -> bool {
+        self.values(field.overflow()).next().is_some()
+    }
+
     fn fields(&self) -> Fields<'_> {
         let mut texts = Texts(self.texts());
         for _ in 0..self.head().layout.label_keys.len() {

@@ -255,3 +255,128 @@ async fn the_samples_are_served_as_their_first_lines_say() -> Result<()> {
     println!("kubectl: the samples, and both lines that are printed for them");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_folder_is_selected_by_the_fields_of_a_field_cache() -> Result<()> {
+    let directory = RunDirectory::create("extra-fields")?;
+    let folder = directory.path().join("served");
+    std::fs::create_dir(&folder)?;
+    let put = |name: &str, object: &Value| -> Result<()> {
+        std::fs::rename(directory.write("staged", object.to_string())?, folder.join(name))?;
+        Ok(())
+    };
+    let group = unique::group("shop");
+    let mut definition = definition(&group);
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["steps"] = json!({
+        "type": "array", "items": { "type": "object", "properties": { "image": { "type": "string" } } },
+    });
+    put("definition.json", &definition)?;
+    for (name, images) in [("a", &["nginx", "redis"][..]), ("b", &["redis"]), ("c", &[])] {
+        let mut shirt = shirt(&group, "default", name, "blue");
+        shirt["spec"]["steps"] = images.iter().map(|image| json!({ "image": image })).collect();
+        put(&format!("{name}.json"), &shirt)?;
+    }
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "p", "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u-1" }] },
+        "spec": { "containers": [{ "name": "c", "image": "nginx" }] },
+    });
+    put("pod.json", &pod)?;
+    let cache = |name: &str, group: &str, resource: &str, fields: Value| {
+        json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": name },
+            "spec": { "group": group, "resource": resource, "selectableFields": fields },
+        })
+    };
+    let images = json!([
+        { "name": "images", "jsonPath": "$.spec.steps[*].image" },
+        { "name": "size", "printerColumn": "Size" },
+    ]);
+    put("cache.json", &cache(&format!("shirts.{group}"), &group, "shirts", images))?;
+    put(
+        "pods.json",
+        &cache("pods", "", "pods", json!([{ "name": "owner", "jsonPath": "$.metadata.ownerReferences[*].uid" }])),
+    )?;
+
+    let fieldcache = Box::pin(Fieldcache::serve_folder(&folder)).await?;
+    let kubectl = Kubectl::with_server(fieldcache.address())?;
+    for (resource, selector, expected) in [
+        ("shirts", "images=nginx", &["a"][..]),
+        ("shirts", "images=redis", &["a", "b"]),
+        ("shirts", "images!=nginx", &["b", "c"]),
+        ("shirts", "images!=nginx,images!=redis,spec.color=blue", &["c"]),
+        ("shirts", "size=M,images=redis,metadata.name=b", &["b"]),
+        ("pods", "owner=u-1,status.phase=", &["p"]),
+        ("pods", "owner=u-2", &[]),
+    ] {
+        let names = kubectl.succeed(&["get", resource, "--field-selector", selector, "-o", "name"]).await?;
+        let names: Vec<&str> = names.lines().filter_map(|line| line.split('/').nth(1)).collect();
+        ensure!(names == expected, "{resource} {selector}: {names:?}");
+    }
+    let refused = kubectl.run(&["get", "shirts", "--field-selector", "image=nginx"]).await?;
+    ensure!(refused.stderr.contains("field label not supported: image"), "{}", refused.stderr);
+
+    // Published behind the definition's own, on Kind and KindList, in both forms; what has no extra fields is as it was.
+    let client = fieldcache.client();
+    let added = |name: &str, path: &str, words: &str| (name.to_owned(), path.to_owned(), words.to_owned());
+    for (document, place, own) in [
+        (
+            format!("/openapi/v3/apis/{group}/v1"),
+            "/components/schemas",
+            json!([{ "fieldPath": "spec.color" }, { "fieldPath": "spec.size" }]),
+        ),
+        (
+            "/openapi/v2".to_owned(),
+            "/definitions",
+            json!([{ "fieldPath": "spec.color" }, { "fieldPath": "spec.size" }]),
+        ),
+    ] {
+        let document = client.get_json(&document).await?;
+        let prefix: Vec<&str> = group.split('.').rev().collect();
+        for kind in ["Shirt", "ShirtList"] {
+            let definition = document.pointer(place).map(|all| all[format!("{}.v1.{kind}", prefix.join("."))].clone());
+            let definition = definition.context("definitions")?;
+            let fields = definition["x-kubernetes-selectable-fields"].as_array().cloned().unwrap_or_default();
+            ensure!(fields[..2] == own.as_array().cloned().unwrap_or_default(), "{kind}: {fields:?}");
+            let expected =
+                [added("images", "$.spec.steps[*].image", "several"), added("size", ".spec.size", "The value at")];
+            ensure!(fields.len() == 4, "{kind}: {fields:?}");
+            for (field, (name, path, words)) in fields[2..].iter().zip(expected) {
+                let description = field["description"].as_str().unwrap_or_default();
+                ensure!(
+                    field["fieldPath"] == name && description.contains(&path) && description.contains(&words),
+                    "{field}"
+                );
+            }
+        }
+    }
+
+    // A change of the FieldCache is followed, and one that is wrong is reported with its place.
+    put(
+        "cache.json",
+        &cache(
+            &format!("shirts.{group}"),
+            &group,
+            "shirts",
+            json!([{ "name": "steps", "jsonPath": "$.spec.steps[0].image" }]),
+        ),
+    )?;
+    let followed = async || {
+        let names = kubectl.run(&["get", "shirts", "--field-selector", "steps=redis", "-o", "name"]).await?;
+        ensure!(names.stdout.lines().count() == 1, "{names:?}");
+        Ok(())
+    };
+    eventually("the new field is served", SOON, followed).await?;
+    put(
+        "pods.json",
+        &cache("pods", "", "pods", json!([{ "name": "owner", "jsonPath": "$.metadata.ownerReference[*].uid" }])),
+    )?;
+    let reported = async || {
+        let log = fieldcache.process().stderr()?;
+        ensure!(log.contains("pods.json:1: FieldCache pods: spec.selectableFields[0].jsonPath: the schema has no \"ownerReference\" in $.metadata; the nearest is $.metadata.ownerReferences"), "{log}");
+        Ok(())
+    };
+    eventually("the problem is reported", SOON, reported).await?;
+    println!("kubectl: extra fields of a folder");
+    Ok(())
+}

@@ -12,6 +12,7 @@ mod faults;
 mod freshness;
 mod generator;
 mod harness;
+mod kinds;
 mod kubectl;
 mod kubectl_beside;
 mod limits;

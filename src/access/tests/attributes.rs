@@ -179,7 +179,7 @@ fn fields_that_the_api_server_does_not_know_are_left_out_of_the_question() {
 
 /// Parts that mean something somewhere.
 fn part() -> impl Strategy<Value = String> {
-    let known = [
+    let known = vec![
         "api",
         "apis",
         "v1",
@@ -202,7 +202,7 @@ fn part() -> impl Strategy<Value = String> {
         "healthz",
         "a%20b",
     ];
-    prop_oneof![9 => proptest::sample::select(&known[..]).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
+    prop_oneof![9 => proptest::sample::select(known).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
 }
 
 proptest! {

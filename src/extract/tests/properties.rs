@@ -1,6 +1,6 @@
 //! Random objects and paths: the scanner against an obviously right walk, against jsonpath-rust, and against broken bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use jsonpath_rust::JsonPath;
@@ -8,8 +8,9 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, 
 use serde_json::{Value, json};
 
 use super::plan::crd;
+use crate::extract::extra::{Request, Subject, accept};
 use crate::extract::scan::locate;
-use crate::extract::trie::{Step, Trie};
+use crate::extract::trie::{Paths, Step, Trie, is_many};
 use crate::extract::value::{text, text_of};
 use crate::extract::{Plan, path};
 
@@ -48,7 +49,7 @@ fn objects() -> impl Strategy<Value = Written> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![5 => keys().prop_map(Step::Key), 1 => Just(Step::First)]
+    prop_oneof![5 => keys().prop_map(Step::Key), 1 => (0..3usize).prop_map(Step::Element), 2 => Just(Step::Any)]
 }
 
 fn paths() -> impl Strategy<Value = Vec<Vec<Step>>> {
@@ -126,11 +127,26 @@ fn written() -> impl Strategy<Value = String> {
 }
 
 /// The obviously right walk; of repeated keys serde_json keeps the last, as Go does.
-fn walk<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
-    steps.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.as_object()?.get(key),
-        Step::First => value.as_array()?.first(),
-    })
+fn walk<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
+    let Some((step, rest)) = steps.split_first() else { return vec![value] };
+    let next: Vec<&Value> = match (step, value) {
+        (Step::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
+        (Step::Element(place), Value::Array(items)) => items.get(*place).into_iter().collect(),
+        (Step::Any, Value::Object(members)) => members.values().collect(),
+        (Step::Any, Value::Array(items)) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    next.into_iter().flat_map(|value| walk(value, rest)).collect()
+}
+
+/// The same as RFC 9535 writes it.
+fn query_of(steps: &[Step]) -> String {
+    let segments = steps.iter().map(|step| match step {
+        Step::Key(key) => format!("[{}]", Value::from(&**key)),
+        Step::Element(place) => format!("[{place}]"),
+        Step::Any => "[*]".to_owned(),
+    });
+    format!("${}", segments.collect::<String>())
 }
 
 /// Go's rendering, written down recursively; numbers are the tables' business.
@@ -154,25 +170,70 @@ fn naive_text(value: &Value, is_nested: bool) -> String {
     }
 }
 
-/// What the scanner finds at the paths, in their order.
-fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<String> {
-    let mut trie = Trie::new();
-    let slots: Vec<usize> = paths.iter().map(|path| trie.insert(path)).collect();
+/// The paths, merged, and their slots.
+fn merged(paths: &[Vec<Step>]) -> (Trie, Vec<usize>) {
+    let mut merging = Paths::default();
+    let slots = paths.iter().map(|path| merging.insert(path)).collect();
+    (merging.merge(usize::MAX).unwrap(), slots)
+}
+
+/// What the scanner finds at the paths, in their order; the values of each sorted.
+fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<Vec<String>> {
+    let (trie, slots) = merged(paths);
     let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(bytes)));
-    let span_text = |slot: usize| match found.slots[slot] {
-        span if span.is_absent() => String::new(),
-        span => text(span.of(bytes)).unwrap().into_owned(),
+    let texts = |slot: usize| {
+        let spans: Vec<_> = match trie.is_many(slot) {
+            true => found.values(slot).collect(),
+            false => found.slots.get(slot).copied().into_iter().filter(|span| !span.is_absent()).collect(),
+        };
+        let mut texts: Vec<String> = spans.into_iter().map(|span| text(span.of(bytes)).unwrap().into_owned()).collect();
+        texts.sort();
+        texts
     };
-    slots.into_iter().map(span_text).collect()
+    slots.into_iter().map(texts).collect()
 }
 
 proptest! {
     #[test]
     fn the_scanner_finds_what_the_naive_walk_finds(document in written(), paths in paths()) {
         let value: Value = serde_json::from_str(&document).unwrap();
-        let expected: Vec<String> =
-            paths.iter().map(|steps| walk(&value, steps).map_or_else(String::new, |found| naive_text(found, false))).collect();
+        let naive = |steps: &Vec<Step>| {
+            let mut texts: Vec<String> = walk(&value, steps).into_iter().map(|found| naive_text(found, false)).collect();
+            texts.sort();
+            texts
+        };
+        let expected: Vec<Vec<String>> = paths.iter().map(naive).collect();
         prop_assert_eq!(scanned(document.as_bytes(), &paths), expected, "{}", document);
+    }
+
+    #[test]
+    fn a_field_of_several_values_has_each_of_them_once(document in written(), steps in prop::collection::vec(step(), 1..4)) {
+        let value: Value = serde_json::from_str(&document).unwrap();
+        let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{document}}}"#);
+        let wanted = query_of(&[&[Step::Key("spec".to_owned())], &*steps].concat());
+        let base = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let request = Request { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
+        let outcome = accept(&[request], &Subject { plan: &base, schema: None, columns: &[] });
+        prop_assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
+        let record = base.with_extra(&outcome.fields).unwrap().extract(Bytes::from(object)).unwrap();
+        let found: Vec<&str> = record.texts.values().map(|(_, value)| value).collect();
+        let values = walk(&value, &steps);
+        if is_many(&steps) {
+            let several: BTreeSet<String> =
+                values.into_iter().filter(|value| !value.is_null()).map(|value| naive_text(value, false)).collect();
+            prop_assert_eq!(found, several.iter().collect::<Vec<_>>(), "{} of {}", wanted, document);
+        } else {
+            let single = values.first().map_or_else(String::new, |value| naive_text(value, false));
+            prop_assert_eq!(found, [single], "{} of {}", wanted, document);
+        }
+    }
+
+    #[test]
+    fn the_scanner_finds_what_jsonpath_finds_of_several_values(document in written(), steps in prop::collection::vec(step(), 1..5)) {
+        let value: Value = serde_json::from_str(&document).unwrap();
+        let mut expected: Vec<String> = value.query(&query_of(&steps)).unwrap().into_iter().map(text_of).collect();
+        expected.sort();
+        prop_assert_eq!(&scanned(document.as_bytes(), &[steps.clone()])[0], &expected, "{} of {}", query_of(&steps), document);
     }
 
     #[test]
@@ -181,17 +242,14 @@ proptest! {
         let query = format!("$.{}", keys.join("."));
         let found: Vec<&Value> = value.query(&query).unwrap();
         prop_assert!(found.len() <= 1);
-        let expected = found.first().map_or_else(String::new, |value| text_of(value));
+        let expected: Vec<String> = found.into_iter().map(text_of).collect();
         let steps = keys.into_iter().map(Step::Key).collect();
         prop_assert_eq!(scanned(document.as_bytes(), &[steps]), [expected], "{} of {}", query, document);
     }
 
     #[test]
     fn no_prefix_of_an_object_is_one(document in written(), paths in paths()) {
-        let mut trie = Trie::new();
-        for path in &paths {
-            trie.insert(path);
-        }
+        let (trie, _) = merged(&paths);
         for end in 0..document.trim_end().len() {
             prop_assert!(locate(&trie, &document.as_bytes()[..end]).is_err(), "{} of {}", end, document);
         }
@@ -208,13 +266,10 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = *byte;
         }
-        let mut trie = Trie::new();
-        for path in &paths {
-            trie.insert(path);
-        }
+        let (trie, _) = merged(&paths);
         let found = locate(&trie, &bytes);
         if let Ok(found) = &found {
-            for span in &found.slots {
+            for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)) {
                 let _ = text(span.of(&bytes));
             }
         }

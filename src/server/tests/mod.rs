@@ -8,6 +8,7 @@ mod discovery;
 mod documentation;
 mod encode;
 mod explain;
+mod extra;
 mod get;
 mod guards;
 mod limits;

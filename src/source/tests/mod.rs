@@ -2,6 +2,7 @@
 
 mod backoff;
 mod feed;
+mod field_caches;
 mod folder;
 mod frames;
 mod keepers;

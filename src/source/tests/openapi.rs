@@ -108,7 +108,7 @@ fn source(documents: &ClusterDocuments) -> &dyn DocumentSource {
 
 /// Forgets how long answers are believed, as a new catalog does.
 async fn ask_anew(documents: &ClusterDocuments) {
-    documents.serve(BTreeMap::new(), BTreeSet::new()).await;
+    documents.serve(BTreeMap::new(), BTreeMap::new(), BTreeSet::new()).await;
 }
 
 fn version_of(json: &[u8]) -> Value {
@@ -171,7 +171,8 @@ async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_
         tokio::task::yield_now().await;
     }
     let gone = BTreeSet::from(["api/v1".to_owned()]);
-    let served = tokio::time::timeout(Duration::from_secs(5), documents.serve(BTreeMap::new(), gone)).await;
+    let served =
+        tokio::time::timeout(Duration::from_secs(5), documents.serve(BTreeMap::new(), BTreeMap::new(), gone)).await;
     assert!(served.is_ok(), "publishing does not wait for the cluster");
     drop(place);
     let set = asking.await.unwrap();

@@ -29,6 +29,15 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
     }
 }
 
+/// The same with several values of each field; `None`: more than are kept.
+pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[Option<Vec<&str>>]) -> Record {
+    let fields = || (0..).map(FieldIndex).zip(values);
+    let kept = fields().flat_map(|(field, values)| values.iter().flatten().map(move |value| (field, *value)));
+    let marks = fields().filter(|(_, values)| values.is_none()).map(|(field, _)| (field.overflow(), ""));
+    let texts = Texts::new(labels.iter().copied(), kept.chain(marks));
+    Record { texts, ..record(key, version, &[], &[]) }
+}
+
 fn keys(store: &Store) -> Vec<String> {
     store.snapshot().range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::sample::select;
 use proptest::{option, prop_assert, prop_assert_eq, proptest};
@@ -11,10 +11,10 @@ use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{FieldOperator, LabelSelector};
-use crate::store::tests::record;
+use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, Store};
 use crate::subscribe::routes::{Routes, SubscriptionId};
-use crate::subscribe::transition;
+use crate::subscribe::{Transition, is_undecided, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
 const LABELS: [&str; 8] =
@@ -43,8 +43,10 @@ fn selection() -> impl Strategy<Value = Selection> {
     )
 }
 
+/// Several values of one field, or more than are kept, and the value of another.
+type Values = (Option<BTreeSet<&'static str>>, &'static str);
 /// A change of an object: its namespace, name, labels and values, or that it is gone.
-type Step = (&'static str, &'static str, Option<(Vec<(&'static str, &'static str)>, [&'static str; 2])>);
+type Step = (&'static str, &'static str, Option<(Vec<(&'static str, &'static str)>, Values)>);
 
 fn step() -> impl Strategy<Value = Step> {
     let labels =
@@ -54,7 +56,8 @@ fn step() -> impl Strategy<Value = Step> {
             app.into_iter().chain(tier).collect()
         });
     let value = || select(VALUES.to_vec());
-    let state = option::weighted(0.8, (labels, (value(), value()).prop_map(|(one, other)| [one, other])));
+    let several = option::weighted(0.9, btree_set(value(), 0..4));
+    let state = option::weighted(0.8, (labels, (several, value())));
     (select(vec!["a", "b"]), select(vec!["a", "b", "c"]), state)
 }
 
@@ -63,8 +66,10 @@ fn changes(steps: &[Step]) -> Vec<Change> {
     store.replace(&[], Version::new(1));
     for (version, (namespace, name, state)) in (2..).zip(steps) {
         match state {
-            Some((labels, values)) => {
-                store.apply(&record(&format!("{namespace}/{name}"), version, labels, values));
+            Some((labels, (several, other))) => {
+                let several = several.as_ref().map(|values| values.iter().copied().collect());
+                let values = [several, Some(vec![*other])];
+                store.apply(&record_of_many(&format!("{namespace}/{name}"), version, labels, &values));
             }
             None => {
                 store.delete(&Key::new(namespace, name), Version::new(version));
@@ -102,7 +107,7 @@ proptest! {
         for change in changes(&steps) {
             let touched = touched(&routes, &change);
             for (id, selection) in selections.iter().enumerate() {
-                let told = held(id) && transition(selection, &change).is_some();
+                let told = held(id) && (is_undecided(selection, &change) || transition(selection, &change).is_some());
                 let id = id as SubscriptionId;
                 prop_assert!(!told || touched.contains(&id), "{selection:?} is told of {change:?}");
                 prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
@@ -154,4 +159,42 @@ fn a_change_touches_only_those_at_its_values() {
     for (id, (selection, why)) in (0..).zip(&rows) {
         assert_eq!(found.contains(&id), !why.is_empty(), "{why}: {selection:?}");
     }
+}
+
+#[test]
+fn entering_and_leaving_is_by_some_value() {
+    let field = |operator: FieldOperator, value: &str| Selection {
+        fields: vec![FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator, value: value.to_owned() }],
+        ..Selection::default()
+    };
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    for (version, values) in [(2, Some(vec!["a", "b"])), (3, Some(vec!["b", "c"])), (4, Some(vec![])), (5, None)] {
+        store.apply(&record_of_many("a/x", version, &[], &[values]));
+    }
+    let snapshot = store.snapshot();
+    let told = |selection: &Selection| -> Vec<&'static str> {
+        let changes = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap();
+        changes
+            .map(|change| match transition(selection, change) {
+                _ if is_undecided(selection, change) => "undecided",
+                Some(Transition::Added(_)) => "added",
+                Some(Transition::Modified(_)) => "modified",
+                Some(Transition::Deleted(_)) => "deleted",
+                None => "nothing",
+            })
+            .collect()
+    };
+    for (operator, value, expected) in [
+        (FieldOperator::Equals, "a", ["added", "deleted", "nothing", "undecided"]),
+        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "undecided"]),
+        (FieldOperator::Equals, "c", ["nothing", "added", "deleted", "undecided"]),
+        (FieldOperator::Equals, "d", ["nothing", "nothing", "nothing", "undecided"]),
+        (FieldOperator::NotEquals, "a", ["nothing", "added", "modified", "undecided"]),
+        (FieldOperator::NotEquals, "d", ["added", "modified", "modified", "undecided"]),
+    ] {
+        assert_eq!(told(&field(operator, value)), expected, "{operator:?} {value}");
+    }
+    let elsewhere = Selection { namespace: Some("b".to_owned()), ..field(FieldOperator::Equals, "a") };
+    assert_eq!(told(&elsewhere), ["nothing"; 4], "what else it asks for decides");
 }

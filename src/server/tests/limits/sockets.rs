@@ -122,7 +122,7 @@ async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connec
     // A pipe, not a socket: the paused time goes on while the system is waited for, and this reads in many steps.
     let (near, far) = tokio::io::duplex(1 << 16);
     let graceful = GracefulShutdown::new();
-    let serving = tokio::spawn(serve(far, User::default(), fixture.server.clone(), graceful.watcher()));
+    let serving = tokio::spawn(serve(far, User::default(), fixture.server.clone(), graceful.watcher(), None));
     let (mut client, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(65_535)
         .initial_connection_window_size(16 << 20)

@@ -1,0 +1,236 @@
+//! A path's steps over a structural schema: does it lead anywhere, and to what type.
+//!
+//! A wildcard goes all ways at once. What a schema leaves open (preserved unknown fields, `additionalProperties: true`) is taken as it comes. Of
+//! metadata a definition's schema says next to nothing, so the one that all objects share stands here.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use super::{Broken, Reason};
+use crate::extract::trie::Step;
+use crate::extract::value::text_of;
+use crate::model::quote;
+
+/// What a path leads to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Leaf {
+    /// `string`, `integer` or `boolean`; empty where the schema leaves it open.
+    pub(super) kind: String,
+    /// The values of the schema's enum, as canonical texts.
+    pub(super) allowed: Vec<String>,
+    /// The schema's format.
+    pub(super) format: String,
+}
+
+/// More ways than this at once are not followed.
+const MOST_WAYS: usize = 1_024;
+
+/// A place in the schema, and the way to it in words.
+struct Place<'s> {
+    /// `None` where the schema leaves open what is there.
+    schema: Option<&'s Value>,
+    way: String,
+}
+
+/// Follows the steps; `schema` is the one of the whole object.
+pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broken> {
+    let mut places = vec![Place { schema, way: "$".to_owned() }];
+    for (index, step) in steps.iter().enumerate() {
+        if index == 0 && *step == Step::Key("metadata".to_owned()) {
+            places = vec![Place { schema: Some(&METADATA), way: "$.metadata".to_owned() }];
+            continue;
+        }
+        let mut next = Vec::new();
+        for place in &places {
+            next.extend(take(step, place)?);
+            if next.len() > MOST_WAYS {
+                return Err(Broken::new(
+                    Reason::TooComplex,
+                    format!("a wildcard has more than {MOST_WAYS} ways to go"),
+                ));
+            }
+        }
+        places = next;
+    }
+    let mut leaf: Option<Leaf> = None;
+    for place in &places {
+        let found = scalar(place)?;
+        leaf = Some(match leaf {
+            None => found,
+            Some(leaf) => Leaf {
+                // Several types are compared as text, which is what a string is.
+                kind: if leaf.kind == found.kind { leaf.kind } else { "string".to_owned() },
+                allowed: if leaf.allowed == found.allowed { leaf.allowed } else { Vec::new() },
+                format: if leaf.format == found.format { leaf.format } else { String::new() },
+            },
+        });
+    }
+    Ok(leaf.unwrap_or_default())
+}
+
+fn is_open(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
+}
+
+fn take<'s>(step: &Step, place: &Place<'s>) -> Result<Vec<Place<'s>>, Broken> {
+    let Some(schema) = place.schema else {
+        return Ok(vec![Place { schema: None, way: format!("{}{}", place.way, written(step)) }]);
+    };
+    let properties = schema["properties"].as_object();
+    let is_list = schema["type"] == "array" || schema.get("items").is_some();
+    let to = |schema: Option<&'s Value>| vec![Place { schema, way: format!("{}{}", place.way, written(step)) }];
+    let additional = match &schema["additionalProperties"] {
+        Value::Bool(true) => Some(None),
+        open @ Value::Object(_) => Some(Some(open)),
+        _ => is_open(schema).then_some(None),
+    };
+    let refused = |why: String| Err(Broken::new(Reason::PathNotFound, why));
+    match step {
+        Step::Key(name) => match (properties.and_then(|properties| properties.get(name)), additional) {
+            (Some(property), _) => Ok(to(Some(property))),
+            (None, Some(open)) => Ok(to(open)),
+            (None, None) if is_list => {
+                refused(format!("{} is a list: write {}[*]{}", place.way, place.way, written(step)))
+            }
+            (None, None) => refused(unknown(name, place, properties)),
+        },
+        Step::Element(_) if is_list => Ok(to(schema.get("items"))),
+        Step::Element(_) if is_open(schema) => Ok(to(None)),
+        Step::Element(_) => refused(format!("{} is no list in the schema", place.way)),
+        Step::Any if is_list => Ok(to(schema.get("items"))),
+        Step::Any => {
+            let named = properties.into_iter().flatten().map(|(name, property)| Place {
+                schema: Some(property),
+                way: format!("{}{}", place.way, written(&Step::Key(name.clone()))),
+            });
+            let mut places: Vec<Place<'s>> = named.collect();
+            places.extend(additional.into_iter().flat_map(to));
+            if places.is_empty() {
+                return refused(format!("{} is no list and no object in the schema", place.way));
+            }
+            Ok(places)
+        }
+    }
+}
+
+/// A step as RFC 9535 writes it.
+fn written(step: &Step) -> String {
+    match step {
+        Step::Any => "[*]".to_owned(),
+        Step::Element(place) => format!("[{place}]"),
+        Step::Key(name) => {
+            let is_plain = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if is_plain {
+                format!(".{name}")
+            } else {
+                format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))
+            }
+        }
+    }
+}
+
+/// What there is instead.
+fn unknown(name: &str, place: &Place<'_>, properties: Option<&Map<String, Value>>) -> String {
+    let way = &place.way;
+    let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+        return format!("{way} has nothing in it in the schema, so no {}", quote(name));
+    };
+    let nearest = properties.keys().map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known)).min();
+    // Half of the letters wrong is no slip of the keyboard.
+    match nearest.filter(|(distance, known)| distance * 2 <= known.chars().count().max(name.chars().count())) {
+        Some((_, known)) => {
+            let meant = written(&Step::Key(known.clone()));
+            format!("the schema has no {} in {way}; the nearest is {way}{meant}", quote(name))
+        }
+        None => {
+            const SHOWN: usize = 8;
+            let mut names: Vec<String> = properties.keys().take(SHOWN).map(|known| quote(known)).collect();
+            if properties.len() > SHOWN {
+                names.push(format!("{} more", properties.len() - SHOWN));
+            }
+            format!("the schema has no {} in {way}, which has {}", quote(name), names.join(", "))
+        }
+    }
+}
+
+/// How many letters must be added, left out or changed to make one text of the other.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, letter) in left.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+fn scalar(place: &Place<'_>) -> Result<Leaf, Broken> {
+    let Some(schema) = place.schema else { return Ok(Leaf::default()) };
+    let way = &place.way;
+    let refused = |why: String| Err(Broken::new(Reason::TypeNotSelectable, why));
+    match schema["type"].as_str().unwrap_or_default() {
+        kind @ ("string" | "boolean" | "integer") => Ok(Leaf {
+            kind: kind.to_owned(),
+            allowed: schema["enum"].as_array().into_iter().flatten().map(text_of).collect(),
+            format: schema["format"].as_str().unwrap_or_default().to_owned(),
+        }),
+        _ if schema["x-kubernetes-int-or-string"] == Value::Bool(true) => {
+            Ok(Leaf { kind: "string".to_owned(), ..Leaf::default() })
+        }
+        "" if is_open(schema) => Ok(Leaf::default()),
+        // The schemas of built-in kinds write quantities and int-or-strings like this.
+        "" if schema["oneOf"].is_array() || schema["anyOf"].is_array() => {
+            Ok(Leaf { kind: "string".to_owned(), ..Leaf::default() })
+        }
+        "array" => refused(format!("{way} is a list: write {way}[*] for its elements")),
+        "object" => match schema["properties"].as_object().and_then(|properties| properties.keys().next()) {
+            Some(first) => refused(format!(
+                "{way} is an object: name a field in it, such as {way}{}",
+                written(&Step::Key(first.clone()))
+            )),
+            None => refused(format!("{way} is an object: name a field in it, or write {way}[*] for all of them")),
+        },
+        "" => refused(format!("the schema gives {way} no type")),
+        other => refused(format!("{way} is of type {other}; string, boolean and integer can be selected by")),
+    }
+}
+
+/// metadata as all objects have it (apimachinery `meta/v1/types.go`, ObjectMeta).
+static METADATA: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    let time = json!({"type": "string", "format": "date-time"});
+    let integer = json!({"type": "integer", "format": "int64"});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    json!({
+        "type": "object",
+        "properties": {
+            "annotations": texts,
+            "creationTimestamp": time,
+            "deletionGracePeriodSeconds": integer,
+            "deletionTimestamp": time,
+            "finalizers": {"type": "array", "items": text},
+            "generateName": text,
+            "generation": integer,
+            "labels": texts,
+            "managedFields": {"type": "array", "items": {"type": "object", "properties": {
+                "apiVersion": text, "fieldsType": text, "manager": text, "operation": text, "subresource": text,
+                "time": time,
+            }}},
+            "name": text,
+            "namespace": text,
+            "ownerReferences": {"type": "array", "items": {"type": "object", "properties": {
+                "apiVersion": text, "blockOwnerDeletion": {"type": "boolean"}, "controller": {"type": "boolean"},
+                "kind": text, "name": text, "uid": text,
+            }}},
+            "resourceVersion": text,
+            "selfLink": text,
+            "uid": text,
+        },
+    })
+});

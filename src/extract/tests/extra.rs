@@ -1,0 +1,341 @@
+//! Extra fields: which requests are right, what the others are refused with, and what an object yields.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::plan::{crd, values};
+use crate::crd::PrinterColumn;
+use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Problem, Reason, Request, Subject, accept};
+use crate::extract::{MAX_VALUES, Origin, Plan};
+use crate::model::{FieldIndex, Scope};
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {
+        "metadata": {"type": "object"},
+        "color": {"type": "string"},
+        "spec": {"type": "object", "properties": {
+            "color": {"type": "string", "enum": ["blue", "green"], "format": "colour"},
+            "size": {"type": "integer", "format": "int64"},
+            "ratio": {"type": "number"},
+            "port": {"x-kubernetes-int-or-string": true},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "anything": {"type": "object", "additionalProperties": true},
+            "by-name": {"type": "object", "additionalProperties": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "steps": {"type": "array", "items": {"type": "object", "properties": {
+                "image": {"type": "string"}, "args": {"type": "array", "items": {"type": "string"}}}}},
+        }},
+    }})
+}
+
+fn column(name: &str, json_path: &str) -> PrinterColumn {
+    PrinterColumn {
+        name: name.to_owned(),
+        kind: "string".to_owned(),
+        format: String::new(),
+        description: String::new(),
+        priority: 0,
+        json_path: json_path.to_owned(),
+    }
+}
+
+fn columns() -> Vec<PrinterColumn> {
+    vec![
+        column("Size", ".spec.size"),
+        column("Images", ".spec.steps[*].image"),
+        column("First", "spec.steps[0]['image']"),
+        column("Team", ".metadata.labels.team\\.example\\.com"),
+        column("Ready", ".status.conditions[?(@.type==\"Ready\")].status"),
+        column("Last", ".spec.tags[-1]"),
+        column("All", ".spec..image"),
+        column("Some", ".spec.tags[0:2]"),
+        column("Two", ".spec['color','size']"),
+        column("Nothing", ".spec.nothing"),
+        column("Whole", "."),
+        column("Open", ".spec.tags[0"),
+        column("Quote", ".spec['color"),
+        column("Text", "{.spec.color}"),
+        column("Dots", ".spec."),
+    ]
+}
+
+fn shirts() -> Plan {
+    Plan::custom_resource(&crd("Namespaced", schema(), &[".spec.color", ".color"]), "v1")
+}
+
+fn at_path(name: &str, json_path: &str) -> Request {
+    Request { name: name.to_owned(), json_path: Some(json_path.to_owned()), printer_column: None }
+}
+
+fn of_column(name: &str, column: &str) -> Request {
+    Request { name: name.to_owned(), json_path: None, printer_column: Some(column.to_owned()) }
+}
+
+fn judged(requests: &[Request]) -> Outcome {
+    let schema = schema();
+    accept(requests, &Subject { plan: &shirts(), schema: Some(&schema), columns: &columns() })
+}
+
+#[test]
+fn right_requests_become_fields() {
+    // Path or column, type, whether there can be several values.
+    for (request, kind, is_many) in [
+        (at_path("x", "$.spec.size"), "integer", false),
+        (at_path("x", "$['spec']['color']"), "string", false),
+        (at_path("x", "$.spec.steps[*].image"), "string", true),
+        (at_path("x", "$.spec.steps.*.image"), "string", true),
+        (at_path("x", "$.spec.steps[0].image"), "string", false),
+        (at_path("x", "$.spec.steps[*].args[0]"), "string", true),
+        (at_path("x", "$.spec['by-name'].*.on"), "boolean", true),
+        (at_path("x", "$.spec['by-name'].front.on"), "boolean", false),
+        (at_path("x", "$.spec.port"), "string", false),
+        (at_path("x", "$.spec.free.whatever[*]"), "", true),
+        (at_path("x", "$.spec.free[3]"), "", false),
+        (at_path("x", "$.spec.anything.a.b"), "", false),
+        (at_path("x", "$.metadata.ownerReferences[*].uid"), "string", true),
+        (at_path("x", "$.metadata.labels['a/b']"), "string", false),
+        (at_path("x", "$.metadata.annotations[*]"), "string", true),
+        (at_path("x", "$.metadata.generation"), "integer", false),
+        (at_path("x", "$.metadata.finalizers[*]"), "string", true),
+        (of_column("x", "Size"), "integer", false),
+        (of_column("x", "Images"), "string", true),
+        (of_column("x", "First"), "string", false),
+        (of_column("x", "Team"), "string", false),
+    ] {
+        let Outcome { fields, problems } = judged(std::slice::from_ref(&request));
+        assert_eq!(problems, [], "{request:?}");
+        let plan = shirts().with_extra(&fields).unwrap();
+        let field = plan.fields().last().unwrap();
+        assert_eq!((&*field.label, &*field.kind, fields[0].is_many()), ("x", kind, is_many), "{request:?}");
+        assert_eq!(field.origin, Origin::FieldCache);
+        assert!(field.description.contains(&field.json_path), "{}", field.description);
+        assert_eq!(field.description.contains("several"), is_many, "{}", field.description);
+    }
+    let outcome = judged(&[at_path("x", "$.spec.color")]);
+    let plan = shirts().with_extra(&outcome.fields).unwrap();
+    let field = plan.fields().last().unwrap();
+    assert_eq!((field.allowed.join(","), &*field.format), ("blue,green".to_owned(), "colour"));
+}
+
+#[test]
+fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
+    let neither = Request { name: "x".to_owned(), ..Request::default() };
+    let both = Request { printer_column: Some("Size".to_owned()), ..at_path("x", "$.spec.size") };
+    let long = format!("$.{}", "a".repeat(511));
+    for (request, reason, place, part) in [
+        (at_path("", "$.spec.size"), Reason::InvalidName, ".name", "1 to 63 lower-case letters"),
+        (at_path("spec.size", "$.spec.size"), Reason::InvalidName, ".name", "have no dot"),
+        (at_path("Size", "$.spec.size"), Reason::InvalidName, ".name", "lower-case"),
+        (at_path("-a", "$.spec.size"), Reason::InvalidName, ".name", "begin and end"),
+        (at_path(&"a".repeat(64), "$.spec.size"), Reason::InvalidName, ".name", "1 to 63"),
+        (at_path("color", "$.spec.size"), Reason::NameTaken, ".name", "is a field label of the API server"),
+        (neither, Reason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
+        (both, Reason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
+        (at_path("x", ".spec.size"), Reason::InvalidPath, ".jsonPath", "a path begins with $"),
+        (at_path("x", "$.spec."), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path at character"),
+        (at_path("x", "$.spec.by-name"), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
+        (at_path("x", ""), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
+        (at_path("x", &long), Reason::InvalidPath, ".jsonPath", "longer than 512 characters"),
+        (at_path("x", "$"), Reason::UnsupportedPath, ".jsonPath", "is the whole object"),
+        (at_path("x", "$.spec.tags[-1]"), Reason::UnsupportedPath, ".jsonPath", "counted from the end"),
+        (at_path("x", "$.spec.tags[0:2]"), Reason::UnsupportedPath, ".jsonPath", "slices"),
+        (at_path("x", "$.spec.steps[?@.image=='a'].image"), Reason::UnsupportedPath, ".jsonPath", "filters"),
+        (at_path("x", "$.spec['color','size']"), Reason::UnsupportedPath, ".jsonPath", "make a field of each"),
+        (at_path("x", "$..image"), Reason::UnsupportedPath, ".jsonPath", "descendants"),
+        (at_path("x", "$.spec.colour"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec.color"),
+        (at_path("x", "$.spec.Size"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec.size"),
+        (at_path("x", "$.spec.byname.a.on"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec['by-name']"),
+        (
+            at_path("x", "$.spec.sleeve"),
+            Reason::PathNotFound,
+            ".jsonPath",
+            "which has \"anything\", \"by-name\", \"color\"",
+        ),
+        (at_path("x", "$.status.phase"), Reason::PathNotFound, ".jsonPath", "no \"status\" in $"),
+        (
+            at_path("x", "$.spec.steps.image"),
+            Reason::PathNotFound,
+            ".jsonPath",
+            "is a list: write $.spec.steps[*].image",
+        ),
+        (at_path("x", "$.spec.color[0]"), Reason::PathNotFound, ".jsonPath", "$.spec.color is no list"),
+        (at_path("x", "$.spec.color[*]"), Reason::PathNotFound, ".jsonPath", "no list and no object"),
+        (at_path("x", "$.spec.color.x"), Reason::PathNotFound, ".jsonPath", "has nothing in it"),
+        (at_path("x", "$.metadata.owner"), Reason::PathNotFound, ".jsonPath", "in $.metadata"),
+        (
+            at_path("x", "$.spec"),
+            Reason::TypeNotSelectable,
+            ".jsonPath",
+            "is an object: name a field in it, such as $.spec.",
+        ),
+        (at_path("x", "$.spec.tags"), Reason::TypeNotSelectable, ".jsonPath", "is a list: write $.spec.tags[*]"),
+        (
+            at_path("x", "$.metadata.labels"),
+            Reason::TypeNotSelectable,
+            ".jsonPath",
+            "or write $.metadata.labels[*] for all",
+        ),
+        (at_path("x", "$.spec.ratio"), Reason::TypeNotSelectable, ".jsonPath", "of type number"),
+        (at_path("x", "$.spec.*"), Reason::TypeNotSelectable, ".jsonPath", "$.spec"),
+        (at_path("x", "$.kind"), Reason::Pointless, ".jsonPath", "the same in all objects"),
+        (at_path("x", "$.metadata.name"), Reason::Pointless, ".jsonPath", "under its own path"),
+        (at_path("x", "$.metadata.resourceVersion"), Reason::Pointless, ".jsonPath", "every write"),
+        (of_column("x", "Sise"), Reason::ColumnNotFound, ".printerColumn", "there are \"Size\", \"Images\""),
+        (of_column("x", "Ready"), Reason::UnsupportedPath, ".printerColumn", "filters"),
+        (of_column("x", "Last"), Reason::UnsupportedPath, ".printerColumn", "counted from the end"),
+        (of_column("x", "All"), Reason::UnsupportedPath, ".printerColumn", "descendants"),
+        (of_column("x", "Some"), Reason::UnsupportedPath, ".printerColumn", "slices"),
+        (of_column("x", "Two"), Reason::UnsupportedPath, ".printerColumn", "make a field of each"),
+        (of_column("x", "Nothing"), Reason::PathNotFound, ".printerColumn", "no \"nothing\" in $.spec"),
+        (of_column("x", "Whole"), Reason::UnsupportedPath, ".printerColumn", "the whole object"),
+        (of_column("x", "Open"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
+        (of_column("x", "Quote"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
+        (of_column("x", "Text"), Reason::UnsupportedPath, ".printerColumn", "cannot be read"),
+        (of_column("x", "Dots"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
+    ] {
+        let Outcome { fields, problems } = judged(std::slice::from_ref(&request));
+        assert_eq!(fields, [], "{request:?}");
+        let [problem] = &problems[..] else { panic!("{request:?}: {problems:?}") };
+        let expected = (reason, format!("spec.selectableFields[0]{place}"));
+        assert_eq!((problem.reason, problem.place.clone()), expected, "{request:?}: {problem}");
+        assert!(problem.message.contains(part), "{request:?}: {}", problem.message);
+        assert!(!problem.message.contains('\n') && !problem.message.ends_with('.'), "{}", problem.message);
+    }
+}
+
+#[test]
+fn a_list_is_judged_as_a_whole_too() {
+    let many = |count: usize| -> Vec<Request> {
+        (0..count).map(|index| at_path(&format!("f{index}"), &format!("$.spec.free.f{index}"))).collect()
+    };
+    assert_eq!(judged(&many(MAX_EXTRA_FIELDS)).fields.len(), MAX_EXTRA_FIELDS);
+    let Problem { reason, place, message, .. } = judged(&many(33)).problems.remove(0);
+    assert_eq!((reason, &*place), (Reason::TooManyFields, "spec.selectableFields"), "{message}");
+
+    let twice = judged(&[at_path("a", "$.spec.size"), at_path("a", "$.spec.color"), at_path("b", "$.nope")]);
+    assert_eq!(twice.fields.len(), 1, "one of them is right");
+    let reasons: Vec<(Reason, &str)> = twice.problems.iter().map(|problem| (problem.reason, &*problem.place)).collect();
+    assert_eq!(
+        reasons,
+        [
+            (Reason::DuplicateName, "spec.selectableFields[1].name"),
+            (Reason::PathNotFound, "spec.selectableFields[2].jsonPath"),
+        ]
+    );
+
+    // Wildcards that meet in ever new ways: each path has a name at another place.
+    let meeting: Vec<Request> = (0..MAX_EXTRA_FIELDS)
+        .map(|index| {
+            let steps = (0..MAX_EXTRA_FIELDS).map(|place| if place == index { ".x" } else { ".*" });
+            at_path(&format!("f{index}"), &format!("$.spec.free{}", steps.collect::<String>()))
+        })
+        .collect();
+    let outcome = judged(&meeting);
+    assert!(outcome.fields.len() >= 4, "some of them are fine: {}", outcome.fields.len());
+    assert!(outcome.problems.iter().all(|problem| problem.reason == Reason::TooComplex), "{:?}", outcome.problems);
+    assert!(!outcome.problems.is_empty());
+    assert!(shirts().with_extra(&outcome.fields).is_ok());
+}
+
+#[test]
+fn without_a_schema_every_path_is_taken() {
+    let plan = Plan::built_in("example.com", "v1", "Thing", Scope::Namespaced);
+    let subject = Subject { plan: &plan, schema: None, columns: &[] };
+    let outcome = accept(&[at_path("x", "$.a[*]['b c'][2].*")], &subject);
+    assert_eq!((outcome.fields.len(), outcome.problems), (1, Vec::new()));
+    let refused = accept(&[of_column("x", "Size")], &subject);
+    assert!(refused.problems[0].message.contains("has no additionalPrinterColumns"), "{}", refused.problems[0]);
+}
+
+/// Pods with fields at these paths.
+fn pods(paths: &[&str]) -> Plan {
+    let base = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    let requests: Vec<Request> =
+        paths.iter().enumerate().map(|(index, path)| at_path(&format!("f{index}"), path)).collect();
+    let outcome = accept(&requests, &Subject { plan: &base, schema: None, columns: &[] });
+    assert_eq!(outcome.problems, []);
+    base.with_extra(&outcome.fields).unwrap()
+}
+
+/// The values behind those of the built-in fields.
+fn extra_values(plan: &Plan, object: &str) -> Vec<(u16, String)> {
+    let own = Plan::built_in("", "v1", "Pod", Scope::Namespaced).fields().len() as u16;
+    let record = plan.extract(Bytes::copy_from_slice(object.as_bytes())).unwrap();
+    let behind = record.texts.values().filter(|(field, _)| field.0 >= own);
+    behind.map(|(field, value)| (field.0 - own, value.to_owned())).collect()
+}
+
+#[test]
+fn values_are_found_wherever_the_object_is_cut() {
+    let plan = pods(&["$.spec.containers[*].image", "$.spec.containers[1].name", "$.metadata.ownerReferences[*].uid"]);
+    let body = r#""metadata":{"name":"p","namespace":"n","resourceVersion":"7","ownerReferences":[{"uid":"u"}]},
+        "spec":{"nodeName":"n1","containers":[{"name":"a","image":"b"},{"name":"c","image":"a"},{"image":"b"},{"image":null},{}]}"#;
+    let expected =
+        [(0, "a"), (0, "b"), (1, "c"), (2, "u")].map(|(field, value): (u16, &str)| (field, value.to_owned()));
+    for object in [
+        format!("{{{body}}}"),
+        // As a watch sends it: cut with one copy; and in another order, member by member.
+        format!(r#"{{"kind":"Pod","apiVersion":"v1",{body}}}"#),
+        format!(r#" {{"apiVersion":"v1",{body},"kind":"Pod"}} "#),
+    ] {
+        assert_eq!(extra_values(&plan, &object), expected, "{object}");
+    }
+    let bare = r#"{"metadata":{"name":"p","resourceVersion":"7"},"spec":{"containers":"none"}}"#;
+    assert_eq!(extra_values(&plan, bare), [(1, String::new())], "a single value is empty, several are none");
+}
+
+#[test]
+fn texts_are_those_of_all_fields() {
+    let plan = pods(&["$.x[*]"]);
+    let object =
+        r#"{"metadata":{"name":"p","resourceVersion":"7"},"x":["b","a","a",true,1.0,1e2,-1.5,"",null,{"a":[1]},"é"]}"#;
+    let found: Vec<String> = extra_values(&plan, object).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(found, ["", "-1.5", "1", "100", "a", "b", "map[a:[1]]", "true", "é"]);
+}
+
+#[test]
+fn beyond_the_limit_nothing_is_indexed_and_the_object_says_so() {
+    let plan = pods(&["$.x[*]", "$.y[*]"]);
+    let object = |count: usize, repeated: usize| {
+        let different = (0..count).map(|index| format!("\"v{index}\""));
+        let items: Vec<String> = different.chain(std::iter::repeat_n("\"v0\"".to_owned(), repeated)).collect();
+        format!(r#"{{"metadata":{{"name":"p","resourceVersion":"7"}},"x":[{}],"y":["z"]}}"#, items.join(","))
+    };
+    let own = plan.fields().len() as u16 - 2;
+    let mark = (FieldIndex(own).overflow().0 - own, String::new());
+    for (count, repeated, fits) in
+        [(MAX_VALUES, 0, true), (MAX_VALUES, 5_000, true), (MAX_VALUES + 1, 0, false), (5_000, 5_000, false)]
+    {
+        let found = extra_values(&plan, &object(count, repeated));
+        if fits {
+            assert_eq!(found.len(), MAX_VALUES + 1, "{count} and {repeated} again");
+        } else {
+            assert_eq!(found, [(1, "z".to_owned()), mark.clone()], "{count} and {repeated} again");
+        }
+    }
+}
+
+#[test]
+fn paths_that_meet_do_not_disturb_each_other() {
+    let plan = pods(&["$.a[*].x", "$.a[0].x", "$.a[1].*", "$.a[*]"]);
+    let object = r#"{"metadata":{"name":"p","resourceVersion":"7"},"a":[{"x":"1","y":"2"},{"x":"3","y":"4"}]}"#;
+    let found = extra_values(&plan, object);
+    let of = |field: u16| -> Vec<&str> {
+        found.iter().filter(|(held, _)| *held == field).map(|(_, value)| &**value).collect()
+    };
+    assert_eq!(of(0), ["1", "3"]);
+    assert_eq!(of(1), ["1"]);
+    assert_eq!(of(2), ["3", "4"]);
+    assert_eq!(of(3), ["map[x:1 y:2]", "map[x:3 y:4]"]);
+}
+
+#[test]
+fn the_fields_of_the_resource_stay_first_and_as_they_were() {
+    let outcome = judged(&[at_path("images", "$.spec.steps[*].image")]);
+    let plan = shirts().with_extra(&outcome.fields).unwrap();
+    let object = r#"{"metadata":{"name":"a","resourceVersion":"1"},"color":"red","spec":{"color":"blue","steps":[{"image":"i"}]}}"#;
+    assert_eq!(values(&plan, object), ["blue", "red", "i"]);
+    assert_ne!(plan, shirts());
+    assert_eq!(shirts().with_extra(&[]).unwrap(), shirts());
+    assert!(plan.resolve("images").is_ok() && plan.resolve("$.spec.steps[*].image").is_err());
+}

@@ -1,0 +1,211 @@
+//! What a schema and CEL cannot judge of a FieldCache or a View: whether the resource is there, and whether its selectors can be read and
+//! mean fields that it has.
+//!
+//! Pure: what is known of resources comes in. The extra fields themselves are judged by `extract::extra`, whose reasons go into the
+//! same conditions. An empty list of problems means Accepted.
+
+use serde_json::Value;
+
+use super::{Authorization, FieldCacheSpec, FieldSelector, LabelSelector, Operator, ViewSpec};
+use crate::extract::Plan;
+use crate::extract::extra::{self, Request};
+use crate::selector::{self, FieldExpression, LabelSelection, field, wire};
+
+/// Why something is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Problem {
+    /// Where, such as `spec.versions[0]`.
+    pub place: String,
+    /// Why, for programs: the reason of a condition.
+    pub reason: Reason,
+    /// Why, and what to do about it: a sentence without a full stop.
+    pub message: String,
+}
+
+/// Why something is not accepted, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// No served resource has that name.
+    ResourceNotFound,
+    /// The resource is not served in that version.
+    VersionNotServed,
+    /// A selector cannot be read.
+    InvalidSelector,
+    /// A selector names a field that the resource does not offer, or not to the API server.
+    FieldNotSelectable,
+    /// No FieldCache keeps the resource.
+    NotCached,
+    /// It comes in a later release.
+    NotSupported,
+    /// An extra field is wrong; the word is its own.
+    Field(extra::Reason),
+}
+
+impl Reason {
+    /// The reason of a condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::ResourceNotFound => "ResourceNotFound",
+            Reason::VersionNotServed => "VersionNotServed",
+            Reason::InvalidSelector => "InvalidSelector",
+            Reason::FieldNotSelectable => "FieldNotSelectable",
+            Reason::NotCached => "NotCached",
+            Reason::NotSupported => "NotSupported",
+            Reason::Field(reason) => reason.as_str(),
+        }
+    }
+}
+
+impl From<extra::Problem> for Problem {
+    fn from(problem: extra::Problem) -> Problem {
+        Problem { place: problem.place, reason: Reason::Field(problem.reason), message: problem.message }
+    }
+}
+
+fn problem(place: impl Into<String>, reason: Reason, message: impl Into<String>) -> Problem {
+    Problem { place: place.into(), reason, message: message.into() }
+}
+
+/// The extra fields that a FieldCache asks for, as `extract::extra` takes them.
+pub fn requests(spec: &FieldCacheSpec) -> Vec<Request> {
+    spec.selectable_fields
+        .iter()
+        .map(|field| Request {
+            name: field.name.clone(),
+            json_path: field.json_path.clone(),
+            printer_column: field.printer_column.clone(),
+        })
+        .collect()
+}
+
+/// The versions that a FieldCache means: those that it names, else the preferred one. `served` are those of the resource, the
+/// preferred one first; none: there is no such resource.
+///
+/// # Errors
+/// One problem for each version that is not served.
+pub fn versions(spec: &FieldCacheSpec, served: &[&str]) -> Result<Vec<String>, Vec<Problem>> {
+    let name = spec.object_name();
+    let Some(preferred) = served.first() else {
+        let message = format!("the API server serves no resource {name} that can be listed and watched");
+        return Err(vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
+    };
+    let unknown: Vec<Problem> = (0..)
+        .zip(&spec.versions)
+        .filter(|(_, version)| !served.contains(&version.as_str()))
+        .map(|(index, version): (usize, _)| {
+            let message = format!("{name} is not served in {version}; it is in {}", served.join(", "));
+            problem(format!("spec.versions[{index}]"), Reason::VersionNotServed, message)
+        })
+        .collect();
+    match (unknown.is_empty(), spec.versions.is_empty()) {
+        (false, _) => Err(unknown),
+        (true, true) => Ok(vec![(*preferred).to_owned()]),
+        (true, false) => Ok(spec.versions.clone()),
+    }
+}
+
+/// A label selector, read; an absent one selects everything.
+///
+/// # Errors
+/// One problem for each key or value that can be none.
+pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<selector::LabelSelector, Vec<Problem>> {
+    let Some(selector) = selector else { return Ok(selector::LabelSelector::default()) };
+    // Through JSON, so that there is one reader of the form.
+    let value = serde_json::to_value(selector).unwrap_or(Value::Null);
+    match wire::label_selector(&value, place).map_err(unreadable)? {
+        LabelSelection::Matching(selector) => Ok(selector),
+        LabelSelection::Everything | LabelSelection::Nothing => Ok(selector::LabelSelector::default()),
+    }
+}
+
+/// A field selector, read; its fields are not looked at. An absent one has no requirements.
+///
+/// # Errors
+/// One problem for each requirement that cannot be read.
+pub fn field_selector(selector: Option<&FieldSelector>, place: &str) -> Result<Vec<FieldExpression>, Vec<Problem>> {
+    let Some(selector) = selector else { return Ok(Vec::new()) };
+    let value = serde_json::to_value(selector).unwrap_or(Value::Null);
+    wire::field_expressions(&value, place).map_err(unreadable)
+}
+
+fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
+    let read = |found: selector::Problem| problem(found.field, Reason::InvalidSelector, found.message);
+    problems.into_iter().map(read).collect()
+}
+
+/// What a scope asks of the API server, as query parameters of a list: labelSelector and fieldSelector, empty where there is no
+/// restriction. `plan` is the resource's own, without extra fields: the API server knows no others.
+///
+/// # Errors
+/// One problem for each part that the API server cannot select by.
+pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec<Problem>> {
+    let Some(scope) = &spec.scope else { return Ok(Default::default()) };
+    let mut problems = Vec::new();
+    let labels = label_selector(scope.label_selector.as_ref(), "spec.scope.labelSelector").unwrap_or_else(|found| {
+        problems.extend(found);
+        selector::LabelSelector::default()
+    });
+    let place = "spec.scope.fieldSelector";
+    let mut terms = Vec::new();
+    let requirements = scope.field_selector.iter().flat_map(|selector| &selector.match_expressions);
+    for (index, requirement) in requirements.enumerate() {
+        let place = format!("{place}.matchExpressions[{index}]");
+        if plan.resolve(&requirement.key).is_err() {
+            let message = format!(
+                "the API server cannot select this resource by {}: only by fields that `kubectl get selectableresources` shows \
+                 with another origin than FieldCache",
+                requirement.key
+            );
+            problems.push(problem(format!("{place}.key"), Reason::FieldNotSelectable, message));
+        }
+        let operator = match (requirement.operator, &requirement.values[..]) {
+            (Operator::In, [_]) => "=",
+            (Operator::NotIn, [_]) => "!=",
+            _ => {
+                let message = "the API server knows In and NotIn with exactly one value";
+                problems.push(problem(place, Reason::InvalidSelector, message));
+                continue;
+            }
+        };
+        let value = requirement.values.first().map(String::as_str).unwrap_or_default();
+        terms.push(format!("{}{operator}{}", requirement.key, field::escape_value(value)));
+    }
+    if problems.is_empty() { Ok((labels.to_string(), terms.join(","))) } else { Err(problems) }
+}
+
+/// Judges a View. `plan_of` says which fields a resource offers, extra ones too, in the version that is shown; `None`: no FieldCache
+/// keeps it.
+pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if spec.authorization == Authorization::View {
+        let message = "a View as a right comes in a later release; use authorization Caller";
+        problems.push(problem("spec.authorization", Reason::NotSupported, message));
+    }
+    if spec.consumer.is_some() {
+        let message = "values out of the caller's token come in a later release";
+        problems.push(problem("spec.consumer", Reason::NotSupported, message));
+    }
+    for (index, shown) in spec.resources.iter().enumerate() {
+        let place = format!("spec.resources[{index}]");
+        let Some(plan) = plan_of(&shown.group, &shown.resource) else {
+            let name = super::field_cache::object_name(&shown.group, &shown.resource);
+            let message = format!("nothing keeps {name}: make a FieldCache of that name");
+            problems.push(problem(place, Reason::NotCached, message));
+            continue;
+        };
+        let labels = label_selector(shown.label_selector.as_ref(), &format!("{place}.labelSelector"));
+        problems.extend(labels.err().into_iter().flatten());
+        let fields = field_selector(shown.field_selector.as_ref(), &format!("{place}.fieldSelector"));
+        problems.extend(fields.err().into_iter().flatten());
+        let requirements = shown.field_selector.iter().flat_map(|selector| &selector.match_expressions);
+        for (number, requirement) in requirements.enumerate() {
+            if let Err(unsupported) = plan.resolve(&requirement.key) {
+                let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
+                let message = format!("{}; offer it with the FieldCache's selectableFields", unsupported.message);
+                problems.push(problem(place, Reason::FieldNotSelectable, message));
+            }
+        }
+    }
+    problems
+}

@@ -1,0 +1,118 @@
+//! What neither a schema nor CEL can see.
+
+use serde_json::{Value, json};
+
+use crate::extract::Plan;
+use crate::kinds::accept::{self, Problem, Reason};
+use crate::kinds::{FieldCacheSpec, ViewSpec};
+use crate::model::Scope;
+
+fn told(problems: &[Problem]) -> Vec<(Reason, &str)> {
+    problems.iter().map(|problem| (problem.reason, &*problem.place)).collect()
+}
+
+#[test]
+fn versions_are_those_that_are_served() {
+    let versions = |named: Value, served: &[&str]| {
+        let spec: FieldCacheSpec =
+            serde_json::from_value(json!({"group": "g", "resource": "x", "versions": named})).unwrap();
+        accept::versions(&spec, served).map_err(|problems| {
+            problems.into_iter().map(|problem| (problem.reason.as_str(), problem.to_string())).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(versions(json!([]), &["v2", "v1"]), Ok(vec!["v2".to_owned()]), "the preferred one");
+    assert_eq!(versions(json!(["v1"]), &["v2", "v1"]), Ok(vec!["v1".to_owned()]));
+    let none = "spec.resource: the API server serves no resource x.g that can be listed and watched".to_owned();
+    assert_eq!(versions(json!([]), &[]), Err(vec![("ResourceNotFound", none)]));
+    let gone = "spec.versions[1]: x.g is not served in v3; it is in v2, v1".to_owned();
+    assert_eq!(versions(json!(["v1", "v3"]), &["v2", "v1"]), Err(vec![("VersionNotServed", gone)]));
+}
+
+#[test]
+fn a_scope_is_what_a_list_is_asked_with() {
+    let plan = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    let scope = |scope: Value| {
+        let spec: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods", "scope": scope})).unwrap();
+        accept::scope(&spec, &plan)
+    };
+    let requirement = |key: &str, operator: &str, values: Value| json!({"fieldSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}});
+    for (asked, labels, fields) in [
+        (json!({}), "", ""),
+        (json!({"labelSelector": {}, "fieldSelector": {}}), "", ""),
+        (
+            json!({"labelSelector": {"matchLabels": {"b": "1", "a": ""}, "matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["y", "x"]}]}}),
+            "a=,b=1,c notin (x,y)",
+            "",
+        ),
+        (requirement("spec.nodeName", "In", json!(["n,1"])), "", "spec.nodeName=n\\,1"),
+        (requirement("metadata.namespace", "NotIn", json!(["kube-system"])), "", "metadata.namespace!=kube-system"),
+    ] {
+        assert_eq!(scope(asked.clone()), Ok((labels.to_owned(), fields.to_owned())), "{asked}");
+    }
+    for (asked, reason, place) in [
+        (
+            requirement("images", "In", json!(["a"])),
+            Reason::FieldNotSelectable,
+            "spec.scope.fieldSelector.matchExpressions[0].key",
+        ),
+        (
+            requirement("spec.nodeName", "In", json!(["a", "b"])),
+            Reason::InvalidSelector,
+            "spec.scope.fieldSelector.matchExpressions[0]",
+        ),
+        (
+            requirement("spec.nodeName", "Exists", json!([])),
+            Reason::InvalidSelector,
+            "spec.scope.fieldSelector.matchExpressions[0]",
+        ),
+        (
+            json!({"labelSelector": {"matchLabels": {"a b": "x"}}}),
+            Reason::InvalidSelector,
+            "spec.scope.labelSelector.matchLabels",
+        ),
+    ] {
+        assert_eq!(told(&scope(asked.clone()).unwrap_err()), [(reason, place)], "{asked}");
+    }
+}
+
+#[test]
+fn views_show_what_is_kept_by_fields_that_there_are() {
+    let plan_of = |group: &str, resource: &str| {
+        ((group, resource) == ("", "pods")).then(|| Plan::built_in("", "v1", "Pod", Scope::Namespaced))
+    };
+    let judge = |more: Value| {
+        let mut spec = json!({"resources": [{"resource": "pods"}]});
+        if let (Value::Object(spec), Value::Object(more)) = (&mut spec, more) {
+            spec.extend(more);
+        }
+        let spec: ViewSpec = serde_json::from_value(spec).unwrap();
+        accept::view(&spec, &plan_of)
+    };
+    let pods = |more: Value| {
+        let mut shown = json!({"resource": "pods"});
+        if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
+            shown.extend(more);
+        }
+        json!({"resources": [shown]})
+    };
+    let by = |key: &str| pods(json!({"fieldSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}));
+    for (asked, expected) in [
+        (json!({}), None),
+        (by("spec.nodeName"), None),
+        (by("metadata.name"), None),
+        (by("images"), Some((Reason::FieldNotSelectable, "spec.resources[0].fieldSelector.matchExpressions[0].key"))),
+        (pods(json!({"group": "g"})), Some((Reason::NotCached, "spec.resources[0]"))),
+        (
+            pods(json!({"labelSelector": {"matchExpressions": [{"key": "-", "operator": "Exists"}]}})),
+            Some((Reason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
+        ),
+        (json!({"authorization": "View"}), Some((Reason::NotSupported, "spec.authorization"))),
+        (
+            json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}),
+            Some((Reason::NotSupported, "spec.consumer")),
+        ),
+    ] {
+        let problems = judge(asked.clone());
+        assert_eq!(told(&problems), expected.into_iter().collect::<Vec<_>>(), "{asked}: {problems:?}");
+    }
+}

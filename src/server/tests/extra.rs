@@ -1,0 +1,149 @@
+//! Fields of FieldCaches: lists and watches by some value, and what happens when an object has too many.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use super::{ALL_SHIRTS, Answer, Fixture, catalog, custom};
+use crate::extract::extra::{Request, Subject, accept};
+use crate::model::Scope;
+use crate::registry::Resource;
+use crate::server::Settings;
+use crate::store::HistoryLimits;
+
+/// Shirts that can be selected by the images of their steps.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::with(Settings::default(), HistoryLimits::default());
+    let base = custom("shirts", "Shirt", Scope::Namespaced, false);
+    let request = Request {
+        name: "images".to_owned(),
+        json_path: Some("$.spec.steps[*].image".to_owned()),
+        printer_column: None,
+    };
+    let outcome = accept(&[request], &Subject { plan: &base.plan, schema: None, columns: &[] });
+    let plan = base.plan.with_extra(&outcome.fields).unwrap();
+    fixture.shirts.resource = Arc::new(Resource { plan, ..base });
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]));
+    fixture.shirts.publish();
+    fixture
+}
+
+impl Fixture {
+    fn put_images(&mut self, name: &str, images: &[&str]) -> u64 {
+        let version = self.next_version();
+        let steps: Vec<String> = images.iter().map(|image| format!("{{\"image\":\"{image}\"}}")).collect();
+        let text = format!(
+            "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"{name}\",\"namespace\":\
+             \"default\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"steps\":[{}]}}}}",
+            steps.join(",")
+        );
+        let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+        self.shirts.store.apply(&record);
+        self.shirts.publish();
+        version
+    }
+
+    async fn selected(&self, selector: &str) -> Answer {
+        self.get(&format!("{ALL_SHIRTS}?fieldSelector={selector}")).await
+    }
+}
+
+fn too_many() -> Vec<String> {
+    (0..65).map(|index| format!("i{index}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_by_some_value_and_by_none() {
+    let mut fixture = fixture();
+    fixture.put_images("ab", &["a", "b", "a"]);
+    fixture.put_images("b", &["b"]);
+    fixture.put_images("none", &[]);
+    for (selector, expected) in [
+        ("images%3Da", &["default/ab"][..]),
+        ("images%3Db", &["default/ab", "default/b"]),
+        ("images%3D%3Db,images%3Da", &["default/ab"]),
+        ("images!%3Da", &["default/b", "default/none"]),
+        ("images!%3Da,images!%3Db", &["default/none"]),
+        ("images%3Dc", &[]),
+        ("images%3D", &[]),
+        ("metadata.name%3Db,images%3Db", &["default/b"]),
+    ] {
+        let answer = fixture.selected(selector).await;
+        assert_eq!(
+            (answer.code, answer.names()),
+            (StatusCode::OK, expected.iter().map(|name| (*name).to_owned()).collect()),
+            "{selector}"
+        );
+    }
+    let explained = fixture.get(&format!("{ALL_SHIRTS}?fieldSelector=images%3Db&explain=true")).await;
+    assert_eq!(explained.explanation()["plan"], "images=b (2)");
+    assert_eq!(explained.explanation()["path"], "index");
+    let unknown = fixture.selected("image%3Db").await;
+    assert_eq!((unknown.code, &*unknown.message()), (StatusCode::BAD_REQUEST, "field label not supported: image"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_see_objects_enter_and_leave_by_some_value() {
+    let mut fixture = fixture();
+    fixture.put_images("x", &["a"]);
+    let mut with_b = fixture.watch(&format!("{ALL_SHIRTS}?watch=1&fieldSelector=images%3Db")).await;
+    let mut without_b = fixture.watch(&format!("{ALL_SHIRTS}?watch=1&fieldSelector=images!%3Db")).await;
+    assert_eq!(without_b.line().await, "ADDED default/x@101");
+    for (images, with, without) in [
+        (&["a", "b"][..], "ADDED default/x@102", "DELETED default/x@102"),
+        (&["b", "c"], "MODIFIED default/x@103", ""),
+        (&["c"], "DELETED default/x@104", "ADDED default/x@104"),
+        (&[], "", "MODIFIED default/x@105"),
+    ] {
+        fixture.put_images("x", images);
+        for (watched, expected) in [(&mut with_b, with), (&mut without_b, without)] {
+            if expected.is_empty() {
+                watched.expect_silence().await;
+            } else {
+                assert_eq!(watched.line().await, expected, "{images:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_with_too_many_values_is_refused_until_there_are_fewer() {
+    let mut fixture = fixture();
+    fixture.put_images("a", &["a"]);
+    let watch = |selector: &str| format!("{ALL_SHIRTS}?watch=1&fieldSelector={selector}");
+    let mut with_a = fixture.watch(&watch("images%3Da")).await;
+    let mut with_z = fixture.watch(&watch("images%3Dz")).await;
+    let mut of_another = fixture.watch(&watch("metadata.name%3Da,images%3Da")).await;
+    assert_eq!(with_a.line().await, "ADDED default/a@101");
+    assert_eq!(of_another.line().await, "ADDED default/a@101");
+
+    let too_many = too_many();
+    fixture.put_images("x", &too_many.iter().map(String::as_str).collect::<Vec<_>>());
+    for selector in ["images%3Da", "images!%3Da", "metadata.name%3Da,images%3Da"] {
+        let refused = fixture.selected(selector).await;
+        assert_eq!(refused.code, StatusCode::BAD_REQUEST, "{selector}");
+        let message = refused.message();
+        assert!(
+            message.contains("images: of 1 object more than 64 values would have to be indexed, default/x for one"),
+            "{message}"
+        );
+        let refused = fixture.get(&watch(selector)).await;
+        assert_eq!((refused.code, refused.message()), (StatusCode::BAD_REQUEST, message), "a watch likewise");
+    }
+    for (watched, why) in [(&mut with_a, "of the same value"), (&mut with_z, "of a value that nothing has")] {
+        let event = watched.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["code"]), (&"ERROR".into(), &410.into()), "{why}: {event}");
+        watched.expect_end(why).await;
+    }
+    of_another.expect_silence().await;
+    assert_eq!(fixture.selected("metadata.name%3Da").await.names(), ["default/a"], "other fields are as they were");
+    let resumed = fixture.get(&format!("{}&resourceVersion=101", watch("images%3Da"))).await;
+    assert_eq!(resumed.code, StatusCode::BAD_REQUEST, "resuming is a watch too");
+
+    fixture.put_images("x", &["a"]);
+    assert_eq!(fixture.selected("images%3Da").await.names(), ["default/a", "default/x"], "mended");
+    // What was in between cannot be told.
+    let mut resumed = fixture.watch(&format!("{}&resourceVersion=101", watch("images%3Da"))).await;
+    assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410);
+}

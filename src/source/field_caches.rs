@@ -1,0 +1,118 @@
+//! FieldCaches out of a folder: judged, and made extra fields of the resources that they name.
+//!
+//! They are manifests like others. Their definition need not be in the folder: then they are checked against the one that
+//! `fieldcache crds` prints, and are not served themselves. Everything in a folder is served anyway, so of a FieldCache only its fields
+//! count here; a partial copy makes no sense.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::extra_fields::ExtraFields;
+use crate::builtin::{kinds, schemas};
+use crate::crd::Crd;
+use crate::extract::Plan;
+use crate::extract::extra::{Outcome, Subject, accept};
+use crate::kinds as own;
+use crate::kinds::{FieldCache, FieldCacheSpec, definitions};
+use crate::model::{Gvr, Key};
+
+/// Something wrong with a FieldCache: its name, and what.
+pub(super) type FieldCacheProblem = (Key, String);
+
+/// The resource of FieldCaches.
+pub(super) fn field_caches_gvr() -> Gvr {
+    Gvr::new(own::GROUP, own::VERSION, "fieldcaches")
+}
+
+/// The definition of one of our own kinds that a folder may lack.
+pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
+    static FIELD_CACHE: LazyLock<Option<Crd>> = LazyLock::new(|| {
+        let all = definitions::all();
+        all.iter().filter_map(|document| Crd::read(document).ok()).find(|crd| crd.names.kind == "FieldCache")
+    });
+    FIELD_CACHE.as_ref().filter(|crd| crd.group == group && crd.names.kind == kind)
+}
+
+/// What the FieldCaches of a folder say, beside these definitions.
+pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (ExtraFields, Vec<FieldCacheProblem>) {
+    let mut extra = ExtraFields::default();
+    let mut problems = Vec::new();
+    for (key, bytes) in field_caches {
+        let mut report = |message: String| problems.push((key.clone(), message));
+        let field_cache: FieldCache = match serde_json::from_slice(bytes) {
+            Ok(field_cache) => field_cache,
+            Err(error) => {
+                report(format!("it cannot be read: {error}"));
+                continue;
+            }
+        };
+        let spec = &field_cache.spec;
+        if key.name() != spec.object_name() {
+            report(format!(
+                "the name must be {}, so that there is one FieldCache for each resource",
+                spec.object_name()
+            ));
+            continue;
+        }
+        if spec.scope.is_some() {
+            report("spec.scope: a partial copy is served through Views, which a folder does not have".to_owned());
+            continue;
+        }
+        let versions = match versions(spec, crds) {
+            Ok(versions) => versions,
+            Err(problems) => {
+                problems.into_iter().for_each(|problem| report(problem.to_string()));
+                continue;
+            }
+        };
+        for version in &versions {
+            let Outcome { fields, problems } = accept_in(spec, version, crds);
+            for problem in problems {
+                let place = if versions.len() > 1 { format!("version {version}: ") } else { String::new() };
+                report(format!("{place}{problem}"));
+            }
+            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), fields);
+        }
+    }
+    (extra, problems)
+}
+
+/// The versions that are meant: those that are named, else the preferred one.
+fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> Result<Vec<String>, Vec<own::accept::Problem>> {
+    let served: Vec<&str> = match definition(spec, crds) {
+        Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
+        None => kinds::KINDS
+            .iter()
+            .filter(|kind| kind.group == spec.group && kind.plural == spec.resource)
+            .map(|kind| kind.version)
+            .collect(),
+    };
+    own::accept::versions(spec, &served)
+}
+
+fn definition<'c>(spec: &FieldCacheSpec, crds: &[&'c Crd]) -> Option<&'c Crd> {
+    crds.iter().copied().find(|crd| crd.group == spec.group && crd.names.plural == spec.resource)
+}
+
+fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> Outcome {
+    let requests = own::accept::requests(spec);
+    if let Some(crd) = definition(spec, crds) {
+        let found = crd.version(version);
+        let subject = Subject {
+            plan: &Plan::custom_resource(crd, version),
+            schema: found.and_then(|version| version.schema.as_ref()),
+            columns: found.map_or(&[], |version| &version.printer_columns),
+        };
+        return accept(&requests, &subject);
+    }
+    let kind = kinds::KINDS
+        .iter()
+        .find(|kind| kind.group == spec.group && kind.plural == spec.resource && kind.version == version);
+    let Some(kind) = kind else { return Outcome::default() };
+    let schema: Option<Value> = schemas::structural_schema(kind.group, kind.version, kind.kind);
+    let plan = Plan::built_in(kind.group, kind.version, kind.kind, kind.scope);
+    accept(&requests, &Subject { plan: &plan, schema: schema.as_ref(), columns: &[] })
+}
