@@ -4,14 +4,13 @@
 //! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
 //! What is asked is in [`super::review`]; who shares an answer in [`super::flights`].
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -148,11 +147,15 @@ impl Backend {
             code,
             StatusCode::INTERNAL_SERVER_ERROR | StatusCode::GATEWAY_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
         ) || response.headers().contains_key(RETRY_AFTER);
-        let answer = Limited::new(response.into_body().map_err(io::Error::other), LONGEST_ANSWER)
-            .collect()
-            .await
-            .map_err(|error| (Unanswered::Unreadable(name, error.to_string()), true))?
-            .to_bytes();
+        let mut body = response.into_body();
+        let mut answer = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| (Unanswered::Unreadable(name, error.to_string()), true))?;
+            answer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            if answer.len() > LONGEST_ANSWER {
+                return Err((Unanswered::Unreadable(name, "it is too long".to_owned()), false));
+            }
+        }
         let read: Result<Value, _> = serde_json::from_slice(&answer);
         if !code.is_success() {
             let message = read.ok().and_then(|status| Some(status["message"].as_str()?.to_owned())).unwrap_or_default();

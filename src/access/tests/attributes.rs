@@ -202,7 +202,7 @@ fn part() -> impl Strategy<Value = String> {
         "healthz",
         "a%20b",
     ];
-    prop_oneof![9 => proptest::sample::select(&known[..]).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
+    prop_oneof![9 => proptest::sample::select(known.to_vec()).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
 }
 
 proptest! {
