@@ -361,12 +361,15 @@ fn start_apiserver(settings: &Settings, ports: Ports, directory: &Path) -> Resul
         format!("--service-account-signing-key-file={}", file("service-account.key")),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--watch-cache=true".to_owned(),
     ]);
+    // This flag is a list, so that another one would add to it.
+    if !settings.apiserver_arguments.iter().any(|argument| argument.starts_with("--authorization-mode")) {
+        invocation = invocation.arguments(["--authorization-mode=RBAC"]);
+    }
     if settings.all_apis {
         invocation = invocation.arguments(["--runtime-config=api/all=true"]);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::certificates::Identity;
 use crate::http::{Client, Endpoint};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
@@ -20,11 +21,12 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 /// How long it may take to end: its own grace period for answers in progress, and some more.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running `fieldcache serve`.
+/// A running `fieldcache serve`, or `fieldcache operator`.
 #[derive(Debug)]
 pub struct Fieldcache {
     endpoint: Endpoint,
-    /// What follows `serve`, without the address.
+    command: &'static str,
+    /// What follows the command, without the address.
     arguments: Vec<String>,
     process: Process,
     // After the process, which is to be gone first.
@@ -56,7 +58,36 @@ impl Fieldcache {
     /// # Errors
     /// When it is not built, ends, or prints no address in time; with its words.
     pub async fn serve(arguments: impl IntoIterator<Item = String>) -> Result<Fieldcache> {
-        Fieldcache::start(arguments, Endpoint::plain).await
+        Fieldcache::start("serve", arguments, Endpoint::plain).await
+    }
+
+    /// `operator --kubeconfig FILE` at a free port, with a certificate of its own in `folder` and these further arguments; its
+    /// endpoint shows no credentials, see [`Fieldcache::as_client`].
+    ///
+    /// # Errors
+    /// As [`Fieldcache::serve`].
+    pub async fn operator(
+        kubeconfig: &Path,
+        folder: &Path,
+        arguments: impl IntoIterator<Item = String>,
+    ) -> Result<Fieldcache> {
+        let own = [("--kubeconfig", kubeconfig), ("--cert-dir", folder)];
+        let own = own.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()]);
+        let bundle = folder.join("ca.crt");
+        let read = |address: &str| {
+            let authority = std::fs::read_to_string(&bundle).context("reading the self-made authority")?;
+            Endpoint::secure(address, &authority, None)
+        };
+        Fieldcache::start("operator", own.chain(arguments), read).await
+    }
+
+    /// An operator, asked by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].
+    ///
+    /// # Errors
+    /// When a PEM text is none.
+    pub fn as_client(&self, folder: &Path, identity: &Identity) -> Result<Endpoint> {
+        let authority = std::fs::read_to_string(folder.join("ca.crt")).context("reading the self-made authority")?;
+        Endpoint::secure(self.address(), &authority, Some(identity))
     }
 
     /// `serve` at a free port over TLS, with a certificate and key in these files, which `authority` (PEM) signed.
@@ -71,18 +102,19 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let tls = [("--tls-cert-file", certificate), ("--tls-private-key-file", key)];
         let tls = tls.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()]);
-        Fieldcache::start(tls.chain(arguments), |address| Endpoint::secure(address, authority, None)).await
+        Fieldcache::start("serve", tls.chain(arguments), |address| Endpoint::secure(address, authority, None)).await
     }
 
     async fn start(
+        command: &'static str,
         arguments: impl IntoIterator<Item = String>,
         endpoint: impl Fn(&str) -> Result<Endpoint>,
     ) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
         let arguments: Vec<String> = arguments.into_iter().collect();
-        let process = start("fieldcache", "127.0.0.1:0", &arguments, &directory)?;
+        let process = start("fieldcache", command, "127.0.0.1:0", &arguments, &directory)?;
         let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: endpoint(&address)?, arguments, process, directory })
+        Ok(Fieldcache { endpoint: endpoint(&address)?, command, arguments, process, directory })
     }
 
     /// Ends it as a service manager does (SIGTERM) and waits until it is gone; its address refuses connections until
@@ -108,7 +140,7 @@ impl Fieldcache {
     /// When it ends, as it does when its port was taken meanwhile, or does not serve in time; with its words.
     pub async fn start_again(&mut self) -> Result<()> {
         let (_, host) = self.address().split_once("://").context("an address has a scheme")?;
-        let process = start(&unique::name("fieldcache"), host, &self.arguments, &self.directory)?;
+        let process = start(&unique::name("fieldcache"), self.command, host, &self.arguments, &self.directory)?;
         process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
         self.process = process;
         Ok(())
@@ -139,9 +171,9 @@ impl Fieldcache {
     }
 }
 
-fn start(name: &str, address: &str, arguments: &[String], directory: &RunDirectory) -> Result<Process> {
+fn start(name: &str, command: &str, address: &str, arguments: &[String], directory: &RunDirectory) -> Result<Process> {
     let invocation = Invocation::new(program()?)
-        .arguments(["serve", "--address", address])
+        .arguments([command, "--address", address])
         .arguments(arguments)
         .environment("HOME", directory.path().display().to_string());
     Process::start(name, &invocation, directory.path())

@@ -127,6 +127,16 @@ impl Endpoint {
         self
     }
 
+    /// The same server, asked with a bearer token in every request.
+    ///
+    /// # Errors
+    /// When the token is no text for a header.
+    pub fn with_token(mut self, token: &str) -> Result<Endpoint> {
+        let value = HeaderValue::from_str(&format!("Bearer {token}")).context("a token must fit a header")?;
+        self.headers.push((http::header::AUTHORIZATION, value));
+        Ok(self)
+    }
+
     /// `http://HOST:PORT` or `https://HOST:PORT`, with the path before every request's, without a slash at the end.
     #[must_use]
     pub fn base(&self) -> &str {

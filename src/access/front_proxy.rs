@@ -18,21 +18,25 @@ const STANDARD_PREFIX: &str = "x-remote-extra-";
 
 /// What a front proxy says of a user (apiserver `authentication/request/headerrequest`); `None` when it names none.
 pub(super) fn described(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option<Identity> {
-    let text = |value: &HeaderValue| std::str::from_utf8(value.as_bytes()).map(str::to_owned).ok();
-    let first =
-        |names: &[HeaderName]| names.iter().filter_map(|name| text(headers.get(name)?)).find(|value| !value.is_empty());
+    // As Go writes bytes into a review that are no UTF-8; leaving such a value out could widen what a user may.
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let first = |names: &[HeaderName]| {
+        names.iter().filter_map(|name| headers.get(name).map(text)).find(|value| !value.is_empty())
+    };
     let user = first(&front_proxy.user_headers)?;
     let groups = front_proxy
         .group_headers
         .iter()
         .flat_map(|name| headers.get_all(name))
-        .filter_map(text)
+        .map(text)
         .filter(|group| !group.is_empty())
         .collect();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for prefix in &front_proxy.extra_prefixes {
         for (name, value) in headers {
-            let Some((key, value)) = name.as_str().strip_prefix(&**prefix).zip(text(value)) else { continue };
+            let Some((key, value)) = name.as_str().strip_prefix(&**prefix).map(|key| (key, text(value))) else {
+                continue;
+            };
             let key = percent_decode(key, false).unwrap_or_else(|| key.to_owned());
             extra.entry(key).or_default().push(value);
         }

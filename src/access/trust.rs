@@ -133,6 +133,8 @@ pub async fn follow(upstream: &dyn Upstream, trust: &watch::Sender<Arc<Trust>>) 
         if trust.borrow().generation != before {
             (pause, told) = (FIRST_PAUSE, String::new());
         }
+        // Also after one that ended well: should each end at once, that is as often as it is begun again.
+        sleep(FIRST_PAUSE).await;
     }
 }
 

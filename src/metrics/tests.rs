@@ -327,3 +327,44 @@ async fn only_metrics_are_there_and_only_to_be_read() {
         assert_eq!(parts.headers.contains_key(header::ALLOW), code == 405, "{what}");
     }
 }
+
+#[tokio::test]
+async fn what_was_decided_about_users_is_shown_without_them() {
+    #[derive(Debug)]
+    struct Nobody;
+    impl crate::registry::upstream::Upstream for Nobody {
+        fn send(
+            &self,
+            _: http::Request<crate::registry::upstream::UpstreamBody>,
+        ) -> futures::future::BoxFuture<'_, Result<http::Response<crate::registry::upstream::UpstreamBody>, String>>
+        {
+            Box::pin(async { Err("refused".to_owned()) })
+        }
+    }
+    let access = crate::access::Access::new(Arc::new(Nobody), crate::access::AccessSettings::default()).unwrap();
+    let mut headers = http::HeaderMap::new();
+    headers.insert(http::header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
+    let arrived = crate::access::Arrived {
+        peer: None,
+        method: &http::Method::GET,
+        headers: &headers,
+        path: "/api/v1/namespaces/secret-namespace/pods",
+        query: &|_| None,
+    };
+    assert!(access.admit(&arrived).await.is_err());
+    let none = Arc::new(Registry::new(Catalog::new(Vec::new(), [], VersionInfo::default())));
+    let limits = Arc::new(Limits::new(LimitSettings::default()));
+    let metrics = Metrics::new(none, Arc::default(), limits, Some(access.counts().clone()), None);
+    let text = metrics.text(Format::Plain);
+    for line in [
+        "fieldcache_authentication_total{method=\"token\",result=\"error\"} 1",
+        "fieldcache_authentication_total{method=\"certificate\",result=\"success\"} 0",
+        "fieldcache_authorization_total{decision=\"allowed\"} 0",
+        "fieldcache_review_total{kind=\"TokenReview\",result=\"error\"} 1",
+        "fieldcache_review_cache_request_total{kind=\"TokenReview\",status=\"miss\"} 1",
+        "fieldcache_watch_revoked_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    assert!(!text.contains("secret"), "{text}");
+}

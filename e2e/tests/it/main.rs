@@ -2,6 +2,7 @@
 //!
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
+mod access;
 mod bad_input;
 mod check_agreement;
 mod clients;

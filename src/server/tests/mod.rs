@@ -3,6 +3,7 @@
 //! [`Fixture`] is a registry of shirts (custom, namespaced), hats (custom, cluster-scoped) and pods (built-in) whose
 //! stores a test changes by hand.
 
+mod admission;
 mod body;
 mod discovery;
 mod documentation;

@@ -1,0 +1,196 @@
+//! Reviews: what fieldcache asks about a request is what kube-apiserver asks its authorization webhook about the same request.
+//!
+//! A kube-apiserver whose authorizer is a webhook of this test: asked directly it asks the webhook about the user's request, and asked
+//! for fieldcache's SubjectAccessReview it asks the webhook about what that says. Both have to be the same.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use e2e::certificates::Authority;
+use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Endpoint, Request};
+use e2e::run_directory::RunDirectory;
+use http::{Method, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::stage::{arguments, flags};
+
+/// Allows everything, and writes down what it is asked.
+struct Webhook {
+    address: String,
+    asked: Arc<Mutex<Vec<Value>>>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(request: http::Request<Incoming>, asked: Arc<Mutex<Vec<Value>>>) -> Response<Full<Bytes>> {
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let mut review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if let Ok(mut asked) = asked.lock() {
+        asked.push(review["spec"].clone());
+    }
+    review["status"] = json!({ "allowed": true });
+    let mut response = Response::new(Full::new(Bytes::from(review.to_string())));
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    response
+}
+
+impl Webhook {
+    async fn start() -> Result<Webhook> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let held = asked.clone();
+        let serving = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let asked = held.clone();
+                let service = service_fn(move |request| {
+                    let asked = asked.clone();
+                    async move { Ok::<_, Infallible>(answer(request, asked).await) }
+                });
+                tokio::spawn(async move {
+                    // A connection that breaks off is kube-apiserver's to make anew.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        Ok(Webhook { address, asked, serving })
+    }
+
+    /// What it has been asked about this user since the last time.
+    fn take(&self, user: &str) -> Vec<Value> {
+        let taken = self.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
+        taken.into_iter().filter(|spec| spec["user"] == user).collect()
+    }
+}
+
+/// Each names a resource of its own, `rN`, so that no answer is there already.
+const ROWS: &[(&str, &str)] = &[
+    ("GET", "/apis/g.example.com/v1/rN"),
+    ("HEAD", "/apis/g.example.com/v1/rN"),
+    ("GET", "/apis/g.example.com/v1/rN/"),
+    ("GET", "/apis/g.example.com/v1/rN/one"),
+    ("GET", "/apis/g.example.com/v1/rN/one/status"),
+    ("GET", "/apis/g.example.com/v1/rN/one/a/b"),
+    ("GET", "/apis/g.example.com/v1/namespaces/n/rN"),
+    ("GET", "/apis/g.example.com/v1/namespaces/n/rN/one"),
+    ("GET", "/apis/g.example.com/v1/namespaces/nN"),
+    ("GET", "/apis/g.example.com/v1/namespaces/nN/status"),
+    ("GET", "/apis/g.example.com/v1/namespaces/nN/finalize/x"),
+    ("GET", "/api/v1/rN"),
+    ("GET", "/api/v1/namespaces/n/rN/one/log"),
+    ("GET", "/api/v1/namespaces/nN"),
+    ("GET", "/api/v1/rN?watch=1&timeoutSeconds=1"),
+    ("GET", "/api/v1/rN?watch=banana&timeoutSeconds=1"),
+    ("GET", "/api/v1/rN?watch=false"),
+    ("GET", "/api/v1/watch/rN?timeoutSeconds=1"),
+    ("GET", "/api/v1/watch/namespaces/n/rN/one?timeoutSeconds=1"),
+    ("GET", "/api/v1/watch/rN?timeoutSeconds=1&fieldSelector=a%3Db&labelSelector=c"),
+    ("GET", "/api/v1/proxy/rN/one/x"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name%3Done"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name%3D%3Done&watch=1&timeoutSeconds=1"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name!%3Done"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name%3Da/b"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name%3Done&limit=x"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.name%3Done&labelSelector=a%3D%3D%3D"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=metadata.namespace%3Dn"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.b!%3D2,spec.a%3D1"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.a%3D"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=spec.a%3Dx%5C,y%5C%3Dz"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=banana&labelSelector=a%3D1"),
+    ("GET", "/apis/g.example.com/v1/rN?fieldSelector=a%3D1&fieldSelector=b%3D2"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=a%3D1,b!%3D2"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=c+in+(2,1),d+notin+(x),!e,f"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=a>1,b<2"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=a>1,b"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=a%3D,b+in+()"),
+    ("GET", "/apis/g.example.com/v1/rN?labelSelector=z%3D1,a%3D1,z%3D2"),
+    ("GET", "/apis/g.example.com/v1/rN/one?labelSelector=a&fieldSelector=b%3D1"),
+    ("POST", "/apis/g.example.com/v1/rN?labelSelector=a"),
+    ("PUT", "/apis/g.example.com/v1/rN/one"),
+    ("PATCH", "/apis/g.example.com/v1/rN/one"),
+    ("DELETE", "/apis/g.example.com/v1/rN/one"),
+    ("DELETE", "/apis/g.example.com/v1/rN?labelSelector=a&fieldSelector=metadata.name%3Done"),
+    ("OPTIONS", "/apis/g.example.com/v1/rN"),
+    ("GET", "/rN"),
+    ("GET", "/apis/rN"),
+    ("GET", "/apis/g.example.com/rN"),
+    ("POST", "/rN/x"),
+    ("GET", "/openapi/v3/rN?hash=1"),
+    ("GET", "/r%20N%C3%A9"),
+    ("GET", "/readyz/rN"),
+];
+
+async fn ask(client: &Client, method: &str, path: &str) -> Result<()> {
+    client.send(Request::new(method.parse::<Method>()?, path)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook() -> Result<()> {
+    let webhook = Webhook::start().await?;
+    let folder = RunDirectory::create("access-webhook")?;
+    let front_proxy = Authority::create("front-proxy-ca")?;
+    let authority_file = folder.write("front-proxy-ca.crt", front_proxy.certificate())?;
+    let configuration = folder.write("webhook", kubeconfig(&webhook.address, None, None).to_string())?;
+    let mut arguments_of_kube = flags(&authority_file.display().to_string());
+    arguments_of_kube.extend([
+        "--authorization-mode=Webhook".to_owned(),
+        format!("--authorization-webhook-config-file={}", configuration.display()),
+        "--authorization-webhook-version=v1".to_owned(),
+        "--authorization-webhook-cache-authorized-ttl=0s".to_owned(),
+        "--authorization-webhook-cache-unauthorized-ttl=0s".to_owned(),
+    ]);
+    let settings = Settings { apiserver_arguments: arguments_of_kube, ..Settings::default() };
+    let control_plane = ControlPlane::start(settings).await?;
+    let fieldcache = ["--resource", "pods.v1"].map(str::to_owned);
+    ensure!(!arguments().is_empty(), "the operator's own list is another test's");
+    let fieldcache = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), fieldcache)).await?;
+
+    let identity = control_plane.authority().client("asker", Some("team"))?;
+    let certificate = control_plane.authority().certificate();
+    let upstream = Endpoint::secure(control_plane.endpoint().base(), &certificate, Some(&identity))?.client();
+    let own = fieldcache.as_client(folder.path(), &identity)?.client();
+    let proxy = front_proxy.client("front-proxy", None)?;
+    let through = |endpoint: Endpoint| {
+        let endpoint = endpoint.with_header("x-remote-user", "proxied").with_header("x-remote-uid", "7");
+        let endpoint = endpoint.with_header("x-remote-group", "a").with_header("x-remote-group", "b");
+        endpoint.with_header("x-remote-extra-acme.com%2fproject", "p").client()
+    };
+    let proxied = [
+        through(Endpoint::secure(control_plane.endpoint().base(), &certificate, Some(&proxy))?),
+        through(fieldcache.as_client(folder.path(), &proxy)?),
+    ];
+    let mut differences = Vec::new();
+    for (index, (method, path)) in ROWS.iter().enumerate() {
+        for (user, sides) in [("asker", [&upstream, &own]), ("proxied", [&proxied[0], &proxied[1]])] {
+            let path = path.replace('N', &index.to_string());
+            ask(sides[0], method, &path).await.with_context(|| format!("{method} {path} of kube-apiserver"))?;
+            let upstream = webhook.take(user);
+            ask(sides[1], method, &path).await.with_context(|| format!("{method} {path} of fieldcache"))?;
+            let own = webhook.take(user);
+            if upstream.len() != 1 || upstream != own {
+                differences
+                    .push(format!("{user}: {method} {path}\n  kube-apiserver {upstream:?}\n  fieldcache     {own:?}"));
+            }
+        }
+    }
+    ensure!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), ROWS.len() * 2, differences.join("\n"));
+    fieldcache.process().ensure_running()
+}

@@ -1,0 +1,152 @@
+//! The server with `access` before it: the order of its checks, the forms of refusals, and watches that end with their permission.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::access::{Access, AccessSettings};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::server::Settings;
+use crate::store::HistoryLimits;
+
+/// Knows tokens as their users' names; everybody but mallory may do everything, until nobody may.
+#[derive(Debug, Default)]
+struct Cluster {
+    is_closed: AtomicBool,
+    is_gone: AtomicBool,
+}
+
+impl Upstream for Cluster {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            if self.is_gone.load(Ordering::Relaxed) {
+                return Err("connection refused by https://10.0.0.1:443".to_owned());
+            }
+            let is_token = request.uri().path().ends_with("tokenreviews");
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let (kind, status) = if is_token {
+                let user = review["spec"]["token"].as_str().filter(|token| *token != "wrong");
+                let audiences = &review["spec"]["audiences"];
+                let status =
+                    json!({"authenticated": user.is_some(), "user": {"username": user}, "audiences": audiences});
+                ("TokenReview", status)
+            } else {
+                let may = review["spec"]["user"] != "mallory" && !self.is_closed.load(Ordering::Relaxed);
+                ("SubjectAccessReview", json!({"allowed": may}))
+            };
+            let answer = json!({"kind": kind, "status": status}).to_string();
+            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
+        })
+    }
+}
+
+fn fixture() -> (Fixture, Arc<Cluster>) {
+    let cluster = Arc::new(Cluster::default());
+    let access = Access::new(cluster.clone(), AccessSettings::default()).unwrap();
+    let settings = Settings { access: Some(Arc::new(access)), ..Settings::default() };
+    let mut fixture = Fixture::with(settings, HistoryLimits::default());
+    fixture.put("default", "x", "blue");
+    (fixture, cluster)
+}
+
+const ALICE: (&str, &str) = ("authorization", "Bearer alice");
+const MALLORY: (&str, &str) = ("authorization", "Bearer mallory");
+const WRONG: (&str, &str) = ("authorization", "Bearer wrong");
+
+#[tokio::test(start_paused = true)]
+async fn who_and_may_they_come_before_everything_but_the_timeout() {
+    let (fixture, _) = fixture();
+    let shirt = format!("{SHIRTS}/x");
+    let missing = format!("{SHIRTS}/missing");
+    let bad_selector = format!("{ALL_SHIRTS}?fieldSelector=banana");
+    let bad_timeout = format!("{ALL_SHIRTS}?timeout=banana");
+    let watch = format!("{ALL_SHIRTS}?watch=1&resourceVersion=x");
+    let rows: [(Method, &str, [u16; 4]); 14] = [
+        // Of nobody, of a wrong token, of who may not, of who may.
+        (Method::GET, &shirt, [401, 401, 403, 200]),
+        (Method::HEAD, &shirt, [401, 401, 403, 200]),
+        (Method::GET, &missing, [401, 401, 403, 404]),
+        (Method::GET, &bad_selector, [401, 401, 403, 400]),
+        (Method::GET, &bad_timeout, [400, 400, 400, 400]),
+        (Method::GET, &watch, [401, 401, 403, 500]),
+        (Method::POST, ALL_SHIRTS, [401, 401, 403, 404]),
+        (Method::GET, "/apis/unknown.example.com/v1/things", [401, 401, 403, 404]),
+        (Method::GET, "/nowhere", [401, 401, 403, 404]),
+        (Method::GET, "/", [401, 401, 403, 200]),
+        (Method::GET, "/version", [401, 401, 403, 200]),
+        (Method::GET, "/readyz", [200, 401, 200, 200]),
+        (Method::GET, "/readyz/ping", [401, 401, 403, 200]),
+        (Method::GET, "/api/v1/watch", [500, 500, 500, 500]),
+    ];
+    for (method, path, expected) in rows {
+        let who = [&[][..], &[WRONG], &[MALLORY], &[ALICE]];
+        for (headers, expected) in who.into_iter().zip(expected) {
+            let answer = fixture.whole(method.clone(), path, headers).await;
+            assert_eq!(answer.code, expected, "{method} {path} {headers:?}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_statuses_that_say_what_is_the_matter_and_nothing_of_the_inside() {
+    let (fixture, cluster) = fixture();
+    let status = |answer: &super::Answer| {
+        let status = answer.json();
+        (
+            status["code"].clone(),
+            status["reason"].clone(),
+            status["message"].as_str().unwrap().to_owned(),
+            status["details"].clone(),
+        )
+    };
+    let unauthorized = fixture.get(ALL_SHIRTS).await;
+    assert_eq!(status(&unauthorized), (json!(401), json!("Unauthorized"), "Unauthorized".to_owned(), Value::Null));
+    assert_eq!(unauthorized.header("www-authenticate"), "");
+    let path = format!("{SHIRTS}/x");
+    let forbidden = fixture.get_with(&path, &[MALLORY]).await;
+    let message = r#"shirts.stable.example.com "x" is forbidden: User "mallory" cannot get resource "shirts" in API group "stable.example.com" in the namespace "default""#;
+    let details = json!({"name": "x", "group": "stable.example.com", "kind": "shirts"});
+    assert_eq!(status(&forbidden), (json!(403), json!("Forbidden"), message.to_owned(), details));
+    assert_eq!(forbidden.header("x-content-type-options"), "nosniff");
+    let page = fixture.get_with("/version", &[MALLORY]).await;
+    let message = r#"forbidden: User "mallory" cannot get path "/version""#;
+    assert_eq!(status(&page), (json!(403), json!("Forbidden"), message.to_owned(), json!({})));
+    let other = fixture.get_with(&path, &[ALICE, ("impersonate-user", "bob")]).await;
+    assert_eq!(other.code, 403);
+    assert!(other.message().contains("impersonate-user"), "{}", other.body);
+    cluster.is_gone.store(true, Ordering::Relaxed);
+    let unreviewed = fixture.get_with(&path, &[("authorization", "Bearer zoe")]).await;
+    assert_eq!((unreviewed.code.as_u16(), unreviewed.header("retry-after")), (503, "1"), "{}", unreviewed.body);
+    let undecided = fixture.get_with("/apis", &[ALICE]).await;
+    assert_eq!(undecided.code, 500, "{}", undecided.body);
+    for answer in [&unreviewed, &undecided] {
+        assert!(answer.message().contains("does not answer") && !answer.body.contains("10.0.0.1"), "{}", answer.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_some_minutes_after_its_right() {
+    let (mut fixture, cluster) = fixture();
+    let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=101&timeoutSeconds=3600");
+    let mut watched = fixture.watch_with(&path, &[ALICE]).await;
+    advance(Duration::from_secs(1000)).await;
+    fixture.put("default", "y", "blue");
+    assert_eq!(watched.line().await, "ADDED default/y@102", "renewed");
+    cluster.is_closed.store(true, Ordering::Relaxed);
+    fixture.put("default", "z", "blue");
+    assert_eq!(watched.line().await, "ADDED default/z@103", "not at once");
+    advance(Duration::from_secs(301)).await;
+    fixture.put("default", "late", "blue");
+    assert_eq!(watched.next().await, None, "nothing is shown any more");
+    let again = fixture.get_with(&path, &[ALICE]).await;
+    assert_eq!(again.code, 403, "and who asks again is told why");
+}
