@@ -72,6 +72,7 @@ impl Collector for Access {
             asked for (miss)";
         counters(&mut encoder, ("fieldcache_review_cache_request", help), looked_up)?;
         let help = "Watches that were ended because what they show may not be seen any more";
-        counters(&mut encoder, ("fieldcache_watch_revoked", help), std::iter::once((Vec::new(), counts.revocations())))
+        let mut family = encoder.encode_descriptor("fieldcache_watch_revoked", help, None, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, u64>(&counts.revocations(), None)
     }
 }

@@ -84,7 +84,8 @@ impl Upstream for Reviewer {
             match first.unwrap_or_else(|| decide(&what, &document)) {
                 Says::Nothing(why) => Err(why.to_owned()),
                 Says::Answer(code, body) => {
-                    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+                    let body =
+                        Full::new(Bytes::from(format!("{body}\n"))).map_err(|never| match never {}).boxed_unsync();
                     let mut response = Response::new(body);
                     *response.status_mut() = StatusCode::from_u16(code).unwrap();
                     Ok(response)
