@@ -337,6 +337,11 @@ impl Source<'_> {
                         continue;
                     }
                     () = sleep(answer_wait), if initial => return End::Unanswered,
+                    // It ends by itself before that. One whose connection was lost without a word would be waited for in vain, and
+                    // readers with it.
+                    () = sleep(answer_wait + Duration::from_secs(length.seconds())), if length != Length::Usual => {
+                        return End::Unanswered;
+                    }
                     () = self.proof_needed(feed.version(), opened, length), if !initial && may_reopen => {
                         return End::ProofNeeded;
                     }

@@ -107,6 +107,56 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
 }
 
 #[tokio::test]
+async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+    // Answers the list, then begins to answer every watch and says no more; the version that is asked about is ahead.
+    let server_task = tokio::spawn(async move {
+        let end = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+        let (mut silent, mut proofs) = (Vec::new(), Vec::new());
+        while proofs.len() < 3 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut room = vec![0; 4096];
+            let length = stream.read(&mut room).await.unwrap();
+            let asked = String::from_utf8_lossy(&room[..length]).into_owned();
+            let answer = if asked.contains("limit=1") {
+                let list = r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#;
+                format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n{list}", list.len())
+            } else if asked.contains("sendInitialEvents") {
+                let chunk = format!("{:x}\r\n{end}\n\r\n", end.len() + 1);
+                format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}")
+            } else {
+                proofs.push(Instant::now());
+                format!("{head}transfer-encoding: chunked\r\n\r\n")
+            };
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            silent.push(stream);
+        }
+        proofs
+    });
+    let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let proofs = async {
+        let mut looks = interval(Duration::from_millis(5));
+        while !matches!(resource.live.state(), LiveState::Ready(_)) {
+            looks.tick().await;
+        }
+        pause();
+        resource.live.freshness().want(Version::new(9));
+        server_task.await.unwrap()
+    };
+    let proofs = tokio::select! {
+        biased;
+        proofs = proofs => proofs,
+        never = follow(&connection, &resource.gvr, &resource.live, &mut feed, DEFAULT_MAX_LAG) => match never {},
+    };
+    let waits: Vec<u64> = proofs.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    assert!(waits.iter().all(|wait| *wait <= 63), "the watch's own time, the wait for an answer, a pause: {waits:?}");
+}
+
+#[tokio::test]
 async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
     let object = r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"3"}}"#;
     let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
