@@ -32,12 +32,12 @@ pub struct LimitArguments {
     /// Load no further copy while those that are loaded hold as much, history included; none is evicted. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
-    /// Changes that each copy remembers, for watches that resume and lists of the past
-    #[arg(long, value_name = "COUNT", default_value = "102400", value_parser = at_least_one, conflicts_with = "dir")]
-    pub history_changes: u64,
-    /// Memory for the previous states of these changes in each copy; the oldest are forgotten first
-    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = Bytes::parse, conflicts_with = "dir")]
-    pub history_memory: Bytes,
+    /// Changes that each copy of a cluster's resource remembers, for watches that resume and lists of the past [default: 102400]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    pub history_changes: Option<u64>,
+    /// Memory for the previous states of these changes in each copy; the oldest are forgotten first [default: 64Mi]
+    #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
+    pub history_memory: Option<Bytes>,
 }
 
 fn at_least_one(text: &str) -> Result<u64, String> {
@@ -48,9 +48,19 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 impl LimitArguments {
+    /// The first option that says something of history.
+    pub fn history_option(&self) -> Option<&'static str> {
+        let changes = self.history_changes.map(|_| "--history-changes");
+        changes.or(self.history_memory.map(|_| "--history-memory"))
+    }
+
     /// How much history each copy keeps.
     pub fn history(&self) -> HistoryLimits {
-        HistoryLimits { changes: count(self.history_changes), bytes: self.history_memory.0 }
+        let usual = HistoryLimits::default();
+        HistoryLimits {
+            changes: self.history_changes.map_or(usual.changes, count),
+            bytes: self.history_memory.map_or(usual.bytes, |bytes| bytes.0),
+        }
     }
 
     /// What the server may use, with no more connections than the process can have; what is less than was asked for is told.

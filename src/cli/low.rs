@@ -33,7 +33,7 @@ pub enum Command {
     Fields(FieldsArguments),
     /// Write the generated OpenAPI document
     Openapi(OpenapiArguments),
-    /// Serve a cluster's resources in the cluster, over TLS, to whoever may see them (in the making)
+    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it (in the making: no Views yet)
     Operator(OperatorArguments),
     /// Query with sort, count and facets (not there yet)
     #[command(hide = true)]
@@ -127,13 +127,12 @@ pub struct ServeArguments {
 /// `fieldcache operator`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "In the making: there are no FieldCaches, Views and controllers yet. It serves the resources of --resource, read-only, and
-asks the API server about every request: TokenReview who it is from, SubjectAccessReview whether it may be. Its own
-ServiceAccount needs the ClusterRole system:auth-delegator, in kube-system the Role
-extension-apiserver-authentication-reader, and to list and watch customresourcedefinitions and the resources.
+    after_help = "It keeps what FieldCaches name (crds/, manifests/) and serves it read-only; one replica at a time, chosen by a Lease, writes
+their statuses and the SelectableResources. Views are not there yet. About every request it asks the API server: TokenReview
+who it is from, SubjectAccessReview whether it may be. manifests/rbac.yaml has the rights that its ServiceAccount needs.
 
 Examples:
-  fieldcache operator --resource shirts.v1.stable.example.com --tls-name fieldcache.fieldcache.svc
+  fieldcache operator --tls-name fieldcache.fieldcache-system.svc --metrics-address 0.0.0.0:9090
   kubectl --server https://127.0.0.1:8443 --certificate-authority ca.crt --token \"$(kubectl create token NAME --audience fieldcache.dev)\" get shirts"
 )]
 pub struct OperatorArguments {
@@ -182,7 +181,7 @@ pub struct OperatorArguments {
     /// How often each copy is compared with what the cluster lists; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
-    /// What may be used.
+    /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
     /// Which log lines to show, in tracing's syntax

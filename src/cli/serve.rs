@@ -50,6 +50,12 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
             );
         }
     }
+    if let (Some(option), Some(folder)) = (arguments.limits.history_option(), &arguments.source.dir) {
+        bail!(
+            "{option} is of use for a cluster only, and --dir {} is a folder: leave one of them out",
+            folder.display()
+        );
+    }
     let format = match arguments.log_format {
         LogFormatArgument::Text => LogFormat::Text,
         LogFormatArgument::Json => LogFormat::Json,

@@ -1,1 +1,228 @@
+//! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::json;
+
+use super::election::{Election, Judgment, judge, written};
+use super::selectable_resources::describe;
+use super::status::{Finding, Holds, coarse, conditions};
+use super::stores::{Verdicts, judge_all, named};
+use crate::crd::Crd;
+use crate::extract::Plan;
+use crate::kinds::{FieldCache, FieldOrigin};
+use crate::model::{Gvr, Scope};
+use crate::registry::{Definition, Definitions, Group, ResourceOrigin};
+
+fn shirts() -> Crd {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "color": {"type": "string"},
+        "steps": {"type": "array", "items": {"type": "object", "properties": {"image": {"type": "string"}}}},
+    }}}}});
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "schema": schema,
+            "selectableFields": [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.none"}],
+            "additionalPrinterColumns": [{"name": "Image", "type": "string", "jsonPath": ".spec.steps[*].image"}],
+        })
+    };
+    Crd::read(&json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shirts.stable.example.com", "uid": "shirts-uid", "generation": 1},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
+            "versions": [version("v1", true), version("v1beta1", false)],
+        },
+    }))
+    .unwrap()
+}
+
+/// A cluster with shirts in two versions, Pods and ConfigMaps.
+fn definitions() -> Definitions {
+    let crd = shirts();
+    let mut definitions = Definitions::default();
+    for version in ["v1", "v1beta1"] {
+        let definition = Definition {
+            kind: "Shirt".to_owned(),
+            scope: Scope::Namespaced,
+            origin: ResourceOrigin::Custom,
+            plan: Plan::custom_resource(&crd, version),
+        };
+        definitions.resources.insert(crd.gvr(version), definition);
+    }
+    for (plural, kind) in [("pods", "Pod"), ("configmaps", "ConfigMap")] {
+        let definition = Definition {
+            kind: kind.to_owned(),
+            scope: Scope::Namespaced,
+            origin: ResourceOrigin::BuiltIn,
+            plan: Plan::built_in("", "v1", kind, Scope::Namespaced),
+        };
+        definitions.resources.insert(Gvr::new("", "v1", plural), definition);
+    }
+    definitions.crds.insert(crd.name.clone(), Arc::new(crd));
+    let group = |name: &str, versions: &[&str]| Group {
+        name: name.to_owned(),
+        versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+    };
+    definitions.groups = vec![group("", &["v1"]), group("stable.example.com", &["v1", "v1beta1"])];
+    definitions
+}
+
+fn field_cache(name: &str, spec: serde_json::Value) -> Arc<FieldCache> {
+    let document = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+        "metadata": {"name": name, "generation": 3}, "spec": spec,
+    });
+    Arc::new(serde_json::from_value(document).unwrap())
+}
+
+const SHIRTS: &str = "shirts.stable.example.com";
+
+#[test]
+fn what_a_field_cache_asks_for_is_judged_by_what_the_cluster_has() {
+    let shirts = |more: serde_json::Value| {
+        let mut spec = json!({"group": "stable.example.com", "resource": "shirts"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    let rows = [
+        ("the preferred version", SHIRTS, shirts(json!({})), &["shirts.v1.stable.example.com"][..], None),
+        (
+            "versions that are named",
+            SHIRTS,
+            shirts(json!({"versions": ["v1beta1", "v1"]})),
+            &["shirts.v1.stable.example.com", "shirts.v1beta1.stable.example.com"],
+            None,
+        ),
+        ("a version that is not served", SHIRTS, shirts(json!({"versions": ["v2"]})), &[], Some("VersionNotServed")),
+        ("a built-in resource", "pods", json!({"resource": "pods"}), &["pods.v1"], None),
+        ("a resource that is not there", "hats", json!({"resource": "hats"}), &[], Some("ResourceNotFound")),
+        ("a name that is not the resource's", "trousers", shirts(json!({})), &[], Some("NameInvalid")),
+        ("a part of the objects", SHIRTS, shirts(json!({"scope": {}})), &[], Some("NotSupported")),
+        (
+            "a field that the schema does not have leaves the copy as it is",
+            SHIRTS,
+            shirts(json!({"selectableFields": [{"name": "size", "jsonPath": "$.spec.size"}]})),
+            &["shirts.v1.stable.example.com"],
+            Some("PathNotFound"),
+        ),
+    ];
+    for (message, name, spec, stores, reason) in rows {
+        let verdicts = judge_all(&[field_cache(name, spec)], &definitions());
+        let wanted: BTreeSet<String> = named(&verdicts).iter().map(Gvr::to_string).collect();
+        assert_eq!(wanted, stores.iter().map(|store| (*store).to_owned()).collect(), "{message}");
+        let problems = &verdicts[name].problems;
+        assert_eq!(problems.first().map(|problem| problem.reason), reason, "{message}: {problems:?}");
+        assert_eq!(verdicts[name].generation, 3, "{message}");
+    }
+}
+
+#[test]
+fn a_resource_is_described_by_all_of_its_fields() {
+    let fields =
+        json!([{"name": "images", "jsonPath": "$.spec.steps[*].image"}, {"name": "column", "printerColumn": "Image"}]);
+    let spec = json!({"group": "stable.example.com", "resource": "shirts", "selectableFields": fields});
+    let definitions = definitions();
+    let without = describe(&definitions, &Verdicts::new());
+    assert_eq!(without.keys().collect::<Vec<_>>(), ["pods", SHIRTS], "ConfigMaps have no fields of their own");
+
+    let verdicts = judge_all(
+        &[field_cache(SHIRTS, spec), field_cache("configmaps", json!({"resource": "configmaps"}))],
+        &definitions,
+    );
+    let described = describe(&definitions, &verdicts);
+    assert_eq!(described.keys().collect::<Vec<_>>(), ["configmaps", "pods", SHIRTS], "what is cached is described too");
+    let shirts = &described[SHIRTS];
+    assert!(shirts.cached && !described["pods"].cached);
+    assert_eq!(shirts.owner.as_ref().map(|owner| &*owner.uid), Some("shirts-uid"));
+    assert_eq!(shirts.document, "apis/stable.example.com/v1");
+    let names: Vec<&str> = shirts.versions.iter().map(|version| &*version.name).collect();
+    assert_eq!(names, ["v1", "v1beta1"], "the preferred version first");
+    let found: Vec<(&str, FieldOrigin)> =
+        shirts.versions[0].fields.iter().map(|field| (&*field.field_path, field.origin)).collect();
+    let expected = [
+        ("spec.color", FieldOrigin::CustomResourceDefinition),
+        ("images", FieldOrigin::FieldCache),
+        ("column", FieldOrigin::FieldCache),
+    ];
+    assert_eq!(found, expected, "the definition's own fields come first");
+    assert_eq!(shirts.versions[1].fields.len(), 1, "the other version is not kept");
+    assert_eq!(shirts.versions[0].rejected.len(), 1, "{:?}", shirts.versions[0].rejected);
+    assert_eq!((shirts.accepted.holds, &*shirts.accepted.reason), (Holds::False, "FieldsRejected"));
+    assert!(shirts.accepted.message.starts_with("version v1, .spec.none: "), "{}", shirts.accepted.message);
+}
+
+#[test]
+fn conditions_keep_their_time_for_as_long_as_they_say_the_same() {
+    let at = |seconds| jiff::Timestamp::from_second(seconds).unwrap();
+    let finding = |holds, message: &str| [Finding::new("Ready", holds, "Because", message)];
+    let first = conditions(&[], &finding(Holds::False, "no"), Some(1), at(10));
+    let second = conditions(&first, &finding(Holds::False, "still no"), Some(2), at(20));
+    let third = conditions(&second, &finding(Holds::True, "yes"), Some(2), at(30));
+    let times: Vec<i64> =
+        [&first, &second, &third].map(|held| held[0].last_transition_time.0.as_second()).into_iter().collect();
+    assert_eq!(times, [10, 10, 30]);
+    assert_eq!((&*second[0].message, second[0].observed_generation), ("still no", Some(2)));
+}
+
+#[test]
+fn counts_move_by_a_tenth() {
+    let rows = [
+        (None, 7, 7, "the first is shown as it is"),
+        (Some(100), 110, 100, "a tenth more"),
+        (Some(100), 111, 111, "more than that"),
+        (Some(100), 89, 89, "less"),
+        (Some(0), 1, 1, "something instead of nothing"),
+        (Some(5), 0, 0, "nothing instead of something"),
+    ];
+    for (shown, real, expected, message) in rows {
+        assert_eq!(coarse(shown, real), expected, "{message}");
+    }
+}
+
+fn held(holder: &str) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(holder.to_owned()),
+        lease_duration_seconds: Some(15),
+        lease_transitions: Some(4),
+        ..LeaseSpec::default()
+    }
+}
+
+#[test]
+fn a_lease_is_taken_when_its_holder_says_nothing_any_more() {
+    let rows = [
+        ("one", 100, Judgment::Renew, "it is ours, however old it is"),
+        ("two", 14, Judgment::Wait, "another one's, within its time"),
+        ("two", 15, Judgment::Take, "another one's, after it"),
+        ("", 0, Judgment::Take, "given back"),
+    ];
+    for (holder, seconds, expected, message) in rows {
+        assert_eq!(judge(&held(holder), "one", Duration::from_secs(seconds)), expected, "{message}");
+    }
+    assert_eq!(judge(&LeaseSpec::default(), "one", Duration::ZERO), Judgment::Take, "an empty one");
+}
+
+#[test]
+fn a_lease_counts_its_holders() {
+    let election = Election {
+        namespace: String::new(),
+        name: String::new(),
+        identity: "one".to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    };
+    let at = |seconds| MicroTime(jiff::Timestamp::from_second(seconds).unwrap());
+    let created = written(None, &election, at(1));
+    assert_eq!((created.lease_transitions, created.acquire_time), (Some(0), Some(at(1))));
+    let taken = written(Some(&held("two")), &election, at(2));
+    assert_eq!((taken.lease_transitions, &taken.acquire_time), (Some(5), &Some(at(2))));
+    let renewed = written(Some(&taken), &election, at(3));
+    assert_eq!((renewed.lease_transitions, renewed.acquire_time), (Some(5), Some(at(2))), "renewed, not acquired");
+    assert_eq!(renewed.renew_time, Some(at(3)));
+}

@@ -18,6 +18,7 @@ mod kubectl;
 mod kubectl_beside;
 mod limits;
 mod metrics;
+mod operator;
 mod parity;
 mod pass_through;
 mod printers;
