@@ -77,8 +77,12 @@ async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_se
     if !refuses && !is_served {
         return Ok(None);
     }
-    // What a refusal says is compared to the letter; of an answer only that it is one.
-    let differs = upstream.status != own.status || (upstream.status.is_client_error() && upstream.text() != own.text());
+    // What a refusal says is compared word for word, as far as the order in an object says nothing; of an answer only that it is one.
+    let says_otherwise = match (upstream.json(), own.json()) {
+        (Ok(upstream), Ok(own)) => upstream != own,
+        _ => upstream.text() != own.text(),
+    };
+    let differs = upstream.status != own.status || (upstream.status.is_client_error() && says_otherwise);
     let headers = ["content-type", "x-content-type-options"];
     let differs_in = headers.iter().find(|name| refuses && upstream.header(name) != own.header(name));
     Ok((differs || differs_in.is_some()).then(|| {
