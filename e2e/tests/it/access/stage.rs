@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use e2e::certificates::{Authority, Identity};
 use e2e::control_plane::{ControlPlane, Settings};
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint};
+use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
 use e2e::{fixtures, objects};
 use serde_json::{Value, json};
@@ -54,6 +55,11 @@ impl Stage {
         objects::create_definition(&client, &fixtures::shirts(GROUP, &none)).await?;
         objects::create_definition(&client, &fixtures::host_ports(GROUP, &none)).await?;
         grant(&client).await?;
+        // Its own kinds, without which it is not ready.
+        let definitions = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds").display().to_string();
+        let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+        let applied = kubectl.run(&["apply", "--server-side", "-k", &definitions]).await?;
+        ensure!(applied.exit_code == 0, "{}", applied.stderr);
         let (_, document) = control_plane.as_user("fieldcache", None)?;
         let kubeconfig = folder.write("kubeconfig", document.to_string())?;
         let fieldcache = Box::pin(Fieldcache::operator(&kubeconfig, folder.path(), arguments())).await?;
@@ -149,7 +155,13 @@ async fn grant(client: &Client) -> Result<()> {
         client,
         "fieldcache",
         None,
-        &[definitions, all("shirts"), all("hostports"), rule("", "pods", &reads, &[])],
+        &[
+            definitions,
+            rule("fieldcache.dev", "fieldcaches", &reads, &[]),
+            all("shirts"),
+            all("hostports"),
+            rule("", "pods", &reads, &[]),
+        ],
         &own,
     )
     .await?;
