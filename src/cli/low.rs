@@ -24,6 +24,7 @@ pub struct Arguments {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, at the start")]
 pub enum Command {
     /// Serve a folder of manifests, or a cluster, to kubectl and every other client
     Serve(Box<ServeArguments>),

@@ -10,11 +10,23 @@
 pub mod accept;
 pub mod conditions;
 pub mod definitions;
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "several validation rules of one field are several attributes of one name"
+)]
 pub mod field_cache;
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "several validation rules of one field are several attributes of one name"
+)]
 pub mod selectable_resource;
 pub mod selectors;
 #[cfg(test)]
 mod tests;
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "several validation rules of one field are several attributes of one name"
+)]
 pub mod view;
 
 pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, Scope};

@@ -82,7 +82,7 @@ fn every_list_map_and_text_has_a_bound_and_every_field_a_description() {
     let mut visited = 0;
     for definition in definitions::all() {
         let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        each_node(schema, &definition["spec"]["names"]["kind"].as_str().unwrap().to_owned(), &mut |path, node| {
+        each_node(schema, definition["spec"]["names"]["kind"].as_str().unwrap(), &mut |path, node| {
             visited += 1;
             let depth = path.matches('.').count();
             // apiVersion, kind and metadata are not ours to say.

@@ -4,11 +4,6 @@
 //! not changed for its duration, counted from when they saw it change, so that clocks need not agree. A holder that cannot
 //! renew stops writing before the others can begin. [`judge`] decides and knows no clock; [`run`] does what it says.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the time that is written into a Lease, for people, is the wall clock's"
-)]
-
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

@@ -2,8 +2,6 @@
 //!
 //! What a FieldCache asks for is judged in `stores`. There is no finalizer: nothing outside has to be undone when one goes.
 
-#![expect(clippy::disallowed_methods, reason = "conditions carry the wall clock's time")]
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -4,8 +4,6 @@
 //! cluster have exactly these: it compares all of them whenever something changes, so that what was deleted or written over by somebody
 //! comes back. It is a loop of our own rather than a controller of kube-runtime, which only looks at objects that exist.
 
-#![expect(clippy::disallowed_methods, reason = "conditions carry the wall clock's time")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

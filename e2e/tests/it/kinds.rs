@@ -562,18 +562,22 @@ async fn status_is_apart(client: &Client) -> Result<()> {
     ];
     for (title, status, refusal) in &rows {
         let path = "/apis/fieldcache.dev/v1alpha1/selectableresources/pods/status?dryRun=All&fieldValidation=Strict";
-        let request = Request::new(Method::PATCH, path).json(&json!({ "status": status }));
-        let answer = client.send(request.header("content-type", "application/merge-patch+json")).await?;
+        let answer = client.send(merge_patch(path, &json!({ "status": status }))).await?;
         let message = answer.json()?["message"].as_str().unwrap_or_default().to_owned();
         let is_as_expected =
             answer.status.is_success() == refusal.is_empty() && refusal.iter().all(|part| message.contains(part));
         ensure!(is_as_expected, "{title}: expected {refusal:?}, found {} {message}", answer.status);
     }
     let path = "/apis/fieldcache.dev/v1alpha1/fieldcaches/pods/status?dryRun=All";
-    let negative = Request::new(Method::PATCH, path).json(&json!({"status": {"objects": -1}}));
-    let answer = client.send(negative.header("content-type", "application/merge-patch+json")).await?;
+    let answer = client.send(merge_patch(path, &json!({"status": {"objects": -1}}))).await?;
     ensure!(answer.text().contains("should be greater than or equal to 0"), "{}", answer.text());
     Ok(())
+}
+
+fn merge_patch(path: &str, patch: &Value) -> Request {
+    let mut request = Request::new(Method::PATCH, path).header("content-type", "application/merge-patch+json");
+    request.body = patch.to_string().into();
+    request
 }
 
 async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> {

@@ -233,7 +233,7 @@ proptest! {
         let value: Value = serde_json::from_str(&document).unwrap();
         let mut expected: Vec<String> = value.query(&query_of(&steps)).unwrap().into_iter().map(text_of).collect();
         expected.sort();
-        prop_assert_eq!(&scanned(document.as_bytes(), &[steps.clone()])[0], &expected, "{} of {}", query_of(&steps), document);
+        prop_assert_eq!(&scanned(document.as_bytes(), std::slice::from_ref(&steps))[0], &expected, "{} of {}", query_of(&steps), document);
     }
 
     #[test]
