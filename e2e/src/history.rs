@@ -2,7 +2,8 @@
 //!
 //! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
 //! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on
-//! kube-apiserver cannot be resumed over its restart: its watch cache begins anew with the list of its start, and everything older is answered "too old".) An etcd revision is
+//! kube-apiserver cannot be resumed over its restart: its watch cache begins anew with the list of its start, and everything older
+//! is answered "too old".) An etcd revision is
 //! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
 //! starts kube-apiserver with `--storage-media-type=application/json`.
 
