@@ -68,7 +68,8 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
     let nameless = signed(&client(""), &users);
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
-    let rows: [(&[&CertificateDer<'static>], &[(&str, &str)], Option<&str>, &str); 21] = [
+    type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
+    let rows: [Row<'_>; 21] = [
         (&[], &[], None, "nothing"),
         (&[], &[TOKEN], Some("tom"), "a token"),
         (&[], &[WRONG], None, "a wrong token"),
