@@ -68,7 +68,6 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
     let nameless = signed(&client(""), &users);
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
-    // Certificates, headers, who is known by them, and what the row is.
     type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
     let rows: [Row<'_>; 21] = [
         (&[], &[], None, "nothing"),
