@@ -3,19 +3,21 @@
 //! An [`Answer`] keeps the state it was found in and writes reports only of nodes that are asked for. Everything that it
 //! says about the rules was decided by [`super::evaluate`]; the documents are [`super::review`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, NodeFacts};
 use super::condition;
 use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
-use super::explain;
+use super::domains::{places, selected};
+use super::explain::{self, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;
 use super::reason::{ENFORCED_MESSAGE, Reason};
 use super::review::{
     NodeReport, PlacementReviewStatus, ReasonCount, RejectionReport, ResourceVersions, ScoreReport, TermReport,
 };
-use super::term::TermList;
+use super::term::{PodTerm, TermList};
 
 /// What decides on placement too and is not evaluated, by the scheduler's plugins; said in every answer.
 pub const NOT_EVALUATED: [&str; 9] = [
@@ -29,6 +31,9 @@ pub const NOT_EVALUATED: [&str; 9] = [
     "extenders, and plugins of others",
     "admission plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) and webhooks",
 ];
+
+/// Most pods that are named for a term.
+const SAMPLES: usize = 5;
 
 /// Where a pod may run, and why not elsewhere.
 #[derive(Debug)]
@@ -54,8 +59,10 @@ impl Answer {
         let cluster = cluster.without(pod);
         let evaluation = evaluate(&cluster, pod, options, Some(node));
         let answer = Answer { cluster, evaluation, options: options.clone() };
+        let mut reporter = Reporter::new(&answer.cluster, &answer.evaluation.incoming);
         let verdicts = answer.evaluation.verdicts.iter();
-        verdicts.flat_map(|verdict| verdict.rejections.iter().map(|one| answer.rejection(verdict, one))).collect()
+        let rejections = verdicts.flat_map(|verdict| verdict.rejections.iter().map(move |one| (verdict, one)));
+        rejections.map(|(verdict, one)| answer.rejection(verdict, one, &mut reporter)).collect()
     }
 
     /// How many nodes there are.
@@ -75,14 +82,14 @@ impl Answer {
 
     /// The first reason of each rejected node, counted; most frequent first, then as texts.
     pub fn reasons(&self) -> Vec<ReasonCount> {
-        let mut counts: BTreeMap<(Reason, String), u64> = BTreeMap::new();
+        let mut counts: BTreeMap<(Reason, Cow<'static, str>), u64> = BTreeMap::new();
         for verdict in &self.evaluation.verdicts {
             let Some(first) = verdict.rejections.first() else { continue };
             *counts.entry((first.reason, self.message_of(verdict, first))).or_insert(0) += 1;
         }
         let mut counted: Vec<ReasonCount> = counts
             .into_iter()
-            .map(|((reason, message), count)| ReasonCount { reason: reason.as_str().to_owned(), message, count })
+            .map(|((reason, message), count)| ReasonCount { reason: reason.as_str().into(), message, count })
             .collect();
         counted.sort_by(|left, right| right.count.cmp(&left.count).then_with(|| left.message.cmp(&right.message)));
         counted
@@ -101,7 +108,7 @@ impl Answer {
         let reasons = self.reasons();
         let ends_cycle = self.ends_cycle();
         let mut parts: Vec<String> = match ends_cycle {
-            true => reasons.iter().take(1).map(|reason| reason.message.clone()).collect(),
+            true => reasons.iter().take(1).map(|reason| reason.message.to_string()).collect(),
             false => reasons.iter().map(|reason| format!("{} {}", reason.count, reason.message)).collect(),
         };
         parts.sort();
@@ -133,21 +140,21 @@ impl Answer {
         self.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name)
     }
 
-    fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> String {
+    fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> Cow<'static, str> {
         let taint = match rejection.cause {
             Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
             _ => None,
         };
         match (&rejection.cause, taint) {
-            (Cause::Enforced, _) => ENFORCED_MESSAGE.to_owned(),
+            (Cause::Enforced, _) => ENFORCED_MESSAGE.into(),
             // Until 1.33 the taint was named; 1.34 stopped within its patch releases.
             (_, Some(taint)) if self.options.target_minor < 34 => {
-                format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value)
+                format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
             }
-            _ => match (rejection.reason, &self.evaluation.incoming.unparsable, self.gates()) {
-                (Reason::SchedulingGated, _, Some(gated)) => gated,
-                (Reason::PodAffinityMismatch, Some(fault), _) => format!("parsing pod: {fault}"),
-                (reason, _, _) => reason.message().to_owned(),
+            _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
+                (Reason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
+                (Reason::PodAffinityMismatch, Some(fault)) => format!("parsing pod: {fault}").into(),
+                (reason, _) => reason.message().into(),
             },
         }
     }
@@ -155,58 +162,53 @@ impl Answer {
     /// Nodes in the order of a report: those that fit, best first; then those that fail the fewest rules; then by name.
     fn ordered(&self) -> Vec<&Verdict> {
         let rules = |verdict: &Verdict| {
-            let mut reasons: Vec<Reason> = verdict.rejections.iter().map(|rejection| rejection.reason).collect();
-            reasons.dedup();
-            reasons.len()
+            let reasons = verdict.rejections.iter().map(|rejection| rejection.reason);
+            let repeated = reasons.clone().zip(reasons.skip(1)).filter(|(one, next)| one == next).count();
+            verdict.rejections.len() - repeated
         };
-        let mut ordered: Vec<&Verdict> = self.evaluation.verdicts.iter().collect();
-        ordered.sort_by_cached_key(|verdict| {
-            (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict).to_owned())
-        });
-        ordered
+        let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
+        let mut ordered: Vec<(_, &Verdict)> =
+            self.evaluation.verdicts.iter().map(|verdict| (rank(verdict), verdict)).collect();
+        ordered.sort_by(|(left, _), (right, _)| left.cmp(right));
+        ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
     /// Reports of nodes: of all, or of those named.
     pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
+        let mut reporter = Reporter::new(&self.cluster, &self.evaluation.incoming);
         let is_asked = |verdict: &&Verdict| names.is_empty() || names.iter().any(|name| name == self.name(verdict));
-        self.ordered().into_iter().filter(is_asked).map(|verdict| self.report(verdict)).collect()
+        self.ordered().into_iter().filter(is_asked).map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 
-    fn report(&self, verdict: &Verdict) -> NodeReport {
+    fn report(&self, verdict: &Verdict, reporter: &mut Reporter<'_>) -> NodeReport {
         let scores = verdict.scores.iter().map(|score| ScoreReport {
-            plugin: score.plugin.as_str().to_owned(),
+            plugin: score.plugin.as_str().into(),
             raw: score.raw,
             normalized: score.normalized,
             weight: score.weight,
         });
+        let rejections = verdict.rejections.iter().map(|rejection| self.rejection(verdict, rejection, reporter));
         NodeReport {
             name: self.name(verdict).to_owned(),
             fits: verdict.rejections.is_empty(),
-            rejections: verdict.rejections.iter().map(|rejection| self.rejection(verdict, rejection)).collect(),
+            rejections: rejections.collect(),
             scores: scores.collect(),
         }
     }
 
-    fn rejection(&self, verdict: &Verdict, rejection: &Rejection) -> RejectionReport {
+    fn rejection(&self, verdict: &Verdict, rejection: &Rejection, reporter: &mut Reporter<'_>) -> RejectionReport {
         let reason = rejection.reason;
-        let report = RejectionReport {
-            plugin: reason.plugin().as_str().to_owned(),
-            kind: reason.kind().as_str().to_owned(),
-            reason: reason.as_str().to_owned(),
+        let mut report = RejectionReport {
+            plugin: reason.plugin().as_str().into(),
+            kind: reason.kind().as_str().into(),
+            reason: reason.as_str().into(),
             message: self.message_of(verdict, rejection),
             ..RejectionReport::default()
         };
-        let Some(facts) = self.facts(verdict) else { return report };
-        explain::add_cause(
-            report,
-            &explain::Context {
-                cluster: &self.cluster,
-                incoming: &self.evaluation.incoming,
-                name: self.name(verdict),
-                facts,
-            },
-            &rejection.cause,
-        )
+        if let Some(facts) = self.facts(verdict) {
+            reporter.add_cause(&mut report, &rejection.cause, self.name(verdict), facts);
+        }
+        report
     }
 
     /// The pod's own terms about other pods.
@@ -219,10 +221,10 @@ impl Answer {
             &incoming.preferred_anti_affinity,
         ];
         let mut reports = Vec::new();
-        for ((list, terms), matched) in TermList::ALL.into_iter().zip(parsed).zip(&self.evaluation.domains.matched) {
+        for (list, terms) in TermList::ALL.into_iter().zip(parsed) {
             let written = list.written(&incoming.pod.spec);
-            for (index, ((term, _), matched)) in terms.iter().zip(matched).enumerate() {
-                let pods = matched.samples.iter().filter_map(|(group, node)| self.cluster.witness(*group, *node));
+            for (index, (term, _)) in terms.iter().enumerate() {
+                let (matching_pods, samples) = self.matched(term);
                 reports.push(TermReport {
                     field_path: format!("spec.{}", list.path(index)),
                     label_selector: explain::selection_text(&term.selection),
@@ -230,12 +232,29 @@ impl Answer {
                     namespaces: term.namespaces.clone(),
                     namespace_selector: explain::selection_text(&term.namespace_selection),
                     topology_key: term.topology_key.clone(),
-                    matching_pods: matched.pods,
-                    samples: pods.map(|entry| entry.key.to_string()).collect(),
+                    matching_pods,
+                    samples,
                 });
             }
         }
         reports
+    }
+
+    /// How many pods on known nodes a term selects, and the names of a few.
+    fn matched(&self, term: &PodTerm) -> (u64, Vec<String>) {
+        // A domain by hostname may be missing; that a node is known is asked of the nodes themselves.
+        let known: Vec<bool> = self.cluster.nodes.iter().map(|place| place.facts.is_some()).collect();
+        let mut pods = 0;
+        let mut samples = Vec::new();
+        for group in selected(&self.cluster, term) {
+            for (node, count) in places(&self.cluster, group).iter().filter(|(node, _)| known[*node as usize]) {
+                pods += u64::from(*count);
+                if samples.len() < SAMPLES {
+                    samples.extend(self.cluster.witness(group, *node).map(|entry| entry.key.to_string()));
+                }
+            }
+        }
+        (pods, samples)
     }
 
     /// What a person should know besides.

@@ -17,6 +17,7 @@ use super::node::{Namespace, Node, Taint};
 use super::pod::{Affinity, Metadata, Pod, PodSpec, Toleration};
 use super::pool::Pool;
 use super::term::{PodTerm, selects};
+use super::topology::{Topologies, Topology};
 use crate::selector::LabelSelection;
 
 /// Of a node what rules look at.
@@ -33,8 +34,16 @@ pub(super) struct NodeSlot {
     pub(super) name: Arc<str>,
     /// None while pods are bound to a node that is not known.
     pub(super) facts: Option<Arc<NodeFacts>>,
-    /// Slots of the pods bound to it, sorted.
-    pub(super) pods: Arc<Vec<u32>>,
+    /// The pods bound to it, sorted by slot.
+    pub(super) pods: Arc<Vec<Bound>>,
+}
+
+/// A pod on a node: its group stands here too, so that a pod of a group is found without a look at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) pod: u32,
+    /// None for a pod that is over.
+    group: Option<u32>,
 }
 
 /// Which nodes a pod asks for, apart from its labels and tolerations: shared by the pods of a template.
@@ -112,6 +121,8 @@ pub struct Cluster {
     pub(super) groups: Groups,
     pub(super) carried: CarriedTerms,
     pub(super) namespaces: HashMap<Arc<str>, Arc<Labels>>,
+    /// The domains of the topology keys that were asked for, of these nodes and no others.
+    topologies: Arc<Topologies>,
 }
 
 /// How much is indexed, and as what.
@@ -154,6 +165,9 @@ impl Cluster {
             return false;
         }
         self.known_nodes += usize::from(place.facts.is_none());
+        if place.facts.as_ref().is_none_or(|held| held.labels != facts.labels) {
+            self.topologies = Arc::default();
+        }
         let changed = NodeSlot { facts: Some(Arc::new(facts)), ..place.clone() };
         self.nodes.set(slot as usize, changed);
         true
@@ -172,6 +186,7 @@ impl Cluster {
         change(&mut labels, &mut taints);
         let changed = NodeFacts { labels: Labels::new(&labels), taints, unschedulable: facts.unschedulable };
         place.facts = Some(Arc::new(changed));
+        self.topologies = Arc::default();
     }
 
     /// Takes a node away; false if it was not there. Pods bound to it wait for one of that name.
@@ -179,6 +194,7 @@ impl Cluster {
         let Some(slot) = self.node_slots.get(name).copied() else { return false };
         let Some(place) = self.nodes.get_mut(slot as usize) else { return false };
         let was_known = place.facts.take().is_some();
+        self.topologies = Arc::default();
         self.known_nodes -= usize::from(was_known);
         self.forget_node_if_bare(slot);
         was_known
@@ -201,12 +217,12 @@ impl Cluster {
         });
         let labels = self.labels.share(Labels::new(&pod.metadata.labels));
         let node = (!pod.spec.node_name.is_empty()).then(|| self.node_slot(&pod.spec.node_name));
+        let group = node.filter(|_| !is_over(pod)).map(|node| self.join(pod, &labels, node));
         if let Some(place) = node.and_then(|node| self.nodes.get_mut(node as usize)) {
             let pods = Arc::make_mut(&mut place.pods);
-            let position = pods.partition_point(|held| *held < slot);
-            pods.insert(position, slot);
+            let position = pods.partition_point(|held| held.pod < slot);
+            pods.insert(position, Bound { pod: slot, group });
         }
-        let group = node.filter(|_| !is_over(pod)).map(|node| self.join(pod, &labels, node));
         let entry = PodEntry {
             key: key.into(),
             uid: pod.metadata.uid.as_str().into(),
@@ -256,7 +272,7 @@ impl Cluster {
         }
         if let Some(node) = entry.node {
             if let Some(place) = self.nodes.get_mut(node as usize) {
-                Arc::make_mut(&mut place.pods).retain(|held| *held != slot);
+                Arc::make_mut(&mut place.pods).retain(|held| held.pod != slot);
             }
             self.forget_node_if_bare(node);
         }
@@ -270,9 +286,10 @@ impl Cluster {
         let metadata = &pod.metadata;
         let by_name = || self.pod_slots.get(&*pod.key()).copied().filter(|_| !metadata.name.is_empty());
         let by_uid = || {
-            let mut entries = self.pods.iter().zip(0..);
             let same = |entry: &Option<Arc<PodEntry>>| entry.as_ref().is_some_and(|entry| *entry.uid == *metadata.uid);
-            entries.find(|(entry, _)| !metadata.uid.is_empty() && same(entry)).map(|(_, slot)| slot)
+            // Rare enough for a scan: whoever has a uid has a name that is known, unless it was copied and renamed.
+            let mut entries = self.pods.iter().zip(0..).filter(|_| !metadata.uid.is_empty());
+            entries.find(|(entry, _)| same(entry)).map(|(_, slot)| slot)
         };
         let mut cluster = self.clone();
         if let Some(slot) = by_name().or_else(by_uid) {
@@ -346,7 +363,7 @@ impl Cluster {
     /// A pod of a group on a node: the first by name.
     pub(super) fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
         let pods = self.nodes.get(node as usize)?.pods.iter();
-        let members = pods.filter_map(|slot| self.pod(*slot)).filter(|entry| entry.group == Some(group));
+        let members = pods.filter(|bound| bound.group == Some(group)).filter_map(|bound| self.pod(bound.pod));
         members.min_by(|left, right| left.key.cmp(&right.key))
     }
 
@@ -372,8 +389,8 @@ impl Cluster {
         }
     }
 
-    pub(super) fn is_known(&self, node: u32) -> bool {
-        self.nodes.get(node as usize).is_some_and(|place| place.facts.is_some())
+    pub(super) fn topology(&self, key: &str) -> Arc<Topology> {
+        self.topologies.get(key, || Topology::new(&self.nodes, key))
     }
 
     /// The labels of a namespace; none of one that has no object.

@@ -4,15 +4,16 @@
 //! term names there is one table: where all required affinity terms are met, where anti-affinity (own or others') closes
 //! the domain and by whom, and what preferred terms add. Sources: `interpodaffinity/filtering.go` and `scoring.go`.
 
-use std::collections::HashMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
 
 use super::carried::Effect;
 use super::cluster::Cluster;
 use super::incoming::Incoming;
 use super::options::{Options, Plugin};
 use super::term::{PodTerm, selects};
-
-const NO_DOMAIN: u32 = u32::MAX;
+use super::topology::Topology;
 
 /// Who closed a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +24,11 @@ pub(super) struct Witness {
     pub(super) node: u32,
 }
 
-/// The domains of one topology key.
+/// What a review finds in the domains of one topology key.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) key: String,
-    /// By slot of a node.
-    domain_of: Vec<u32>,
+    topology: Arc<Topology>,
     /// By domain: whether a pod that meets all required affinity terms runs there.
     has_affinity: Vec<bool>,
     anti_affinity: Vec<Option<Witness>>,
@@ -40,19 +40,11 @@ pub(super) struct Table {
 
 impl Table {
     fn new(cluster: &Cluster, key: &str) -> Table {
-        let mut numbers: HashMap<&str, u32> = HashMap::new();
-        let domain_of = cluster.nodes.iter().map(|place| {
-            let value = place.facts.as_ref().and_then(|facts| facts.labels.get(key));
-            value.map_or(NO_DOMAIN, |value| {
-                let next = u32::try_from(numbers.len()).unwrap_or(NO_DOMAIN);
-                *numbers.entry(value).or_insert(next)
-            })
-        });
-        let domain_of: Vec<u32> = domain_of.collect();
-        let domains = numbers.len();
+        let topology = cluster.topology(key);
+        let domains = topology.domains();
         Table {
             key: key.to_owned(),
-            domain_of,
+            topology,
             has_affinity: vec![false; domains],
             anti_affinity: vec![None; domains],
             existing: vec![None; domains],
@@ -61,42 +53,46 @@ impl Table {
         }
     }
 
-    fn domain(&self, node: u32) -> Option<usize> {
-        self.domain_of.get(node as usize).copied().filter(|domain| *domain != NO_DOMAIN).map(|domain| domain as usize)
-    }
-
     pub(super) fn has_domain(&self, node: u32) -> bool {
-        self.domain(node).is_some()
+        self.topology.domain(node).is_some()
     }
 
     pub(super) fn has_affinity(&self, node: u32) -> bool {
-        self.domain(node).is_some_and(|domain| self.has_affinity[domain])
+        self.topology.domain(node).is_some_and(|domain| self.has_affinity[domain])
     }
 
     pub(super) fn anti_affinity(&self, node: u32) -> Option<Witness> {
-        self.anti_affinity[self.domain(node)?]
+        self.anti_affinity[self.topology.domain(node)?]
     }
 
     pub(super) fn existing(&self, node: u32) -> Option<Witness> {
-        self.existing[self.domain(node)?]
+        self.existing[self.topology.domain(node)?]
     }
 
     pub(super) fn score(&self, node: u32) -> i64 {
-        self.domain(node).map_or(0, |domain| self.score[domain])
+        self.topology.domain(node).map_or(0, |domain| self.score[domain])
+    }
+
+    /// Each pod of a group moves the score of the domain it runs in.
+    fn add(&mut self, cluster: &Cluster, group: u32, weight: i64) {
+        for (node, pods) in places(cluster, group) {
+            if let Some(domain) = self.topology.domain(*node) {
+                self.score[domain] += weight * i64::from(*pods);
+                self.is_scored = true;
+            }
+        }
     }
 }
 
-/// The pods that one of the incoming pod's terms matches, for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Matched {
-    /// On nodes that are known.
-    pub(super) pods: u64,
-    /// The first few, as (group, node).
-    pub(super) samples: Vec<(u32, u32)>,
+/// Where the pods of a group run, and how many.
+pub(super) fn places(cluster: &Cluster, group: u32) -> &[(u32, u32)] {
+    cluster.groups.get(group).map_or(&[], |group| &group.nodes)
 }
 
-/// Most pods that are named for a term.
-const SAMPLES: usize = 5;
+/// The groups that a term of the incoming pod selects.
+pub(super) fn selected(cluster: &Cluster, term: &PodTerm) -> Vec<u32> {
+    cluster.groups.matching(term, &cluster.coverage(term))
+}
 
 /// All tables of a review.
 #[derive(Debug, Default)]
@@ -104,8 +100,6 @@ pub(super) struct Domains {
     tables: Vec<Table>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
-    /// By list (in the order of [`super::term::TermList`]) and index.
-    pub(super) matched: [Vec<Matched>; 4],
 }
 
 impl Domains {
@@ -142,43 +136,27 @@ impl Domains {
         domains
     }
 
-    fn groups(cluster: &Cluster, term: &PodTerm) -> (Vec<u32>, Matched) {
-        let groups = cluster.groups.matching(term, &cluster.coverage(term));
-        let mut matched = Matched::default();
-        for group in &groups {
-            let nodes = cluster.groups.get(*group).into_iter().flat_map(|entry| entry.nodes.iter());
-            for (node, pods) in nodes.filter(|(node, _)| cluster.is_known(*node)) {
-                matched.pods += u64::from(*pods);
-                if matched.samples.len() < SAMPLES {
-                    matched.samples.push((*group, *node));
-                }
-            }
-        }
-        (groups, matched)
-    }
-
     fn meet_required_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.position(cluster, &term.topology_key)).collect();
         let mut by_all: Option<Vec<u32>> = None;
         for term in &terms {
-            let (groups, matched) = Domains::groups(cluster, term);
-            self.matched[0].push(matched);
+            let groups = selected(cluster, term);
             by_all = Some(match by_all {
                 None => groups,
                 Some(earlier) => {
-                    let these: std::collections::HashSet<u32> = groups.into_iter().collect();
-                    earlier.into_iter().filter(|group| these.contains(group)).collect()
+                    let these: RoaringBitmap = groups.into_iter().collect();
+                    earlier.into_iter().filter(|group| these.contains(*group)).collect()
                 }
             });
         }
         self.is_first_of_group = true;
-        for group in by_all.into_iter().flatten().filter_map(|group| cluster.groups.get(group)) {
-            for (node, _) in group.nodes.iter() {
-                for position in &positions {
-                    let table = &mut self.tables[*position];
-                    if let Some(domain) = table.domain(*node) {
-                        table.has_affinity[domain] = true;
+        for group in by_all.into_iter().flatten() {
+            for position in &positions {
+                let Table { topology, has_affinity, .. } = &mut self.tables[*position];
+                for (node, _) in places(cluster, group) {
+                    if let Some(domain) = topology.domain(*node) {
+                        has_affinity[domain] = true;
                         self.is_first_of_group = false;
                     }
                 }
@@ -189,27 +167,18 @@ impl Domains {
     fn meet_required_anti_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
             let position = self.position(cluster, &term.topology_key);
-            let (groups, matched) = Domains::groups(cluster, term);
-            self.matched[1].push(matched);
-            let table = &mut self.tables[position];
-            for group in groups {
-                for (node, _) in cluster.groups.get(group).into_iter().flat_map(|entry| entry.nodes.iter()) {
-                    if let Some(domain) = table.domain(*node) {
-                        table.anti_affinity[domain].get_or_insert(Witness { term: index, group, node: *node });
-                    }
-                }
+            let Table { topology, anti_affinity, .. } = &mut self.tables[position];
+            for group in selected(cluster, term) {
+                close(anti_affinity, topology, cluster, group, index);
             }
         }
     }
 
     fn meet_preferences(&mut self, cluster: &Cluster, incoming: &Incoming) {
-        let lists = [(2, 1, &incoming.preferred_affinity), (3, -1, &incoming.preferred_anti_affinity)];
-        for (list, sign, terms) in lists {
+        for (sign, terms) in [(1, &incoming.preferred_affinity), (-1, &incoming.preferred_anti_affinity)] {
             for (term, weight) in terms {
                 let position = self.position(cluster, &term.topology_key);
-                let (groups, matched) = Domains::groups(cluster, term);
-                self.matched[list].push(matched);
-                for group in groups {
+                for group in selected(cluster, term) {
                     self.tables[position].add(cluster, group, sign * i64::from(*weight));
                 }
             }
@@ -239,29 +208,18 @@ impl Domains {
             for (group, times) in &entry.groups {
                 match weight {
                     Some(weight) => table.add(cluster, *group, weight * i64::from(*times)),
-                    None => table.close(cluster, *group, number),
+                    None => close(&mut table.existing, &table.topology, cluster, *group, number),
                 }
             }
         }
     }
 }
 
-impl Table {
-    /// Each pod of a group moves the score of the domain it runs in.
-    fn add(&mut self, cluster: &Cluster, group: u32, weight: i64) {
-        for (node, pods) in cluster.groups.get(group).into_iter().flat_map(|entry| entry.nodes.iter()) {
-            if let Some(domain) = self.domain(*node) {
-                self.score[domain] += weight * i64::from(*pods);
-                self.is_scored = true;
-            }
-        }
-    }
-
-    fn close(&mut self, cluster: &Cluster, group: u32, term: u32) {
-        for (node, _) in cluster.groups.get(group).into_iter().flat_map(|entry| entry.nodes.iter()) {
-            if let Some(domain) = self.domain(*node) {
-                self.existing[domain].get_or_insert(Witness { term, group, node: *node });
-            }
+/// The domains where pods of a group run are closed by a term.
+fn close(closed: &mut [Option<Witness>], topology: &Topology, cluster: &Cluster, group: u32, term: u32) {
+    for (node, _) in places(cluster, group) {
+        if let Some(domain) = topology.domain(*node) {
+            closed[domain].get_or_insert(Witness { term, group, node: *node });
         }
     }
 }

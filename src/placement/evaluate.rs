@@ -24,14 +24,14 @@ pub(super) enum Cause {
     Rule,
     /// A taint of the node, by its index.
     Taint(u32),
-    /// A pair of nodeSelector.
-    Selector { key: String, value: String },
+    /// A pair of nodeSelector, by its index.
+    Selector(u32),
     /// A required node selector term, by its index; an absent one: there are none at all.
     NodeTerm(Option<u32>),
     /// The affinity that the scheduler's configuration adds.
     Enforced,
     /// A required affinity term: the node lacks its topology key, or no pod that is asked for runs in its domain.
-    Affinity { term: u32, has_domain: bool },
+    Affinity(u32),
     /// A required anti-affinity term, and a pod that it matches.
     AntiAffinity(Witness),
     /// A term of an existing pod, and that pod.
@@ -141,10 +141,9 @@ impl Rules<'_> {
             {
                 reject(Reason::NodeAffinityMismatch, Cause::Enforced);
             }
-            for (key, value) in &spec.node_selector {
+            for ((key, value), index) in spec.node_selector.iter().zip(0..) {
                 if facts.labels.get(key) != Some(value) {
-                    let (key, value) = (key.clone(), value.clone());
-                    reject(Reason::NodeAffinityMismatch, Cause::Selector { key, value });
+                    reject(Reason::NodeAffinityMismatch, Cause::Selector(index));
                 }
             }
             // Names that leave a node out have been told already: its terms would only say so again.
@@ -176,7 +175,7 @@ impl Rules<'_> {
             let has_domain = table.is_some_and(|table| table.has_domain(node));
             let is_met = has_domain && (self.may_be_first || table.is_some_and(|table| table.has_affinity(node)));
             if !is_met {
-                reject(Reason::PodAffinityMismatch, Cause::Affinity { term: index, has_domain });
+                reject(Reason::PodAffinityMismatch, Cause::Affinity(index));
             }
         }
         for table in domains.tables() {

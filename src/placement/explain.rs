@@ -2,7 +2,10 @@
 //!
 //! Nothing is decided here. Texts are for people and may change; codes and messages of reasons may not.
 
+use std::collections::HashMap;
+
 use super::cluster::{Cluster, NodeFacts};
+use super::domains::Witness;
 use super::evaluate::Cause;
 use super::incoming::{Incoming, required_term_path};
 use super::options::Options;
@@ -10,15 +13,6 @@ use super::pod::PodAffinityTerm;
 use super::review::{RejectionReport, TermReference};
 use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermFault, TermList};
 use crate::selector::{LabelOperator, LabelSelection};
-
-/// What a cause is about.
-pub(super) struct Context<'answer> {
-    pub(super) cluster: &'answer Cluster,
-    pub(super) incoming: &'answer Incoming,
-    /// Of the node.
-    pub(super) name: &'answer str,
-    pub(super) facts: &'answer NodeFacts,
-}
 
 /// A label selector as text; none when it selects nothing.
 pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
@@ -50,96 +44,136 @@ fn pod_term_text(term: &PodTerm) -> String {
     format!("{pods} in {namespaces}, by {}", term.topology_key)
 }
 
-fn fault_text(fault: &TermFault<'_>) -> String {
-    match fault {
-        TermFault::Empty => "an empty term matches no node".to_owned(),
-        TermFault::Unparsable(fault) => format!("a term that cannot be parsed matches no node: {fault}"),
-        TermFault::Label(requirement) => requirement.to_string(),
-        TermFault::Field(requirement) => requirement.to_string(),
+fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<TermReference> {
+    let reference = |(index, (term, _)): (usize, &(PodTerm, i32))| TermReference {
+        field_path: format!("spec.{}", list.path(index)).into(),
+        text: pod_term_text(term).into(),
+    };
+    terms.iter().enumerate().map(reference).collect()
+}
+
+/// Says what is behind rejections. What many nodes have in common is written once and shared.
+pub(super) struct Reporter<'answer> {
+    cluster: &'answer Cluster,
+    incoming: &'answer Incoming,
+    affinity: Vec<TermReference>,
+    anti_affinity: Vec<TermReference>,
+    /// By index of the pair in nodeSelector: what is asked, and the key.
+    pairs: Vec<(TermReference, &'answer str)>,
+    node_terms: HashMap<(usize, TermFault), TermReference>,
+    enforced: HashMap<Vec<TermFault>, TermReference>,
+    /// By number of a carried term and group.
+    existing: HashMap<(u32, u32), TermReference>,
+}
+
+impl<'answer> Reporter<'answer> {
+    pub(super) fn new(cluster: &'answer Cluster, incoming: &'answer Incoming) -> Reporter<'answer> {
+        let pair = |(key, value): (&'answer String, &String)| {
+            let field_path = format!("spec.nodeSelector[{key}]").into();
+            (TermReference { field_path, text: format!("{key}={value}").into() }, key.as_str())
+        };
+        Reporter {
+            cluster,
+            incoming,
+            affinity: own_terms(TermList::RequiredAffinity, &incoming.required_affinity),
+            anti_affinity: own_terms(TermList::RequiredAntiAffinity, &incoming.required_anti_affinity),
+            pairs: incoming.pod.spec.node_selector.iter().map(pair).collect(),
+            node_terms: HashMap::new(),
+            enforced: HashMap::new(),
+            existing: HashMap::new(),
+        }
+    }
+
+    /// Adds what is behind the rejection of a node.
+    pub(super) fn add_cause(&mut self, report: &mut RejectionReport, cause: &Cause, name: &str, facts: &NodeFacts) {
+        match cause {
+            Cause::Rule => {}
+            Cause::Taint(index) => report.taint = facts.taints.get(*index as usize).map(ToString::to_string),
+            Cause::Selector(index) => {
+                if let Some((term, key)) = self.pairs.get(*index as usize) {
+                    report.term = Some(term.clone());
+                    report.label = Some(label_of(facts, key));
+                }
+            }
+            Cause::NodeTerm(index) => self.add_node_term(report, *index, name, facts),
+            Cause::Enforced => self.add_enforced(report, name, facts),
+            Cause::Affinity(term) => {
+                let terms = &self.incoming.required_affinity;
+                add_own(report, &self.affinity, terms, *term, facts);
+            }
+            Cause::AntiAffinity(witness) => {
+                let terms = &self.incoming.required_anti_affinity;
+                add_own(report, &self.anti_affinity, terms, witness.term, facts);
+                report.pod = self.cluster.witness(witness.group, witness.node).map(|entry| entry.key.to_string());
+            }
+            Cause::Existing(witness) => self.add_existing(report, *witness, facts),
+        }
+    }
+
+    fn add_node_term(&mut self, report: &mut RejectionReport, index: Option<u32>, name: &str, facts: &NodeFacts) {
+        let terms = self.incoming.required.as_deref().unwrap_or_default();
+        let found = index.and_then(|index| {
+            let term = terms.get(index as usize)?;
+            Some((index as usize, term, term.fault(name, &facts.labels)?))
+        });
+        let Some((index, term, fault)) = found else {
+            let field_path = required_term_path(0).trim_end_matches("[0]").into();
+            report.term = Some(TermReference { field_path, text: "no term, so no node".into() });
+            return;
+        };
+        let write = || TermReference { field_path: required_term_path(index).into(), text: term.text(fault).into() };
+        report.term = Some(self.node_terms.entry((index, fault)).or_insert_with(write).clone());
+        report.label = fault_label(term, fault, name, facts);
+    }
+
+    fn add_enforced(&mut self, report: &mut RejectionReport, name: &str, facts: &NodeFacts) {
+        let terms = self.incoming.enforced.as_deref().unwrap_or_default();
+        let faults: Vec<TermFault> = terms.iter().filter_map(|term| term.fault(name, &facts.labels)).collect();
+        if let (Some(term), Some(fault)) = (terms.first(), faults.first()) {
+            report.label = fault_label(term, *fault, name, facts);
+        }
+        let write = |faults: &Vec<TermFault>| {
+            let texts: Vec<String> = terms.iter().zip(faults).map(|(term, fault)| term.text(*fault)).collect();
+            TermReference { field_path: "NodeAffinityArgs.addedAffinity".into(), text: texts.join(" or ").into() }
+        };
+        report.term = Some(self.enforced.entry(faults).or_insert_with_key(write).clone());
+    }
+
+    fn add_existing(&mut self, report: &mut RejectionReport, witness: Witness, facts: &NodeFacts) {
+        let entry = self.cluster.witness(witness.group, witness.node);
+        report.pod = entry.map(|entry| entry.key.to_string());
+        let Some(carried) = self.cluster.carried.get(witness.term) else { return };
+        let term = &carried.carried.term;
+        report.label = Some(label_of(facts, &term.topology_key));
+        let write = || {
+            let list = TermList::RequiredAntiAffinity;
+            let parsed = entry.map(|entry| list.parse(&self.cluster.document(entry)).unwrap_or_default());
+            let index = parsed.and_then(|terms| terms.iter().position(|(candidate, _)| candidate == term));
+            TermReference {
+                field_path: format!("spec.{}", list.path(index.unwrap_or_default())).into(),
+                text: pod_term_text(term).into(),
+            }
+        };
+        report.term = Some(self.existing.entry((witness.term, witness.group)).or_insert_with(write).clone());
     }
 }
 
-/// Adds what is behind a rejection.
-pub(super) fn add_cause(mut report: RejectionReport, context: &Context<'_>, cause: &Cause) -> RejectionReport {
-    let Context { cluster, incoming, name, facts } = context;
-    match cause {
-        Cause::Rule => {}
-        Cause::Taint(index) => report.taint = facts.taints.get(*index as usize).map(ToString::to_string),
-        Cause::Selector { key, value } => {
-            report.term =
-                Some(TermReference { field_path: format!("spec.nodeSelector[{key}]"), text: format!("{key}={value}") });
-            report.label = Some(label_of(facts, key));
-        }
-        Cause::NodeTerm(index) => {
-            let terms = incoming.required.as_deref().unwrap_or_default();
-            let term = index.and_then(|index| terms.get(index as usize).map(|term| (index, term)));
-            let fault = term.and_then(|(_, term)| term.fault(name, &facts.labels));
-            report.term = Some(TermReference {
-                field_path: term.map_or_else(
-                    || required_term_path(0).trim_end_matches("[0]").to_owned(),
-                    |(index, _)| required_term_path(index as usize),
-                ),
-                text: fault.as_ref().map_or_else(|| "no term, so no node".to_owned(), fault_text),
-            });
-            report.label = fault.and_then(|fault| fault_label(&fault, name, facts));
-        }
-        Cause::Enforced => {
-            let terms = incoming.enforced.as_deref().unwrap_or_default();
-            let faults: Vec<TermFault<'_>> =
-                terms.iter().filter_map(|term: &NodeTerm| term.fault(name, &facts.labels)).collect();
-            let texts: Vec<String> = faults.iter().map(fault_text).collect();
-            report.term = Some(TermReference {
-                field_path: "NodeAffinityArgs.addedAffinity".to_owned(),
-                text: texts.join(" or "),
-            });
-            report.label = faults.first().and_then(|fault| fault_label(fault, name, facts));
-        }
-        Cause::Affinity { term, has_domain } => {
-            let list = TermList::RequiredAffinity;
-            report.term = own_term(list, &incoming.required_affinity, *term);
-            if let Some((term, _)) = incoming.required_affinity.get(*term as usize) {
-                report.label = Some(label_of(facts, &term.topology_key));
-                debug_assert_eq!(facts.labels.get(&term.topology_key).is_some(), *has_domain);
-            }
-        }
-        Cause::AntiAffinity(witness) => {
-            report.term = own_term(TermList::RequiredAntiAffinity, &incoming.required_anti_affinity, witness.term);
-            if let Some((term, _)) = incoming.required_anti_affinity.get(witness.term as usize) {
-                report.label = Some(label_of(facts, &term.topology_key));
-            }
-            report.pod = cluster.witness(witness.group, witness.node).map(|entry| entry.key.to_string());
-        }
-        Cause::Existing(witness) => {
-            let entry = cluster.witness(witness.group, witness.node);
-            if let Some(carried) = cluster.carried.get(witness.term) {
-                let term = &carried.carried.term;
-                let list = TermList::RequiredAntiAffinity;
-                let index = entry.and_then(|entry| {
-                    let parsed = list.parse(&cluster.document(entry)).unwrap_or_default();
-                    parsed.iter().position(|(candidate, _)| candidate == term)
-                });
-                report.term = Some(TermReference {
-                    field_path: format!("spec.{}", list.path(index.unwrap_or_default())),
-                    text: pod_term_text(term),
-                });
-                report.label = Some(label_of(facts, &term.topology_key));
-            }
-            report.pod = entry.map(|entry| entry.key.to_string());
-        }
-    }
-    report
+fn add_own(
+    report: &mut RejectionReport,
+    written: &[TermReference],
+    terms: &[(PodTerm, i32)],
+    index: u32,
+    facts: &NodeFacts,
+) {
+    report.term = written.get(index as usize).cloned();
+    report.label = terms.get(index as usize).map(|(term, _)| label_of(facts, &term.topology_key));
 }
 
-fn own_term(list: TermList, terms: &[(PodTerm, i32)], index: u32) -> Option<TermReference> {
-    let (term, _) = terms.get(index as usize)?;
-    Some(TermReference { field_path: format!("spec.{}", list.path(index as usize)), text: pod_term_text(term) })
-}
-
-fn fault_label(fault: &TermFault<'_>, name: &str, facts: &NodeFacts) -> Option<String> {
+fn fault_label(term: &NodeTerm, fault: TermFault, name: &str, facts: &NodeFacts) -> Option<String> {
     match fault {
-        TermFault::Label(requirement) => Some(label_of(facts, &requirement.key)),
+        TermFault::Label(_) => term.label_key(fault).map(|key| label_of(facts, key)),
         TermFault::Field(_) => Some(format!("{NAME_FIELD}={name}")),
-        TermFault::Empty | TermFault::Unparsable(_) => None,
+        TermFault::Empty | TermFault::Unparsable => None,
     }
 }
 

@@ -47,7 +47,7 @@ impl Cluster {
         let place = self.nodes.get(slot as usize)?;
         let facts = place.facts.as_ref()?;
         let mut residents = Vec::new();
-        for entry in place.pods.iter().filter_map(|pod| self.pod(*pod)) {
+        for entry in place.pods.iter().filter_map(|bound| self.pod(bound.pod)) {
             let (namespace, name) = entry.names();
             let rejections = match entry.group {
                 Some(_) => Answer::on_node(self, &self.document(entry), options, slot),

@@ -1,7 +1,7 @@
 //! Where a Pod may run, and why not elsewhere: kube-scheduler's rules, answered from an indexed copy.
 //!
 //! Map: [`pod`] and [`node`] are the objects as far as they matter; [`cluster`] is the indexed snapshot, made of `groups`
-//! (pods that look alike, counted by node), `carried` (terms of existing pods) and `pool`; `incoming` is the pod that is
+//! (pods that look alike, counted by node), `carried` (terms of existing pods), `topology` and `pool`; `incoming` is the pod that is
 //! asked about, `domains` what it meets in each topology domain, `evaluate` the rules in the scheduler's order; [`answer`]
 //! is what was found, [`reason`] its codes and words, `explain` what is behind them, [`review`] the documents.
 //! [`toleration`] is taints against tolerations and evictions, [`condition`] where taints come from, [`options`] what
@@ -36,6 +36,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 pub mod toleration;
+mod topology;
 mod unknown;
 pub mod validate;
 pub mod workload;

@@ -4,6 +4,9 @@
 //! sent, so that the answer returns them whole. What the fields come from is [`super::answer`]; how a question becomes
 //! a Pod and a cluster is [`super::question`].
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -145,9 +148,9 @@ pub struct ResourceVersions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCount {
     /// The stable code.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// The scheduler's words.
-    pub message: String,
+    pub message: Cow<'static, str>,
     /// How many nodes.
     pub count: u64,
 }
@@ -198,13 +201,13 @@ pub struct NodeReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectionReport {
     /// The scheduler's plugin.
-    pub plugin: String,
+    pub plugin: Cow<'static, str>,
     /// Unresolvable, or Unschedulable where evicting other pods could help.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// The stable code.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// The scheduler's words.
-    pub message: String,
+    pub message: Cow<'static, str>,
     /// The term behind it: of the pod, or of the other pod named here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<TermReference>,
@@ -224,16 +227,16 @@ pub struct RejectionReport {
 #[serde(rename_all = "camelCase")]
 pub struct TermReference {
     /// Where it stands in its Pod, or in the scheduler's configuration.
-    pub field_path: String,
+    pub field_path: Arc<str>,
     /// What it says, for people.
-    pub text: String,
+    pub text: Arc<str>,
 }
 
 /// A plugin's score.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScoreReport {
     /// The scheduler's plugin.
-    pub plugin: String,
+    pub plugin: Cow<'static, str>,
     /// Before it is normalized.
     pub raw: i64,
     /// 0 to 100, over the nodes that fit.

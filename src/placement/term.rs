@@ -151,12 +151,14 @@ pub(super) enum NodeTerm {
 }
 
 /// Why a node selector term does not match a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TermFault<'term> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TermFault {
     Empty,
-    Unparsable(&'term Unparsable),
-    Label(&'term LabelRequirement),
-    Field(&'term FieldRequirement),
+    Unparsable,
+    /// The requirement on a label, by its position.
+    Label(usize),
+    /// The requirement on a field, by its position.
+    Field(usize),
 }
 
 impl NodeTerm {
@@ -207,15 +209,39 @@ impl NodeTerm {
     }
 
     /// The first thing that keeps it from matching; none if it matches.
-    pub(super) fn fault(&self, name: &str, node_labels: &Labels) -> Option<TermFault<'_>> {
+    pub(super) fn fault(&self, name: &str, node_labels: &Labels) -> Option<TermFault> {
         match self {
             NodeTerm::Empty => Some(TermFault::Empty),
-            NodeTerm::Unparsable(fault) => Some(TermFault::Unparsable(fault)),
+            NodeTerm::Unparsable(_) => Some(TermFault::Unparsable),
             NodeTerm::Parsed { labels, fields } => {
-                let label = labels.iter().find(|label| !label.matches(node_labels.get(&label.key)));
-                let field = || fields.iter().find(|field| !field.holds(name)).map(TermFault::Field);
+                let label = labels.iter().position(|label| !label.matches(node_labels.get(&label.key)));
+                let field = || fields.iter().position(|field| !field.holds(name)).map(TermFault::Field);
                 label.map(TermFault::Label).or_else(field)
             }
+        }
+    }
+
+    /// What a fault of this term means, for people.
+    pub(super) fn text(&self, fault: TermFault) -> String {
+        match (self, fault) {
+            (NodeTerm::Unparsable(fault), _) => format!("a term that cannot be parsed matches no node: {fault}"),
+            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+                labels.get(position).map(ToString::to_string).unwrap_or_default()
+            }
+            (NodeTerm::Parsed { fields, .. }, TermFault::Field(position)) => {
+                fields.get(position).map(ToString::to_string).unwrap_or_default()
+            }
+            _ => "an empty term matches no node".to_owned(),
+        }
+    }
+
+    /// The key of the label that a fault is about.
+    pub(super) fn label_key(&self, fault: TermFault) -> Option<&str> {
+        match (self, fault) {
+            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+                labels.get(position).map(|label| label.key.as_str())
+            }
+            _ => None,
         }
     }
 }

@@ -21,6 +21,7 @@ mod metrics;
 mod operator;
 mod parity;
 mod pass_through;
+mod placement;
 mod printers;
 mod self_check;
 mod tls;
