@@ -281,19 +281,21 @@ impl Cluster {
         self.labels.release(&entry.labels);
     }
 
-    /// The same cluster without a pod: by namespace and name, or else by uid.
+    /// The same cluster without a pod: whoever has its namespace and name, and whoever has its uid.
     pub(super) fn without(&self, pod: &Pod) -> Cluster {
         let metadata = &pod.metadata;
-        let by_name = || self.pod_slots.get(&*pod.key()).copied().filter(|_| !metadata.name.is_empty());
-        let by_uid = || {
-            let same = |entry: &Option<Arc<PodEntry>>| entry.as_ref().is_some_and(|entry| *entry.uid == *metadata.uid);
-            // Rare enough for a scan: whoever has a uid has a name that is known, unless it was copied and renamed.
-            let mut entries = self.pods.iter().zip(0..).filter(|_| !metadata.uid.is_empty());
-            entries.find(|(entry, _)| same(entry)).map(|(_, slot)| slot)
-        };
         let mut cluster = self.clone();
-        if let Some(slot) = by_name().or_else(by_uid) {
+        let named = self.pod_slots.get(&*pod.key()).copied().filter(|_| !metadata.name.is_empty());
+        let has_uid = |slot: u32| self.pod(slot).is_some_and(|entry| *entry.uid == *metadata.uid);
+        if let Some(slot) = named {
             cluster.remove_pod_in(slot);
+        }
+        // Who has a uid is known by its name, unless it was copied and renamed: rare enough for a scan.
+        if !metadata.uid.is_empty() && !named.is_some_and(has_uid) {
+            let mut slots = (0u32..).take(self.pods.len());
+            if let Some(slot) = slots.find(|slot| has_uid(*slot)) {
+                cluster.remove_pod_in(slot);
+            }
         }
         cluster
     }

@@ -86,7 +86,7 @@ impl Table {
 
 /// Where the pods of a group run, and how many.
 pub(super) fn places(cluster: &Cluster, group: u32) -> &[(u32, u32)] {
-    cluster.groups.get(group).map_or(&[], |group| &group.nodes)
+    cluster.groups.get(group).map_or(&[][..], |group| &group.nodes[..])
 }
 
 /// The groups that a term of the incoming pod selects.

@@ -103,7 +103,7 @@ fn fitting(answer: &Answer) -> Vec<String> {
 
 /// The codes of the rules that a node fails.
 fn reasons(answer: &Answer, node: &str) -> Vec<String> {
-    report(answer, node).rejections.into_iter().map(|rejection| rejection.reason).collect()
+    report(answer, node).rejections.into_iter().map(|rejection| rejection.reason.into_owned()).collect()
 }
 
 fn report(answer: &Answer, node: &str) -> NodeReport {

@@ -80,7 +80,7 @@ fn every_pair_of_a_node_selector_must_be_a_label() {
     let answer = review(&nodes, &[], &asked(json!({"nodeSelector": {"a": "1", "b": "2"}})));
     assert_eq!(fitting(&answer), ["both"], "further labels are allowed");
     let rejection = &report(&answer, "one").rejections[0];
-    assert_eq!(rejection.term.as_ref().unwrap().field_path, "spec.nodeSelector[b]", "the pair is named");
+    assert_eq!(&*rejection.term.as_ref().unwrap().field_path, "spec.nodeSelector[b]", "the pair is named");
     assert_eq!(rejection.label.as_deref(), Some("!b"), "and what the node has instead");
     assert_eq!(report(&answer, "other").rejections[0].label.as_deref(), Some("b=3"));
     assert_eq!(review(&nodes, &[], &asked(json!({"nodeSelector": {}}))).feasible(), 3, "an empty map passes");
@@ -169,7 +169,7 @@ fn a_failed_term_is_explained_by_its_first_failing_requirement() {
             rejection
                 .term
                 .as_ref()
-                .map(|term| (term.field_path.as_str(), term.text.as_str(), rejection.label.as_deref()))
+                .map(|term| (&*term.field_path, &*term.text, rejection.label.as_deref()))
                 .unwrap()
         })
         .collect();
@@ -251,7 +251,7 @@ fn counts_are_of_first_reasons_and_sorted_as_texts() {
         ["NodeUnschedulable", "UntoleratedTaint", "NodeAffinityMismatch"],
         "all are kept"
     );
-    let counted: Vec<(String, u64)> = answer.reasons().into_iter().map(|count| (count.reason, count.count)).collect();
+    let counted: Vec<(String, u64)> = answer.reasons().into_iter().map(|count| (count.reason.into_owned(), count.count)).collect();
     assert_eq!(
         counted,
         [
@@ -309,7 +309,7 @@ fn the_schedulers_own_affinity_comes_before_the_pods() {
     assert_eq!(answer.message(), "1/3 nodes are available: 2 node(s) didn't match scheduler-enforced node affinity.");
     let rejection = &report(&answer, "n2").rejections[0];
     assert_eq!(rejection.reason, "NodeAffinityMismatch");
-    assert_eq!(rejection.term.as_ref().unwrap().text, "pool=a");
+    assert_eq!(&*rejection.term.as_ref().unwrap().text, "pool=a");
     assert_eq!(rejection.label.as_deref(), Some("!pool"));
 }
 

@@ -126,8 +126,8 @@ fn affinity_asks_for_a_domain_where_a_matching_pod_runs() {
     let rejection = &report(&answer, "b1").rejections[0];
     assert_eq!(rejection.label.as_deref(), Some("zone=b"));
     let told = rejection.term.as_ref().unwrap();
-    assert_eq!(told.field_path, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
-    assert_eq!(told.text, "pods with app=db in namespaces [default], by zone");
+    assert_eq!(&*told.field_path, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
+    assert_eq!(&*told.text, "pods with app=db in namespaces [default], by zone");
     let by_host = review(&nodes(), &pods, &asked(required("podAffinity", json!([term("app=db", HOST)]))));
     assert_eq!(fitting(&by_host), ["a1"]);
     let message = by_host.message();
@@ -212,8 +212,8 @@ fn anti_affinity_of_existing_pods_closes_domains_for_others() {
     let rejection = &report(&answer, "a2").rejections[0];
     assert_eq!(rejection.pod.as_deref(), Some("default/guard"));
     let told = rejection.term.as_ref().unwrap();
-    assert_eq!(told.field_path, "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
-    assert_eq!(told.text, "pods with app=web in namespaces [default], by zone");
+    assert_eq!(&*told.field_path, "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
+    assert_eq!(&*told.text, "pods with app=web in namespaces [default], by zone");
     assert_eq!(review(&nodes(), &pods, &labelled(&["app=db"], json!({}))).feasible(), 4, "others are not meant");
     let toward = required("podAffinity", json!([term("app=web", "zone")]));
     let affine = [running("default/friend", "a1", &[], toward)];

@@ -85,7 +85,7 @@ fn check(cluster: &Cluster, world: &World, pod: &Pod, options: &Options) -> Resu
     }
     let mut counted: BTreeMap<String, u64> = BTreeMap::new();
     for reason in answer.reasons() {
-        *counted.entry(reason.reason).or_insert(0) += reason.count;
+        *counted.entry(reason.reason.into_owned()).or_insert(0) += reason.count;
     }
     prop_assert_eq!(counted, counts);
     // Whoever is named is there, and is not the pod itself.
