@@ -75,7 +75,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         accept_api_audience: arguments.accept_api_audience,
         ..AccessSettings::default()
     };
-    let access = Arc::new(Access::new(upstream, settings).map_err(anyhow::Error::msg)?);
+    let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
     let following = access.clone();
     // Before the source: whoever is trusted is known by the time there is something to ask for.
     let trusting = tokio::spawn(async move { following.follow().await });
@@ -124,6 +124,8 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
         ],
         access: Some(access.clone()),
+        // Nothing is handed on to it; it is asked how far it is.
+        upstream: Some(upstream),
         limits: arguments.limits.settings(),
         ..Settings::default()
     };
