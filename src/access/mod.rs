@@ -225,26 +225,8 @@ impl Access {
         let attributes = Attributes::read(arrived.method, arrived.path, arrived.query);
         let mut attributes = attributes.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
         attributes.keep_fields(&*self.settings.known_field);
-        let trust = self.trust();
-        let found =
-            authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
-        let identity = match found {
-            Found::Somebody(identity) => identity,
-            Found::Wrong => return Err(Refusal::Unauthorized),
-            Found::Unanswered => return Err(Refusal::Unreviewed),
-            Found::Limited => return Err(Refusal::TooManyFailures),
-        };
-        if identity.is_anonymous() {
-            let is_health = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
-            let result = if is_health { Authenticated::Success } else { Authenticated::Failure };
-            self.counts.authenticated(counts::Method::None, result);
-            if !is_health {
-                return Err(Refusal::Unauthorized);
-            }
-        }
-        if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
-            return Err(Refusal::Impersonation(header.as_str().to_owned()));
-        }
+        let is_health = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
+        let identity = self.identify(arrived, is_health).await?;
         let decided: Arc<[Attributes]> = attributes.in_each(arrived.namespaces).into();
         for attributes in &*decided {
             match self.authorizer.decide(&identity, attributes).await {
@@ -257,6 +239,33 @@ impl Access {
             }
         }
         Ok(Admitted { identity, attributes: Arc::new(attributes), decided, authorizer: self.authorizer.clone() })
+    }
+
+    /// Finds out who asks, and that they ask for themselves; `may_be_nobody` for what everybody may ask.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn identify(&self, arrived: &Arrived<'_>, may_be_nobody: bool) -> Result<Arc<Identity>, Refusal> {
+        let trust = self.trust();
+        let found =
+            authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
+        let identity = match found {
+            Found::Somebody(identity) => identity,
+            Found::Wrong => return Err(Refusal::Unauthorized),
+            Found::Unanswered => return Err(Refusal::Unreviewed),
+            Found::Limited => return Err(Refusal::TooManyFailures),
+        };
+        if identity.is_anonymous() {
+            let result = if may_be_nobody { Authenticated::Success } else { Authenticated::Failure };
+            self.counts.authenticated(counts::Method::None, result);
+            if !may_be_nobody {
+                return Err(Refusal::Unauthorized);
+            }
+        }
+        if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
+            return Err(Refusal::Impersonation(header.as_str().to_owned()));
+        }
+        Ok(identity)
     }
 }
 

@@ -69,7 +69,7 @@ pub fn named(verdicts: &Verdicts) -> BTreeSet<Gvr> {
 pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     match stores(field_cache, definitions) {
-        Ok(stores) => {
+        Ok((stores, unserved)) => {
             let several = stores.len() > 1;
             let rejected = |store: &Store| -> Vec<Problem> {
                 let version = if several { format!("version {}: ", store.gvr.version) } else { String::new() };
@@ -79,14 +79,15 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
                 };
                 store.rejected.iter().map(problem).collect()
             };
-            let problems = stores.iter().flat_map(rejected).collect();
+            let problems = unserved.into_iter().chain(stores.iter().flat_map(rejected)).collect();
             Verdict { generation, stores, problems }
         }
         Err(problems) => Verdict { generation, stores: Vec::new(), problems },
     }
 }
 
-fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Store>, Vec<Problem>> {
+/// The stores, and what is wrong with others that they do without.
+fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<Store>, Vec<Problem>), Vec<Problem>> {
     let spec = &field_cache.spec;
     let one = |reason, message: &str| Err(vec![Problem { reason, message: message.to_owned() }]);
     // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
@@ -104,15 +105,18 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Sto
     }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
-    let versions = accept::versions(spec, &names)
-        .map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+    let (versions, problems) = accept::versions(spec, &names);
+    let problems: Vec<Problem> = problems.into_iter().map(Problem::from).collect();
+    if versions.is_empty() {
+        return Err(problems);
+    }
     let requests = accept::requests(spec);
     let store = |version: String| {
         let (gvr, definition) = served.iter().find(|(gvr, _)| gvr.version == version)?;
         let outcome = accept_fields(&requests, gvr, definition, definitions);
         Some(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems })
     };
-    Ok(versions.into_iter().filter_map(store).collect())
+    Ok((versions.into_iter().filter_map(store).collect(), problems))
 }
 
 fn accept_fields(

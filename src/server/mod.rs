@@ -277,12 +277,9 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        let view = through.as_ref().and_then(|through: &Result<Through, Failure>| through.as_ref().ok());
         let admitted = match &self.settings.access {
             None => Ok(None),
-            Some(access) => {
-                Box::pin(admission::admit(access, parts, &query, view.map(|through| &*through.view))).await.map(Some)
-            }
+            Some(access) => Box::pin(admission::admit(access, parts, &query, through.as_ref())).await,
         };
         let (through, missing) = match through.transpose() {
             Ok(through) => (through, None),

@@ -55,12 +55,16 @@ impl<'p> Named<'p> {
     /// The View, if it is served.
     ///
     /// # Errors
-    /// 404 where there is none, 503 with its reason where it cannot be served.
+    /// 404 where there is none, 503 where it cannot be served.
     pub(super) fn view(&self, registry: &Registry) -> Result<Arc<View>, Failure> {
         match registry.view(self.name) {
             Some(ViewState::Served(view)) => Ok(view),
-            Some(ViewState::Refused(problem)) => {
-                Err(Failure::Unavailable(format!("the View {} is not served: {problem}", self.name)))
+            // Why is for those who may read the View itself.
+            Some(ViewState::Refused(_)) => {
+                let name = self.name;
+                Err(Failure::Unavailable(format!(
+                    "the View {name} is not served: kubectl get view {name} -o wide says why"
+                )))
             }
             None => Err(Failure::NotFound {
                 gvr: crate::model::Gvr::new("fieldcache.dev", "v1alpha1", "views"),

@@ -61,13 +61,8 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Extra
             report("spec.scope: a partial copy is served through Views, which a folder does not have".to_owned());
             continue;
         }
-        let versions = match versions(spec, crds) {
-            Ok(versions) => versions,
-            Err(problems) => {
-                problems.into_iter().for_each(|problem| report(problem.to_string()));
-                continue;
-            }
-        };
+        let (versions, unserved) = versions(spec, crds);
+        unserved.into_iter().for_each(|problem| report(problem.to_string()));
         for version in &versions {
             let Outcome { fields, problems } = accept_in(spec, version, crds);
             for problem in problems {
@@ -80,8 +75,8 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Extra
     (extra, problems)
 }
 
-/// The versions that are meant: those that are named, else the preferred one.
-fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> Result<Vec<String>, Vec<own::accept::Problem>> {
+/// The versions that are meant: those that are named, else the preferred one; and what is wrong with others.
+fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::Problem>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
         None => kinds::KINDS
