@@ -377,13 +377,14 @@ async fn pods_are_restricted(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the controller manager has gathered what fieldcache may read, and returns the rules.
+/// Waits until the controller manager has gathered what fieldcache may read, and returns the role. Its version shows whether it has
+/// been written since, also when what a write took away has been gathered again.
 async fn gathered(client: &Client) -> Result<Value> {
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/fieldcache-reader";
     eventually("rules are gathered", SOON, async || {
-        let rules = client.get_json(path).await?["rules"].clone();
-        ensure!(rules.as_array().is_some_and(|rules| !rules.is_empty()), "{rules}");
-        Ok(rules)
+        let role = client.get_json(path).await?;
+        ensure!(role["rules"].as_array().is_some_and(|rules| !rules.is_empty()), "{role}");
+        Ok(json!([role["rules"], role["metadata"]["resourceVersion"]]))
     })
     .await
 }
@@ -406,12 +407,18 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
 
     // Applied again, also as one file, by hand and without a write, it neither fails nor takes away what has been granted since.
     kubectl.succeed(&["apply", "-f", &format!("{manifests}/walk-through/reader.yaml")]).await?;
-    let rules = gathered(&client).await?;
+    let before = gathered(&client).await?;
     kubectl.succeed(&[&apply[..], &["--dry-run=server"]].concat()).await?;
     kubectl.succeed(&apply).await?;
-    ensure!(gathered(&client).await? == rules, "applying again has taken rights away");
+    ensure!(gathered(&client).await? == before, "applying again has written what is not its own");
     rights_are_those_of_the_tables(&client).await?;
     pods_are_restricted(&client).await?;
+    eventually("whoever may view the cluster may view our kinds", SOON, async || {
+        let view = client.get_json("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").await?;
+        ensure!(view["rules"].to_string().contains("selectableresources"), "{view}");
+        Ok(())
+    })
+    .await?;
 
     // Components: all render together with the base; what needs no other definition is applied.
     let folder = RunDirectory::create("components")?;
@@ -444,22 +451,29 @@ async fn install_yaml_is_taken_by_a_plain_apply_and_taken_away_again() -> Result
     let reader = repository("manifests/walk-through/reader.yaml")?.display().to_string();
     kubectl.succeed(&["apply", "--validate=strict", "-f", &install]).await?;
     kubectl.succeed(&["apply", "-f", &reader]).await?;
-    let rules = gathered(&client).await?;
+    let before = gathered(&client).await?;
     kubectl.succeed(&["apply", "--validate=strict", "-f", &install]).await?;
-    ensure!(gathered(&client).await? == rules, "applying again has taken rights away");
+    ensure!(gathered(&client).await? == before, "applying again has written what is not its own");
     kubectl.succeed(&["delete", "--wait=false", "-f", &install, "-f", &reader]).await?;
     for path in [
-        "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=app.kubernetes.io/name%3Dfieldcache",
-        "/apis/rbac.authorization.k8s.io/v1/roles?labelSelector=app.kubernetes.io/name%3Dfieldcache",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=app.kubernetes.io/name%3Dfieldcache",
-        "/api/v1/namespaces?labelSelector=app.kubernetes.io/name%3Dfieldcache",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "/apis/rbac.authorization.k8s.io/v1/roles",
+        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/apps/v1/deployments",
+        "/api/v1/services",
     ] {
-        eventually("nothing is left", SOON, async || {
-            let list = client.get_json(path).await?;
-            ensure!(list["items"] == json!([]), "{list}");
+        eventually(path, SOON, async || {
+            let list = client.get_json(&format!("{path}?labelSelector=app.kubernetes.io/name%3Dfieldcache")).await?;
+            ensure!(list["items"] == json!([]), "this is left: {list}");
             Ok(())
         })
         .await?;
     }
+    // When it is gone is the control plane's affair.
+    let namespace = client.get(&format!("/api/v1/namespaces/{NAMESPACE}")).await?;
+    let is_going = namespace.status == 404 || namespace.json()?["metadata"]["deletionTimestamp"].is_string();
+    ensure!(is_going, "{}", namespace.text());
     Ok(())
 }
