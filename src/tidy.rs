@@ -25,7 +25,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     // Documents that people write, and what is wrong with them.
     ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
-    ("registry", &["model", "crd", "extract", "store", "query", "subscribe", "openapi"]),
+    ("registry", &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),

@@ -129,15 +129,17 @@ pub struct Forbidden {
 pub struct Admitted {
     /// Who asks.
     pub identity: Arc<Identity>,
-    /// What for, as it was asked about.
+    /// What for, as it reads.
     pub attributes: Arc<Attributes>,
+    /// What was asked about: the same, or the same in each of a View's namespaces.
+    decided: Arc<[Attributes]>,
     authorizer: Arc<Authorizer>,
 }
 
 impl Admitted {
     /// For an answer that takes long.
     pub fn permission(&self) -> Permission {
-        self.authorizer.permission(&self.identity, &self.attributes)
+        self.authorizer.permission(&self.identity, &self.decided)
     }
 }
 
@@ -153,6 +155,8 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// Looks up the first value of a query parameter.
     pub query: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// The namespaces to which a View restricts a resource, by group and plural; none where it does not, or where there is no View.
+    pub namespaces: &'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync),
 }
 
 impl Access {
@@ -241,17 +245,18 @@ impl Access {
         if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
             return Err(Refusal::Impersonation(header.as_str().to_owned()));
         }
-        match self.authorizer.decide(&identity, &attributes).await {
-            Decision::Allowed => {
-                let attributes = Arc::new(attributes);
-                Ok(Admitted { identity, attributes, authorizer: self.authorizer.clone() })
+        let decided: Arc<[Attributes]> = attributes.in_each(arrived.namespaces).into();
+        for attributes in &*decided {
+            match self.authorizer.decide(&identity, attributes).await {
+                Decision::Allowed => {}
+                Decision::Denied(reason) => {
+                    let (user, attributes) = (identity.user.clone(), attributes.clone());
+                    return Err(Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason })));
+                }
+                Decision::Unanswered(_) => return Err(Refusal::Undecided),
             }
-            Decision::Denied(reason) => {
-                let user = identity.user.clone();
-                Err(Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason })))
-            }
-            Decision::Unanswered(_) => Err(Refusal::Undecided),
         }
+        Ok(Admitted { identity, attributes: Arc::new(attributes), decided, authorizer: self.authorizer.clone() })
     }
 }
 

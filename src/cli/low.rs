@@ -129,7 +129,7 @@ pub struct ServeArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = "It keeps what FieldCaches name (crds/, manifests/) and serves it read-only; one replica at a time, chosen by a Lease, writes
-their statuses and the SelectableResources. Views are not there yet. About every request it asks the API server: TokenReview
+their statuses and the SelectableResources. A View shows a selection of it under a URL of its own. About every request it asks the API server: TokenReview
 who it is from, SubjectAccessReview whether it may be. manifests/rbac.yaml has the rights that its ServiceAccount needs.
 
 Examples:
@@ -167,6 +167,15 @@ pub struct OperatorArguments {
     /// Keep the self-made certificate and its authority here (tls.crt, tls.key, ca.crt, ca.key); default: in memory
     #[arg(long, value_name = "PATH")]
     pub cert_dir: Option<PathBuf>,
+    /// Keep them in this Secret of --namespace instead, which replicas share; it is made where it is missing
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
+    pub cert_secret: Option<String>,
+    /// PEM by which clients know the certificate of --tls-cert-file, for the status of Views; default: none, clients trust it anyway
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_ca_file: Option<PathBuf>,
+    /// Where clients reach this server, for the URLs in the status of Views; default: https://fieldcache.NAMESPACE.svc
+    #[arg(long, value_name = "URL")]
+    pub views_url: Option<String>,
     /// A name or address in the self-made certificate besides localhost; repeatable
     #[arg(long = "tls-name", value_name = "NAME")]
     pub tls_names: Vec<String>,

@@ -25,7 +25,7 @@ use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::query::Access;
 use crate::registry::{
-    Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
+    Catalog, CheckOutcome, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
 use crate::server::limits::{LimitSettings, Limits};
@@ -61,7 +61,8 @@ fn resource(plural: &str) -> Resource {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
-        live: Live::default(),
+        live: Arc::default(),
+        seen_through: None,
     }
 }
 
@@ -358,6 +359,7 @@ async fn what_was_decided_about_users_is_shown_without_them() {
         headers: &headers,
         path: "/api/v1/namespaces/secret-namespace/pods",
         query: &|_| None,
+        namespaces: &|_, _| &[],
     };
     assert!(access.admit(&arrived).await.is_err());
     let none = Arc::new(Registry::new(Catalog::new(Vec::new(), [], VersionInfo::default())));

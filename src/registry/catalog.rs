@@ -8,6 +8,7 @@ use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
+use super::views::Restriction;
 use super::{Live, Offers};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
@@ -50,7 +51,7 @@ impl VersionInfo {
 }
 
 /// One served resource of one version.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resource {
     /// Group, version, plural.
     pub gvr: Gvr,
@@ -81,8 +82,10 @@ pub struct Resource {
     pub definition: String,
     /// Its selectable fields and extractor.
     pub plan: Plan,
-    /// Its data.
-    pub live: Live,
+    /// Its data. A View's resource shares it with the one that it is of.
+    pub live: Arc<Live>,
+    /// What is shown of it, where it is a View's.
+    pub seen_through: Option<Restriction>,
 }
 
 /// Custom resources and built-in ones differ on the wire.
@@ -108,23 +111,12 @@ pub struct Subresource {
 impl Resource {
     /// The same with data of its own, of which there is none yet.
     pub fn anew(&self) -> Resource {
-        Resource {
-            gvr: self.gvr.clone(),
-            kind: self.kind.clone(),
-            list_kind: self.list_kind.clone(),
-            singular: self.singular.clone(),
-            scope: self.scope,
-            short_names: self.short_names.clone(),
-            categories: self.categories.clone(),
-            subresources: self.subresources.clone(),
-            storage_version_hash: self.storage_version_hash.clone(),
-            origin: self.origin,
-            printer_columns: self.printer_columns.clone(),
-            deprecation_warning: self.deprecation_warning.clone(),
-            definition: self.definition.clone(),
-            plan: self.plan.clone(),
-            live: Live::default(),
-        }
+        Resource { live: Arc::default(), ..self.clone() }
+    }
+
+    /// The same data, of which less is shown.
+    pub(super) fn through(&self, restriction: Restriction) -> Resource {
+        Resource { plan: self.plan.pruned(restriction.prune()), seen_through: Some(restriction), ..self.clone() }
     }
 
     /// Whether the other one would be served in the same way, so that the data can be kept.

@@ -13,12 +13,18 @@ use super::route::Target;
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::authentication::Peer;
 use crate::access::{Access, Admitted, Arrived, Refusal, front_proxy};
+use crate::registry::View;
 
 /// Decides about a request, and takes out of it whatever said who it is from.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
-pub(super) async fn admit(access: &Access, parts: &mut Parts, query: &Query) -> Result<Admitted, Failure> {
+pub(super) async fn admit(
+    access: &Access,
+    parts: &mut Parts,
+    query: &Query,
+    view: Option<&View>,
+) -> Result<Admitted, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
     let admitted = access
@@ -28,6 +34,7 @@ pub(super) async fn admit(access: &Access, parts: &mut Parts, query: &Query) -> 
             headers: &parts.headers,
             path: path.as_deref().unwrap_or(parts.uri.path()),
             query: &|key| query.get(key),
+            namespaces: &|group, resource| view.map_or(&[], |view| view.namespaces(group, resource)),
         })
         .await;
     front_proxy::strip(&mut parts.headers, access.trust().front_proxy.as_ref());

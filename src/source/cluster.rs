@@ -596,7 +596,8 @@ fn built_in_resource(found: &discovery::Discovered, minor: u64) -> Resource {
         deprecation_warning: deprecation_warning(&found.gvr, minor),
         definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
-        live: Live::default(),
+        live: Arc::default(),
+        seen_through: None,
     }
 }
 
@@ -635,7 +636,8 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         deprecation_warning: version.deprecation_warning.clone(),
         definition: format!("{}/{}", crd.uid, crd.generation),
         plan: Plan::custom_resource(crd, &version.name),
-        live: Live::default(),
+        live: Arc::default(),
+        seen_through: None,
     }
 }
 

@@ -28,7 +28,7 @@ use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
-use crate::registry::{Catalog, Group, Live, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -291,7 +291,8 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
-        live: Live::default(),
+        live: Arc::default(),
+        seen_through: None,
     }
 }
 

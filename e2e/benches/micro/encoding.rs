@@ -17,7 +17,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let plan = samples::shirt_plan(&shirts);
     let snapshot = samples::store(&shirts).snapshot();
     let field = plan.resolve("spec.color").expect("the corpus must have colours");
-    let blue = FieldTerm { field, operator: FieldOperator::Equals, value: shirts.color(0) };
+    let blue = FieldTerm::new(field, FieldOperator::Equals, shirts.color(0));
     let selection = Selection { fields: vec![blue], ..Selection::default() };
     let resource = Resource {
         gvr: Gvr::new(&shirts.group, "v1", "shirts"),
@@ -34,7 +34,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         deprecation_warning: None,
         definition: String::new(),
         plan,
-        live: Live::default(),
+        live: Arc::default(),
+        seen_through: None,
     };
     let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
     let list = || {
