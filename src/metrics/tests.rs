@@ -4,6 +4,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 
+mod dashboard;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use serde_json::json;
 use super::format::Format;
 use super::process::Figures;
 use super::{Metrics, format};
+use crate::access::counts::Counts;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
@@ -81,6 +84,11 @@ fn store(resource: &Resource) -> Store {
 
 /// Shirts are loaded, hats are not; some requests have been answered.
 fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
+    metrics_with(guard, None)
+}
+
+/// The same, of a server that asks who may what, if there are counts of it.
+fn metrics_with(guard: Option<Guard>, access: Option<Arc<Counts>>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
     shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
     shirts.live.count_relist();
@@ -111,7 +119,7 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings::default()));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, None, guard), shirts, hats)
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, access, guard), shirts, hats)
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
