@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
 
-const SECRET: &str = "fieldcache-serving";
+const SECRET: &str = "fieldcache-serving-certificate";
 /// A holder that says nothing is given up after so long, and looked at every two seconds.
 const LEASE: Duration = Duration::from_secs(15);
 
