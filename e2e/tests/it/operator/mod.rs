@@ -2,6 +2,7 @@
 //! right but those of manifests/.
 
 mod definitions;
+mod memory;
 mod replicas;
 mod views;
 mod walk_through;
