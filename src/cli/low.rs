@@ -1,5 +1,6 @@
 //! What was typed. Types only; what they mean is checked where they are used.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::limits::LimitArguments;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
+use crate::telemetry::{self, LogFormat};
 
 /// Field-filtered informer caches for Kubernetes.
 ///
@@ -114,12 +116,9 @@ pub struct ServeArguments {
     /// The private key of that certificate: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Which log lines to show, in tracing's syntax
-    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
-    pub log: String,
-    /// How log lines look
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log_format: LogFormatArgument,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArguments,
     /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
@@ -194,12 +193,9 @@ pub struct OperatorArguments {
     /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
-    /// Which log lines to show, in tracing's syntax
-    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
-    pub log: String,
-    /// How log lines look
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log_format: LogFormatArgument,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArguments,
 }
 
 /// How fresh an answer is whose request names no resourceVersion.
@@ -239,6 +235,59 @@ pub enum PassThroughArgument {
     Read,
     /// The same, and every write
     All,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, Args)]
+pub struct LogArguments {
+    /// How much to log; debug has a line for each request, with the id that its answer carries as Audit-Id
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevelArgument,
+    /// Which log lines to show, in tracing's syntax, instead of a level
+    #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
+    pub log: Option<String>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormatArgument,
+}
+
+impl LogArguments {
+    /// Logs from now on.
+    ///
+    /// # Errors
+    /// Says what is wrong with the filter.
+    pub fn start(&self) -> Result<(), String> {
+        let format = match self.log_format {
+            LogFormatArgument::Text => LogFormat::Text,
+            LogFormatArgument::Json => LogFormat::Json,
+        };
+        let level = match self.log_level {
+            LogLevelArgument::Error => "error",
+            LogLevelArgument::Warn => "warn",
+            LogLevelArgument::Info => "info",
+            LogLevelArgument::Debug => "debug",
+            LogLevelArgument::Trace => "trace",
+        };
+        // Of libraries only what is wrong, and not what kube says of each answer that is an error.
+        let others = if level == "error" { "error" } else { "warn" };
+        let filter = self.log.clone().unwrap_or_else(|| format!("{others},kube_client=off,fieldcache={level}"));
+        telemetry::start(&filter, format, std::io::stderr().is_terminal())
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevelArgument {
+    /// What went wrong for good
+    Error,
+    /// The same, and what is tried again
+    Warn,
+    /// The same, and what changed
+    Info,
+    /// The same, and each request
+    Debug,
+    /// Everything
+    Trace,
 }
 
 /// How log lines look.

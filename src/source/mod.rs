@@ -7,7 +7,7 @@
 //! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
 //! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
-//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`extra_fields`] are those of
+//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
 //! FieldCaches, which [`field_caches`] reads out of a folder.
 //!
 //! This room knows no HTTP server: the registry is all that it shares with it.
@@ -16,7 +16,6 @@ pub mod backoff;
 pub mod cluster;
 pub mod connection;
 pub mod discovery;
-pub mod extra_fields;
 pub mod feed;
 pub mod field_caches;
 pub mod folder;
@@ -31,6 +30,7 @@ pub mod openapi;
 pub mod scalar;
 pub mod scan;
 pub mod self_check;
+pub mod store_options;
 mod successors;
 #[cfg(test)]
 mod tests;
