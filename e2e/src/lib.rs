@@ -60,6 +60,7 @@ pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod process;
+pub mod quiet;
 pub mod random;
 pub mod routing;
 pub mod run_directory;

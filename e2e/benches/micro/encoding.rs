@@ -1,12 +1,14 @@
 //! Objects of a store -> the bytes of an answer.
 
+use std::sync::Arc;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
 use e2e::corpus::shirts::OBJECTS_A_COLOR;
 use fieldcache::model::{Gvr, Scope, Version};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
-use fieldcache::registry::{Live, Resource, ResourceOrigin};
+use fieldcache::registry::{Resource, ResourceOrigin};
 use fieldcache::selector::FieldOperator;
 use fieldcache::server::encode::{Chunks, Envelope, ListMeta, Shown};
 
