@@ -23,6 +23,7 @@
 //! | [`workload`] | random changes of resources at a steady pace |
 //! | [`http`] | one request, or one open watch, against either side |
 //! | [`kubectl`] | the real kubectl with a private home |
+//! | [`shell`], [`pod`] | what a person types; what a Pod is to the program in it |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`compare`] | two JSON documents, and where they differ |
 //! | [`corpus`] | the seeded corpora of the benchmarks |
@@ -59,12 +60,14 @@ pub mod http;
 pub mod kubectl;
 pub mod objects;
 pub mod openapi;
+pub mod pod;
 pub mod process;
 pub mod quiet;
 pub mod random;
 pub mod routing;
 pub mod run_directory;
 pub mod selection;
+pub mod shell;
 pub mod statistics;
 pub mod unique;
 pub mod versions;

@@ -6,6 +6,7 @@ mod access;
 mod bad_input;
 mod check_agreement;
 mod clients;
+mod commands;
 mod conformance;
 mod corpus;
 mod coverage;
