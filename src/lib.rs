@@ -19,6 +19,7 @@
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
+//! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
 //!
@@ -46,6 +47,7 @@
 //!   `source::feed` writes to a store.
 //! - The core cannot fail on a valid object.
 
+pub mod advise;
 pub mod crd;
 pub mod extract;
 pub mod model;

@@ -6,7 +6,6 @@
 #![expect(clippy::disallowed_methods, reason = "tasks that last as long as the command are started and ended here")]
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::exit::Exit;
-use super::low::{LogFormatArgument, OperatorArguments, SourceArguments};
+use super::low::{OperatorArguments, SourceArguments};
 use super::output::write_out;
 use super::own_certificate::{Keeper, OwnCertificate};
 use super::source::{self, FollowOptions};
@@ -32,7 +31,6 @@ use crate::server::listen::Listener;
 use crate::server::tls::{CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::source::connection::Connection;
-use crate::telemetry::{self, LogFormat};
 
 const METRICS_ADDRESS: &str = "--metrics-address";
 
@@ -41,11 +39,7 @@ const METRICS_ADDRESS: &str = "--metrics-address";
 /// # Errors
 /// Says what could not be opened or bound.
 pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
-    let format = match arguments.log_format {
-        LogFormatArgument::Text => LogFormat::Text,
-        LogFormatArgument::Json => LogFormat::Json,
-    };
-    telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
+    arguments.log.start().map_err(anyhow::Error::msg)?;
     let listener = Listener::bind(arguments.address).await?;
     let metrics_listener = match arguments.metrics_address {
         Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
@@ -102,11 +96,11 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
     let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
     let wanted = watch::Sender::new(Arc::new(kept.clone()));
-    let extra_fields = watch::Sender::new(Arc::default());
+    let store_options = watch::Sender::new(Arc::default());
     let options = FollowOptions {
         resources: Vec::new(),
         named: Some(wanted.subscribe()),
-        extra_fields: Some(extra_fields.subscribe()),
+        store_options: Some(store_options.subscribe()),
         max_lag: arguments.max_lag,
         self_check,
         history: arguments.limits.history(),
@@ -129,7 +123,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         election: election.clone(),
         kept,
         wanted,
-        extra_fields,
+        store_options,
         synced: synced.clone(),
         address,
     };

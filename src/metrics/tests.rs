@@ -62,6 +62,7 @@ fn resource(plural: &str) -> Resource {
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     }
 }

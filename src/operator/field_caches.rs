@@ -110,7 +110,7 @@ impl Stores {
         let catalog = world.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
-            let state = catalog.resource(gvr).map(|resource| resource.live.state());
+            let state = catalog.copy(gvr).map(|resource| resource.live.state());
             let waiting = match state {
                 Some(LiveState::Ready(snapshot)) => {
                     let usage = snapshot.usage();

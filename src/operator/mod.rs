@@ -28,7 +28,7 @@ use tokio::sync::watch;
 use crate::kinds::{FieldCache, SelectableResource, View};
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
-use crate::source::extra_fields::ExtraFields;
+use crate::source::store_options::StoreOptions;
 use election::Election;
 use stores::Verdicts;
 use synced::Synced;
@@ -53,7 +53,7 @@ pub struct Operator {
     /// The stores to keep.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// Their extra fields.
-    pub extra_fields: watch::Sender<Arc<ExtraFields>>,
+    pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// What readiness waits for.
     pub synced: Arc<Synced>,
     /// Where Views are reached.
@@ -62,7 +62,7 @@ pub struct Operator {
 
 /// Runs the controllers until the future is dropped.
 pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, extra_fields, synced, address } = operator;
+    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address } = operator;
     let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone());
     let (views, view_changes) = world::follow::<View>(client.clone());
     let judged = watch::Sender::default();
@@ -84,7 +84,7 @@ pub async fn run(operator: Operator) {
             field_caches,
             definitions,
             verdicts,
-            world::Wanted { kept, wanted, extra_fields, synced }
+            world::Wanted { kept, wanted, store_options, synced }
         ),
         phases::follow(registry, changed),
         election::run(client, election.clone(), &leading),

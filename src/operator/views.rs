@@ -222,7 +222,7 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
     let catalog = world.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
         let mut states = catalog
-            .resources()
+            .copies()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource)
             .map(|resource| resource.live.state())
             .peekable();

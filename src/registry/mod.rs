@@ -22,7 +22,7 @@ mod tests;
 pub mod upstream;
 pub mod views;
 
-pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use catalog::{Catalog, Excerpt, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
@@ -85,8 +85,8 @@ impl Registry {
     pub fn replace(&self, catalog: Catalog) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
-        for resource in previous.resources() {
-            let kept = next.resource(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
+        for resource in previous.copies() {
+            let kept = next.copy(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
             if !kept {
                 resource.live.publish(LiveState::Gone);
             }

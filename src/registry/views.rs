@@ -133,14 +133,14 @@ impl View {
 
     fn make(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
-        for resource in whole.resources() {
+        for resource in whole.copies() {
             let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
             let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
             let Ok(restriction) = Restriction::new(part, &resource.plan, self.ended.subscribe()) else { continue };
             resources.push(Arc::new(resource.through(restriction)));
         }
-        let groups = whole.groups.iter().filter_map(|group| {
+        let groups = whole.groups_of_copies().iter().filter_map(|group| {
             let is_there = |version: &&String| {
                 resources.iter().any(|found| found.gvr.group == group.name && found.gvr.version == **version)
             };

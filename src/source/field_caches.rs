@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::extra_fields::ExtraFields;
+use super::store_options::{StoreOption, StoreOptions};
 use crate::builtin::{kinds, schemas};
 use crate::crd::Crd;
 use crate::extract::Plan;
@@ -37,8 +37,8 @@ pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
 }
 
 /// What the FieldCaches of a folder say, beside these definitions.
-pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (ExtraFields, Vec<FieldCacheProblem>) {
-    let mut extra = ExtraFields::default();
+pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (StoreOptions, Vec<FieldCacheProblem>) {
+    let mut extra = StoreOptions::default();
     let mut problems = Vec::new();
     for (key, bytes) in field_caches {
         let mut report = |message: String| problems.push((key.clone(), message));
@@ -69,7 +69,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Extra
                 let place = if versions.len() > 1 { format!("version {version}: ") } else { String::new() };
                 report(format!("{place}{problem}"));
             }
-            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), fields);
+            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), StoreOption { fields, excerpt: None });
         }
     }
     (extra, problems)

@@ -35,6 +35,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         definition: String::new(),
         plan,
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     };
     let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };

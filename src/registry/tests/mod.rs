@@ -29,6 +29,7 @@ fn resource(plural: &str) -> Arc<Resource> {
         definition: String::new(),
         plan: Plan::built_in("", "v1", "Thing", Scope::Namespaced),
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     })
 }

@@ -144,6 +144,7 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     }
 }
@@ -167,6 +168,7 @@ fn pods() -> Resource {
         definition: String::new(),
         plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced),
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn resource() -> Arc<Resource> {
         definition: String::new(),
         plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
         live: Arc::default(),
+        excerpt: None,
         seen_through: None,
     })
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{SHIRTS, SOON, Stage, names, ready};
 
 const BLUE: &str = "view/blue-shirts";
+const PATH: &str = "/apis/view.fieldcache.dev/v1alpha1/views/";
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue-shirts/proxy";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,4 +143,51 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
         Ok(())
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_a_part_is_shown_in_views_alone() -> Result<()> {
+    let stage = Stage::start().await?;
+    let cache = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": "shirts.stable.example.com" },
+        "spec": { "group": "stable.example.com", "resource": "shirts", "scope": {
+            "labelSelector": { "matchLabels": { "app": "store" } },
+            "fieldSelector": { "matchExpressions": [{ "key": "spec.color", "operator": "NotIn", "values": ["green"] }] },
+        } },
+    });
+    stage.apply_this("cache.json", &cache).await?;
+    let all = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "all" },
+        "spec": { "resources": [{ "group": "stable.example.com", "resource": "shirts" }] },
+    });
+    stage.apply_this("view.json", &all).await?;
+    let operator = stage.operator("one").await?;
+    let client = stage.administrator(&operator)?;
+    ready(&operator, &client).await?;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/all"]).await;
+    done.with_context(|| operator.process().tail())?;
+    let path = format!("{PATH}all/proxy{SHIRTS}");
+    let list = client.get_json(&path).await?;
+    ensure!(names(&list)? == ["team-b/example4", "team-b/example5"], "{list}");
+    let count =
+        stage.kubectl.succeed(&["get", "fieldcache/shirts.stable.example.com", "-o", "jsonpath={.status.objects}"]);
+    ensure!(count.await? == "2", "two of six are kept");
+    for root in [SHIRTS, "/apis/stable.example.com/v1", "/apis/stable.example.com"] {
+        let answer = client.get(root).await?;
+        ensure!(answer.status == 404, "at the root it would look like all of them: {root}: {answer:?}");
+    }
+    let version = list["metadata"]["resourceVersion"].as_str().context("a version")?;
+    let mut watch = client.watch(&format!("{path}?watch=true&resourceVersion={version}")).await?;
+    let label = |value: &str| format!(r#"{{"metadata":{{"labels":{{"app":"{value}"}}}}}}"#);
+    for (name, namespace, app) in
+        [("example1", "team-a", "store"), ("example4", "team-b", "none"), ("plain", "team-b", "other")]
+    {
+        let patch = ["patch", "shirt", name, "-n", namespace, "--type=merge", "-p", &label(app)];
+        stage.kubectl.succeed(&patch).await?;
+    }
+    for (kind, name) in [("ADDED", "example1"), ("DELETED", "example4")] {
+        let event = watch.event(SOON).await?;
+        ensure!(event["type"] == kind && event["object"]["metadata"]["name"] == name, "{event}");
+    }
+    Ok(())
 }
