@@ -241,9 +241,13 @@ async fn the_operator_lives_in_the_tree_as_in_a_pod_of_the_deployment() -> Resul
     let metrics = |line: &str| line.strip_prefix("metrics: ")?.strip_suffix("/metrics").map(str::to_owned);
     let metrics = operator.line("the line with the metrics' address", SOON, metrics).await?;
 
-    // Its certificate is its own and not asked for here; who asks has one of the cluster.
+    // A client anywhere in the cluster: by the Service's name and the authority in the Secret, with a certificate of the cluster.
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/fieldcache-serving-certificate");
+    let secret = control_plane.client().get_json(&path).await?;
     let mut kubeconfig = control_plane.kubeconfig_for(&address);
-    kubeconfig["clusters"][0]["cluster"] = json!({ "server": address, "insecure-skip-tls-verify": true });
+    let cluster = &mut kubeconfig["clusters"][0]["cluster"];
+    cluster["certificate-authority-data"] = secret["data"]["ca.crt"].clone();
+    cluster["tls-server-name"] = json!(format!("fieldcache.{NAMESPACE}.svc"));
     let client = Kubectl::with_kubeconfig(&folder.write("kubeconfig", kubeconfig.to_string())?)?;
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().with_context(|| format!("{probe} has a path"))?;

@@ -224,7 +224,7 @@ type Right = (&'static str, &'static str, &'static str, &'static str, &'static s
 
 const CERTIFICATE: &str = "fieldcache-serving-certificate";
 
-const MAY: [Right; 29] = [
+const MAY: [Right; 28] = [
     ("list", "apiextensions.k8s.io", "customresourcedefinitions", "", ""),
     ("watch", "apiextensions.k8s.io", "customresourcedefinitions", "", ""),
     ("create", "authentication.k8s.io", "tokenreviews", "", ""),
@@ -249,7 +249,6 @@ const MAY: [Right; 29] = [
     ("create", "", "secrets", NAMESPACE, ""),
     ("get", "", "secrets", NAMESPACE, CERTIFICATE),
     ("update", "", "secrets", NAMESPACE, CERTIFICATE),
-    ("patch", "", "secrets", NAMESPACE, CERTIFICATE),
     ("get", "", "configmaps", "kube-system", "extension-apiserver-authentication"),
     // What walk-through/reader.yaml adds.
     ("get", "stable.example.com", "shirts", "", ""),
@@ -257,7 +256,7 @@ const MAY: [Right; 29] = [
     ("watch", "stable.example.com", "shirts", "", ""),
 ];
 
-const MAY_NOT: [Right; 32] = [
+const MAY_NOT: [Right; 33] = [
     ("patch", "apiextensions.k8s.io", "customresourcedefinitions", "", ""),
     ("create", "apiextensions.k8s.io", "customresourcedefinitions", "", ""),
     ("create", "fieldcache.dev", "fieldcaches", "", ""),
@@ -277,6 +276,7 @@ const MAY_NOT: [Right; 32] = [
     ("watch", "", "secrets", NAMESPACE, ""),
     ("get", "", "secrets", NAMESPACE, "another"),
     ("update", "", "secrets", NAMESPACE, "another"),
+    ("patch", "", "secrets", NAMESPACE, CERTIFICATE),
     ("delete", "", "secrets", NAMESPACE, CERTIFICATE),
     ("get", "", "secrets", "default", CERTIFICATE),
     ("create", "", "secrets", "default", ""),
