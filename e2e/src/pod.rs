@@ -34,9 +34,13 @@ pub fn within(folder: &Path, host: &str, port: &str, invocation: &Invocation) ->
     arguments.extend(["sh".to_owned(), "-c".to_owned(), ENTER.to_owned(), SERVICE_ACCOUNT.to_owned()]);
     arguments.extend([folder.display().to_string(), invocation.program.display().to_string()]);
     arguments.extend(invocation.arguments.iter().cloned());
-    Ok(Invocation { program: PathBuf::from("/usr/bin/unshare"), arguments, environment: invocation.environment.clone() }
-        .environment("KUBERNETES_SERVICE_HOST", host)
-        .environment("KUBERNETES_SERVICE_PORT", port))
+    Ok(Invocation {
+        program: PathBuf::from("/usr/bin/unshare"),
+        arguments,
+        environment: invocation.environment.clone(),
+    }
+    .environment("KUBERNETES_SERVICE_HOST", host)
+    .environment("KUBERNETES_SERVICE_PORT", port))
 }
 
 /// The arguments with which unshare makes a mount namespace here.
@@ -52,7 +56,9 @@ fn namespace() -> Result<Vec<String>> {
         }
         said.push_str(&String::from_utf8_lossy(&output.stderr));
     }
-    bail!("this machine makes no mount namespaces, in which a program could be run as in a Pod: run as root, or allow user namespaces\n{said}")
+    bail!(
+        "this machine makes no mount namespaces, in which a program could be run as in a Pod: run as root, or allow user namespaces\n{said}"
+    )
 }
 
 /// Writes the files of a Pod's projected volume into `folder`, as kubelet would: tokens bound to the Pod, keys of ConfigMaps, and its

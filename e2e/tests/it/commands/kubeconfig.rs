@@ -75,7 +75,9 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     ensure!(refused.stderr.contains("system:serviceaccount:team-a:nobody"), "{refused:?}");
     let gone = ["ServiceAccount gone in namespace team-a", "\"gone\" not found"];
     administrator.fail("fieldcache kubeconfig blue-shirts --service-account team-a/gone", 2, &gone).await?;
-    alice.fail("fieldcache kubeconfig blue-shirts --service-account team-a/reader", 2, &["create serviceaccounts/token"]).await?;
+    alice
+        .fail("fieldcache kubeconfig blue-shirts --service-account team-a/reader", 2, &["create serviceaccounts/token"])
+        .await?;
     let folder = stage.pod_folder("reader").await?;
     let token = folder.write("token-for-fieldcache", stage.token("reader", Some("fieldcache.dev")).await?)?;
     let (host, port) = host_and_port(stage.control_plane.endpoint().base())?;

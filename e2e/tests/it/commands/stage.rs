@@ -75,10 +75,8 @@ impl Stage {
         let folder = RunDirectory::create("commands")?;
         let administrator = Shell::with_kubeconfig(&control_plane.kubeconfig_for(control_plane.endpoint().base()))?;
         administrator.succeed(&PREPARE.replace("MANIFESTS", &repository("manifests"))).await?;
-        let arguments =
-            ["--resource", "shirts.v1.stable.example.com", "--tls-name", SERVICE].map(str::to_owned);
-        let operator =
-            Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
+        let arguments = ["--resource", "shirts.v1.stable.example.com", "--tls-name", SERVICE].map(str::to_owned);
+        let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
         let identity = control_plane.authority().client("alice", None)?;
         let client = operator.as_client(folder.path(), &identity)?.client();
         let serving = eventually("the shirts are served", SOON, async || client.get_json(SHIRTS).await);
