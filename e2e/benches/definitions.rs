@@ -14,7 +14,7 @@ use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
 use e2e::{fixtures, objects, statistics, unique};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::interval;
 
 use super::options::Options;
 use super::report::{Line, Report, duration, micros};
@@ -123,13 +123,14 @@ pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<()> {
 
 /// How long after the change a place shows it.
 async fn shown(place: &Place<'_>, has: bool, changed: Instant) -> Result<Duration> {
+    let mut steps = interval(STEP);
     loop {
+        steps.tick().await;
         let answer = place.client.get(&place.path).await?;
         let body = answer.json().unwrap_or_default();
         if (place.shows)(answer.status.as_u16(), &body) == has {
             return Ok(changed.elapsed());
         }
         ensure!(changed.elapsed() < SOON, "{} does not follow: {}", place.name, answer.text());
-        sleep(STEP).await;
     }
 }

@@ -38,13 +38,13 @@ pub(super) enum Keeper {
     /// In files of this folder.
     Folder(PathBuf),
     /// In a Secret that replicas share.
-    Secret(Api<Secret>, String),
+    Secret(Box<Api<Secret>>, String),
 }
 
 impl Keeper {
     /// In a Secret of this namespace.
     pub(super) fn secret(client: Client, namespace: &str, name: String) -> Keeper {
-        Keeper::Secret(Api::namespaced(client, namespace), name)
+        Keeper::Secret(Box::new(Api::namespaced(client, namespace)), name)
     }
 }
 

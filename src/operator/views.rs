@@ -127,7 +127,7 @@ pub async fn serve(
             let served: ViewVerdicts = now
                 .iter()
                 .map(|(name, verdict)| {
-                    let outcome = verdict.outcome.as_ref().map(Clone::clone);
+                    let outcome = verdict.outcome.clone();
                     (name.clone(), outcome.map_err(|problems| problems[0].message.clone()))
                 })
                 .collect();

@@ -168,7 +168,7 @@ impl Catalog {
             .partition(|(_, resource)| resource.excerpt.is_some() && resource.seen_through.is_none());
         let all_groups = groups.clone();
         let mut groups = groups;
-        for (gvr, _) in &excerpts {
+        for gvr in excerpts.keys() {
             let is_left = |found: &Gvr| found.group == gvr.group && found.version == gvr.version;
             if !resources.keys().any(is_left) {
                 let groups = groups.iter_mut().filter(|group| group.name == gvr.group);

@@ -1,7 +1,5 @@
 //! Two replicas: one certificate, one writer, the same answers; and the death of the one that writes.
 
-#![expect(clippy::print_stdout, reason = "how long it took, for the person who runs the suite")]
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
