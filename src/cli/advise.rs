@@ -66,6 +66,10 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let rows = rank(&counted, cached.as_ref());
     if rows.is_empty() {
         exit::note("nothing was read");
+    } else if rows.iter().all(|row| row.counts.objects.unwrap_or_default() <= 0.0) {
+        exit::note(
+            "objects are not counted yet: an API server does that a minute after its start, and then once a minute",
+        );
     }
     let is_table = matches!(arguments.output, Output::Table | Output::Wide);
     let shown = if is_table && !arguments.all { rows.len().min(SHOWN) } else { rows.len() };
