@@ -40,7 +40,7 @@ fn lines_are_samples_or_say_why_not() {
             let labels: Vec<(&str, &str)> = sample.labels.iter().map(|(label, value)| (*label, &**value)).collect();
             (sample.name, labels, sample.value)
         });
-        assert_eq!(read, expected, "{why}: {line}");
+        assert_eq!(read, expected.as_ref().cloned(), "{why}: {line}");
     }
     for line in ["", "# HELP up Whether it is up.", "   "] {
         assert_eq!(name(line), "", "{line:?} has no name");
