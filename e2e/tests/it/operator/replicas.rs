@@ -104,9 +104,14 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     let took = died.elapsed();
     ensure!(leader(&stage).await? == "two", "the other one leads");
     println!("statuses went on {took:.1?} after the death of the leader");
-    let ready = stage.condition("fieldcache/configmaps", "Ready").await?;
-    ensure!(ready["status"] == "False" && ready["reason"] == "Forbidden", "a right that is missing is named: {ready}");
-    ensure!(ready["message"].as_str().is_some_and(|message| message.contains("configmaps")), "{ready}");
+    eventually("a right that is missing is named", SOON, async || {
+        let ready = stage.condition("fieldcache/configmaps", "Ready").await?;
+        ensure!(ready["status"] == "False" && ready["reason"] == "Forbidden", "{ready}");
+        ensure!(ready["message"].as_str().is_some_and(|message| message.contains("configmaps")), "{ready}");
+        Ok(())
+    })
+    .await
+    .with_context(|| two.operator.process().tail())?;
     let patch = r#"{"spec":{"color":"last"}}"#;
     stage.kubectl.succeed(&["patch", "shirt", "plain", "-n", "team-b", "--type=merge", "-p", patch]).await?;
     let path = format!("{SHIRTS}?watch=true&resourceVersion={version}");
