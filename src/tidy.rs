@@ -182,7 +182,17 @@ fn rooms_use_only_the_rooms_they_may_use() {
 #[test]
 fn the_core_names_no_edge_crate() {
     let core = [
-        "model", "selector", "crd", "schema", "extract", "store", "query", "subscribe", "openapi", "printer", "advise",
+        "model",
+        "selector",
+        "crd",
+        "schema",
+        "extract",
+        "store",
+        "query",
+        "subscribe",
+        "openapi",
+        "printer",
+        "advise",
     ];
     let edge = [
         "tokio::",

@@ -19,13 +19,16 @@ use crate::run_directory::RunDirectory;
 /// Where clients look for the files of a Pod's ServiceAccount.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Puts an empty file system over `/var/run` and links the folder into it; then becomes the program.
+/// Puts an empty file system over `/var/run`, links the folder into it, and makes the name of the server one of this machine; then
+/// becomes the program.
 const ENTER: &str = r#"
-mount -t tmpfs none /var/run && mkdir -p "$(dirname "$0")" && ln -s "$1" "$0" && shift && exec "$@"
+mount -t tmpfs none /var/run && mkdir -p "$(dirname "$0")" && ln -s "$1" "$0" &&
+echo "127.0.0.1 localhost $KUBERNETES_SERVICE_HOST" > /var/run/hosts && mount --bind /var/run/hosts /etc/hosts &&
+shift && exec "$@"
 "#;
 
-/// The same program with the files of `folder` where those of a Pod's ServiceAccount are, and the server at `host` and `port` where
-/// a Pod finds the API server.
+/// The same program with the files of `folder` where those of a Pod's ServiceAccount are, and a server of this machine, known by the
+/// name or address `host`, where a Pod finds the API server.
 ///
 /// # Errors
 /// When this machine makes no mount namespaces.
@@ -34,9 +37,13 @@ pub fn within(folder: &Path, host: &str, port: &str, invocation: &Invocation) ->
     arguments.extend(["sh".to_owned(), "-c".to_owned(), ENTER.to_owned(), SERVICE_ACCOUNT.to_owned()]);
     arguments.extend([folder.display().to_string(), invocation.program.display().to_string()]);
     arguments.extend(invocation.arguments.iter().cloned());
-    Ok(Invocation { program: PathBuf::from("/usr/bin/unshare"), arguments, environment: invocation.environment.clone() }
-        .environment("KUBERNETES_SERVICE_HOST", host)
-        .environment("KUBERNETES_SERVICE_PORT", port))
+    Ok(Invocation {
+        program: PathBuf::from("/usr/bin/unshare"),
+        arguments,
+        environment: invocation.environment.clone(),
+    }
+    .environment("KUBERNETES_SERVICE_HOST", host)
+    .environment("KUBERNETES_SERVICE_PORT", port))
 }
 
 /// The arguments with which unshare makes a mount namespace here.
@@ -52,7 +59,9 @@ fn namespace() -> Result<Vec<String>> {
         }
         said.push_str(&String::from_utf8_lossy(&output.stderr));
     }
-    bail!("this machine makes no mount namespaces, in which a program could be run as in a Pod: run as root, or allow user namespaces\n{said}")
+    bail!(
+        "this machine makes no mount namespaces, in which a program could be run as in a Pod: run as root, or allow user namespaces\n{said}"
+    )
 }
 
 /// Writes the files of a Pod's projected volume into `folder`, as kubelet would: tokens bound to the Pod, keys of ConfigMaps, and its

@@ -52,7 +52,9 @@ impl Shell {
         let programs = home.path().join("bin");
         std::fs::create_dir(&programs).context("creating a folder for programs")?;
         let program = fieldcache::program()?;
-        for (name, file) in [("kubectl", locate(Component::Kubectl)?), ("fieldcache", program.clone()), ("kubectl-fieldcache", program)] {
+        for (name, file) in
+            [("kubectl", locate(Component::Kubectl)?), ("fieldcache", program.clone()), ("kubectl-fieldcache", program)]
+        {
             symlink(&file, programs.join(name)).with_context(|| format!("linking {}", file.display()))?;
         }
         let environment = vec![

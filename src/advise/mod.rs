@@ -86,7 +86,10 @@ fn reason(part: Option<Part>, counts: &Counts) -> String {
             if counts.returned < 1.0 && counts.fetched >= 1.0 {
                 format!("{took} and read {} to return none", plural(counts.fetched, "object", "objects"))
             } else if counts.fetched >= 2.0 * counts.returned && counts.returned >= 1.0 {
-                format!("{took} and read {} objects for each that they returned", number(counts.fetched / counts.returned))
+                format!(
+                    "{took} and read {} objects for each that they returned",
+                    number(counts.fetched / counts.returned)
+                )
             } else if counts.lists > 1.0 {
                 format!("{took}, {} each", duration(counts.list_seconds / counts.lists))
             } else {
@@ -100,7 +103,11 @@ fn reason(part: Option<Part>, counts: &Counts) -> String {
         }
         Some(Part::Events) => {
             let events = plural(counts.events, "event", "events");
-            if counts.watches < 1.0 { format!("{events} went to watches") } else { format!("{events} went to watches, {watches} open now") }
+            if counts.watches < 1.0 {
+                format!("{events} went to watches")
+            } else {
+                format!("{events} went to watches, {watches} open now")
+            }
         }
         None if counts.watches >= 1.0 => format!("{watches} of nothing that changes"),
         None => "it is hardly read".to_owned(),

@@ -74,7 +74,8 @@ pub struct Counts {
 impl Counts {
     /// How many copies of objects the readers behind the watches hold, at most: metrics do not tell selectors.
     pub fn copies(&self) -> f64 {
-        self.objects.unwrap_or_default() * (self.watches - self.single_watches).max(0.0) + self.single_watches
+        let objects = self.objects.unwrap_or_default();
+        objects * (self.watches - self.single_watches).max(0.0) + objects.min(1.0) * self.single_watches
     }
 
     /// Whether anybody reads it.

@@ -78,7 +78,10 @@ fn each_version_of_kube_apiserver_says_the_same() {
         let counts = &reading.resources[&shirts];
         assert_eq!(counts.objects, Some(6.0), "{version}: objects");
         assert_eq!(counts.watches, 5.0, "{version}: four kubectl and the garbage collector");
-        assert!(counts.lists >= 5.0 && counts.list_seconds > 0.0 && counts.list_bytes > 10_000.0, "{version}: {counts:?}");
+        assert!(
+            counts.lists >= 5.0 && counts.list_seconds > 0.0 && counts.list_bytes > 10_000.0,
+            "{version}: {counts:?}"
+        );
         // Five lists found 3 of 6.
         assert!(counts.fetched - counts.returned == 15.0 && counts.returned >= 15.0, "{version}: {counts:?}");
         assert!(counts.events >= 9.0, "{version}: three changes told to three watches: {counts:?}");
@@ -146,7 +149,7 @@ fn the_share_is_the_mean_of_the_shares_of_what_happened() {
             "lists can outweigh",
         ),
         (
-            vec![("pods", counts(0.0, 3.0, 0.0, 0.0, 0.0))],
+            vec![("pods", Counts { single_watches: 2.0, ..counts(0.0, 3.0, 0.0, 0.0, 0.0) })],
             vec![("pods", 0.0)],
             "watches of nothing cost nothing, and are shown",
         ),
@@ -186,7 +189,8 @@ proptest! {
 
 #[test]
 fn the_reason_is_the_greatest_part() {
-    let lists = |lists, list_seconds, fetched, returned| Counts { lists, list_seconds, fetched, returned, ..Counts::default() };
+    let lists =
+        |lists, list_seconds, fetched, returned| Counts { lists, list_seconds, fetched, returned, ..Counts::default() };
     for (counts, expected) in [
         (counts(50_000.0, 12.0, 0.0, 0.0, 0.0), "12 watches hold up to 600,000 copies of 50,000 objects"),
         (counts(1.0, 1.0, 0.0, 0.0, 0.0), "1 watch holds up to 1 copy of 1 object"),
@@ -198,7 +202,10 @@ fn the_reason_is_the_greatest_part() {
         (counts(0.0, 0.0, 1.0, 0.0, 0.0), "1 event went to watches"),
         (lists(1.0, 3.14, 0.0, 0.0), "1 list took 3.1 s"),
         (lists(4.0, 10.0, 10.0, 10.0), "4 lists took 10 s, 2.5 s each"),
-        (lists(400.0, 62.0, 40_000_000.0, 40_000.0), "400 lists took 62 s and read 1,000 objects for each that they returned"),
+        (
+            lists(400.0, 62.0, 40_000_000.0, 40_000.0),
+            "400 lists took 62 s and read 1,000 objects for each that they returned",
+        ),
         (lists(2.0, 0.4, 7_000.0, 0.0), "2 lists took 400 ms and read 7,000 objects to return none"),
         (counts(0.0, 1.0, 0.0, 0.0, 0.0), "1 watch of nothing that changes"),
         (lists(1.0, 0.0, 0.0, 0.0), "it is hardly read"),
@@ -214,14 +221,20 @@ fn the_reason_is_the_greatest_part() {
     let reasons: Vec<&str> = rows.iter().map(|row| &*row.reason).collect();
     assert_eq!(reasons, ["9 lists took 9.0 s, 1.0 s each", "9 events went to watches, 1 watch open now"]);
     let cached: BTreeSet<ResourceName> = [ResourceName::parse("pods")].into();
-    let rows = rank(&reading_of(&[("pods", counts(1.0, 2.0, 0.0, 0.0, 0.0)), ("nodes", counts(1.0, 1.0, 0.0, 0.0, 0.0))]), Some(&cached));
+    let rows = rank(
+        &reading_of(&[("pods", counts(1.0, 2.0, 0.0, 0.0, 0.0)), ("nodes", counts(1.0, 1.0, 0.0, 0.0, 0.0))]),
+        Some(&cached),
+    );
     assert_eq!(rows.iter().map(|row| row.is_cached).collect::<Vec<_>>(), [Some(true), Some(false)]);
     assert!(rows[0].reason.ends_with("; it is cached, so these readers could read there"), "{}", rows[0].reason);
 }
 
 #[test]
 fn a_difference_has_the_counters_of_the_time_between_and_the_rest_of_its_end() {
-    let earlier = reading_of(&[("pods", Counts { list_bytes: 7.0, fetched: 5.0, returned: 5.0, ..counts(10.0, 1.0, 4.0, 2.0, 1.5) })]);
+    let earlier = reading_of(&[(
+        "pods",
+        Counts { list_bytes: 7.0, fetched: 5.0, returned: 5.0, ..counts(10.0, 1.0, 4.0, 2.0, 1.5) },
+    )]);
     let later = reading_of(&[
         ("pods", Counts { list_bytes: 9.0, fetched: 8.0, returned: 6.0, ..counts(20.0, 3.0, 9.0, 3.0, 2.0) }),
         ("nodes", counts(1.0, 1.0, 1.0, 1.0, 1.0)),

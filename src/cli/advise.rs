@@ -49,7 +49,10 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
             exit::note(&format!("counting for {length} what the API server that answers ({}) does", connection.url()));
             tokio::time::sleep(wait).await;
             reading(&connection).await?.since(&first).map_err(|error| {
-                anyhow::anyhow!("{error}: it was started anew, or others stand behind {}; --server URL asks one of them", connection.url())
+                anyhow::anyhow!(
+                    "{error}: it was started anew, or others stand behind {}; --server URL asks one of them",
+                    connection.url()
+                )
             })?
         }
     };
@@ -63,6 +66,10 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let rows = rank(&counted, cached.as_ref());
     if rows.is_empty() {
         exit::note("nothing was read");
+    } else if rows.iter().all(|row| row.counts.objects.unwrap_or_default() <= 0.0) {
+        exit::note(
+            "objects are not counted yet: an API server does that a minute after its start, and then once a minute",
+        );
     }
     let is_table = matches!(arguments.output, Output::Table | Output::Wide);
     let shown = if is_table && !arguments.all { rows.len().min(SHOWN) } else { rows.len() };
@@ -116,7 +123,8 @@ async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>,
 
 /// `2026-07-28T09:30:00Z`.
 fn time(seconds: f64) -> String {
-    jiff::Timestamp::from_second(seconds as i64).map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
+    jiff::Timestamp::from_second(seconds as i64)
+        .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
 pub(super) fn text(rows: &[Row], output: Output) -> String {

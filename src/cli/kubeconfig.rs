@@ -27,11 +27,8 @@ use crate::source::kubeconfig::{Identity, identity};
 /// # Errors
 /// The View cannot be read, is not ready or is nowhere served; or the credentials cannot be had. Each says what to do.
 pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
-    let options = ClusterOptions {
-        kubeconfig: arguments.kubeconfig.clone(),
-        context: arguments.context.clone(),
-        server: None,
-    };
+    let options =
+        ClusterOptions { kubeconfig: arguments.kubeconfig.clone(), context: arguments.context.clone(), server: None };
     let connection = Connection::open(&options).await?;
     let view = read(&connection, &arguments.view).await?;
     let endpoint = endpoint(&view, &arguments.view)?;
@@ -67,7 +64,10 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
     let document = match connection.json(&path, "application/json").await {
         Err(RequestError::Refused { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
-            bail!("there is no View {name:?} in cluster {}: `kubectl get views` lists those there are", connection.url())
+            bail!(
+                "there is no View {name:?} in cluster {}: `kubectl get views` lists those there are",
+                connection.url()
+            )
         }
         Err(RequestError::Refused { code: 404, .. }) => bail!(
             "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is of another cluster",

@@ -283,7 +283,8 @@ pub struct FieldsArguments {
 
 /// `fieldcache kubeconfig`.
 #[derive(Debug, Args)]
-#[command(after_help = "It needs the right to get the View, and the View must be Ready. The cluster in the kubeconfig is the View's endpoint; user and namespace are those of the context that is read, with file names made absolute.
+#[command(
+    after_help = "It needs the right to get the View, and the View must be Ready. The cluster in the kubeconfig is the View's endpoint; user and namespace are those of the context that is read, with file names made absolute.
 
 The operator knows people by what their kubeconfig shows:
 - A client certificate works as it is.
@@ -295,7 +296,8 @@ Examples:
   fieldcache kubeconfig blue-shirts --token-file /var/run/secrets/fieldcache.dev/token
   fieldcache kubeconfig blue-shirts --service-account team-a/reader
   fieldcache kubeconfig blue-shirts --server https://127.0.0.1:8443
-    (kubectl -n fieldcache-system port-forward service/fieldcache 8443:443)")]
+    (kubectl -n fieldcache-system port-forward service/fieldcache 8443:443)"
+)]
 pub struct KubeconfigArguments {
     /// The View
     pub view: String,
@@ -330,13 +332,15 @@ pub enum DocumentOutput {
 
 /// `fieldcache advise`.
 #[derive(Debug, Args)]
-#[command(after_help = "Counted for each resource: the objects there are; open watches, whose readers each hold a copy of up to all of them; events sent to watches; lists, and the time they took. SHARE is the mean of three shares of the whole: of the copies, of the events, of the time of lists. Counters begin with the start of the API server that answers; others count for themselves.
+#[command(
+    after_help = "Counted for each resource: the objects there are; open watches, whose readers each hold a copy of up to all of them; events sent to watches; lists, and the time they took. SHARE is the mean of three shares of the whole: of the copies, of the events, of the time of lists. Counters begin with the start of the API server that answers; others count for themselves.
 
 It needs the right to get /metrics.
 
 Examples:
   fieldcache advise
-  fieldcache advise --for 30s -o wide")]
+  fieldcache advise --for 30s -o wide"
+)]
 pub struct AdviseArguments {
     /// The cluster to read; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]

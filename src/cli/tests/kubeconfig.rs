@@ -33,12 +33,20 @@ fn a_view_that_is_not_served_says_why_and_what_to_do() {
             "its spec is refused",
         ),
         (
-            json!([condition("Accepted", "True", "Valid", ""), condition("Ready", "False", "Loading", "shirts: 5 of 9")]),
+            json!([
+                condition("Accepted", "True", "Valid", ""),
+                condition("Ready", "False", "Loading", "shirts: 5 of 9")
+            ]),
             there.clone(),
             vec!["\"blue\" is not ready: Loading: shirts: 5 of 9", "kubectl wait --for=condition=Ready view/blue"],
             "it is not ready yet",
         ),
-        (json!([condition("Ready", "Unknown", "NoLeader", "nobody")]), there, vec!["not ready: NoLeader: nobody"], "unknown"),
+        (
+            json!([condition("Ready", "Unknown", "NoLeader", "nobody")]),
+            there,
+            vec!["not ready: NoLeader: nobody"],
+            "unknown",
+        ),
         (json!([ready]), Value::Null, vec!["no endpoint", "kubectl describe view blue"], "no endpoint"),
     ] {
         let error = endpoint(&view(&conditions, &endpoint_document), "blue").unwrap_err().to_string();
@@ -77,7 +85,12 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
             json!({ "server": "https://fieldcache.fieldcache-system.svc:8443/other", "certificate-authority-data": "UEVN" }),
             "another port and path of the same host",
         ),
-        (VIEW, Some("http://127.0.0.1:8181"), json!({ "server": format!("http://127.0.0.1:8181{path}") }), "not encrypted"),
+        (
+            VIEW,
+            Some("http://127.0.0.1:8181"),
+            json!({ "server": format!("http://127.0.0.1:8181{path}") }),
+            "not encrypted",
+        ),
         (
             "https://[fd00::1]:8443",
             Some("https://localhost:1"),
@@ -90,7 +103,8 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
         let own = Identity { user: json!({ "token": "t" }), namespace: None };
         let document = document("blue", &place, own);
         assert_eq!(document["clusters"][0], json!({ "name": "fieldcache-blue", "cluster": expected }), "{why}");
-        let user = if expected["server"].as_str().unwrap().starts_with("https") { json!({ "token": "t" }) } else { json!({}) };
+        let user =
+            if expected["server"].as_str().unwrap().starts_with("https") { json!({ "token": "t" }) } else { json!({}) };
         assert_eq!(document["users"][0], json!({ "name": "fieldcache-blue", "user": user }), "{why}");
     }
     let endpoint = Endpoint { url: VIEW.to_owned(), ca_bundle: None };
