@@ -19,13 +19,16 @@ use crate::run_directory::RunDirectory;
 /// Where clients look for the files of a Pod's ServiceAccount.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Puts an empty file system over `/var/run` and links the folder into it; then becomes the program.
+/// Puts an empty file system over `/var/run`, links the folder into it, and makes the name of the server one of this machine; then
+/// becomes the program.
 const ENTER: &str = r#"
-mount -t tmpfs none /var/run && mkdir -p "$(dirname "$0")" && ln -s "$1" "$0" && shift && exec "$@"
+mount -t tmpfs none /var/run && mkdir -p "$(dirname "$0")" && ln -s "$1" "$0" &&
+echo "127.0.0.1 localhost $KUBERNETES_SERVICE_HOST" > /var/run/hosts && mount --bind /var/run/hosts /etc/hosts &&
+shift && exec "$@"
 "#;
 
-/// The same program with the files of `folder` where those of a Pod's ServiceAccount are, and the server at `host` and `port` where
-/// a Pod finds the API server.
+/// The same program with the files of `folder` where those of a Pod's ServiceAccount are, and a server of this machine, known by the
+/// name or address `host`, where a Pod finds the API server.
 ///
 /// # Errors
 /// When this machine makes no mount namespaces.

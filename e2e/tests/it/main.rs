@@ -25,6 +25,7 @@ mod operator;
 mod parity;
 mod pass_through;
 mod printers;
+mod recipes;
 mod self_check;
 mod tls;
 mod versions;

@@ -8,28 +8,10 @@ use serde_json::{Value, json};
 
 use super::stage::{SERVICE, Stage, host_and_port};
 
-const VIEW: &str = r#"kubectl apply -f - <<END
-apiVersion: fieldcache.dev/v1alpha1
-kind: View
-metadata: {name: blue-shirts}
-spec:
-  resources: [{group: stable.example.com, resource: shirts}]
-END"#;
-
-/// Writes a status as the operator would.
-async fn write_status(administrator: &Shell, ready: &str, reason: &str, message: &str, endpoint: &Value) -> Result<()> {
-    let ready = json!({
-        "type": "Ready", "status": ready, "reason": reason, "message": message, "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-02T03:04:05Z",
-    });
-    let status = json!({ "status": { "conditions": [ready], "endpoint": endpoint } });
-    administrator.home().write("status.json", status.to_string())?;
-    let patch = "kubectl patch view blue-shirts --subresource=status --type=merge --patch-file status.json";
-    administrator.succeed(patch).await.map(drop)
-}
+const VIEW: &str = "read-shirts";
 
 /// Reads with it as people do: all shirts by name.
-const READ: &str = "kubectl --kubeconfig <(fieldcache kubeconfig blue-shirts ARGUMENTS) get shirts -A -o name";
+const READ: &str = "kubectl --kubeconfig <(fieldcache kubeconfig read-shirts ARGUMENTS) get shirts -A -o name";
 
 fn read(arguments: &str) -> String {
     READ.replace("ARGUMENTS", arguments)
@@ -43,27 +25,27 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     let alice = Shell::with_kubeconfig(&own)?;
 
     // What is not served says why.
-    alice.fail("fieldcache kubeconfig blue-shirts", 2, &["no View \"blue-shirts\"", "kubectl get views"]).await?;
-    administrator.succeed(VIEW).await?;
-    alice.fail("kubectl fieldcache kubeconfig blue-shirts", 2, &["\"blue-shirts\" is not ready: no operator"]).await?;
+    alice.fail("fieldcache kubeconfig read-shirts", 2, &["no View \"read-shirts\"", "kubectl get views"]).await?;
+    stage.create_view(&administrator, VIEW).await?;
+    alice.fail("kubectl fieldcache kubeconfig read-shirts", 2, &["\"read-shirts\" is not ready: no operator"]).await?;
     let bundle = BASE64_STANDARD.encode(stage.authority()?);
     let address = stage.operator.address();
     let direct = json!({ "url": address, "caBundle": bundle });
-    write_status(&administrator, "False", "Loading", "shirts: 3 of 6 objects", &direct).await?;
-    let waiting = ["not ready: Loading: shirts: 3 of 6 objects", "kubectl wait --for=condition=Ready view/blue-shirts"];
-    alice.fail("fieldcache kubeconfig blue-shirts", 2, &waiting).await?;
-    write_status(&administrator, "True", "Served", "", &Value::Null).await?;
-    alice.fail("fieldcache kubeconfig blue-shirts", 2, &["no endpoint"]).await?;
-    write_status(&administrator, "True", "Served", "", &direct).await?;
+    stage.write_status(&administrator, VIEW, ("False", "Loading", "shirts: 3 of 6 objects"), &direct).await?;
+    let waiting = ["not ready: Loading: shirts: 3 of 6 objects", "kubectl wait --for=condition=Ready view/read-shirts"];
+    alice.fail("fieldcache kubeconfig read-shirts", 2, &waiting).await?;
+    stage.write_status(&administrator, VIEW, ("True", "Served", ""), &Value::Null).await?;
+    alice.fail("fieldcache kubeconfig read-shirts", 2, &["no endpoint"]).await?;
+    stage.write_status(&administrator, VIEW, ("True", "Served", ""), &direct).await?;
     let stranger = stage.with_token(&stage.token("nobody", None).await?);
-    Shell::with_kubeconfig(&stranger)?.fail("fieldcache kubeconfig blue-shirts", 2, &["403", "views", "right"]).await?;
+    Shell::with_kubeconfig(&stranger)?.fail("fieldcache kubeconfig read-shirts", 2, &["403", "views", "right"]).await?;
 
     // A person with a certificate.
     let expected = alice.succeed("kubectl get shirts -A -o name").await?;
     ensure!(expected.lines().count() == 6, "{expected}");
     let finished = alice.run(&read("")).await?;
     ensure!(finished.stdout == expected && finished.stderr.is_empty(), "{finished:?}");
-    let json = alice.succeed("kubectl fieldcache kubeconfig blue-shirts -o json").await?;
+    let json = alice.succeed("kubectl fieldcache kubeconfig read-shirts -o json").await?;
     let document: Value = serde_json::from_str(&json)?;
     ensure!(document["clusters"][0]["cluster"]["server"] == address, "{document}");
     ensure!(document["contexts"][0]["context"]["namespace"] == "team-b", "{document}");
@@ -74,9 +56,9 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     let refused = administrator.run(&read("--service-account team-a/nobody")).await?;
     ensure!(refused.stderr.contains("system:serviceaccount:team-a:nobody"), "{refused:?}");
     let gone = ["ServiceAccount gone in namespace team-a", "\"gone\" not found"];
-    administrator.fail("fieldcache kubeconfig blue-shirts --service-account team-a/gone", 2, &gone).await?;
+    administrator.fail("fieldcache kubeconfig read-shirts --service-account team-a/gone", 2, &gone).await?;
     alice
-        .fail("fieldcache kubeconfig blue-shirts --service-account team-a/reader", 2, &["create serviceaccounts/token"])
+        .fail("fieldcache kubeconfig read-shirts --service-account team-a/reader", 2, &["create serviceaccounts/token"])
         .await?;
     let folder = stage.pod_folder("reader").await?;
     let token = folder.write("token-for-fieldcache", stage.token("reader", Some("fieldcache.dev")).await?)?;
@@ -85,7 +67,7 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     let script = read(&format!("--token-file {}", token.display()));
     let finished = pod.run(&script).await?;
     ensure!(finished.stdout == expected && finished.stderr.is_empty(), "in a Pod: {finished:?}");
-    let document = pod.succeed(&format!("fieldcache kubeconfig blue-shirts --token-file {}", token.display())).await?;
+    let document = pod.succeed(&format!("fieldcache kubeconfig read-shirts --token-file {}", token.display())).await?;
     ensure!(document.contains("namespace: team-a") && document.contains("tokenFile: /"), "{document}");
     // The Pod's own token is for kube-apiserver, and this is said before the operator says 401.
     let finished = pod.run(&read("")).await?;
@@ -94,10 +76,10 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
 
     // Through a port-forward, at another address than the certificate's.
     let service = json!({ "url": format!("https://{SERVICE}"), "caBundle": bundle });
-    write_status(&administrator, "True", "Served", "", &service).await?;
+    stage.write_status(&administrator, VIEW, ("True", "Served", ""), &service).await?;
     let finished = alice.run(&read(&format!("--server {address}"))).await?;
     ensure!(finished.stdout == expected && finished.stderr.is_empty(), "a port-forward: {finished:?}");
-    let document = alice.succeed(&format!("fieldcache kubeconfig blue-shirts --server {address}")).await?;
+    let document = alice.succeed(&format!("fieldcache kubeconfig read-shirts --server {address}")).await?;
     ensure!(document.contains(&format!("tls-server-name: {SERVICE}")), "{document}");
     Ok(())
 }

@@ -1,9 +1,14 @@
-//! A cluster with shirts, people and ServiceAccounts, and an operator that serves the shirts.
+//! A cluster with shirts, people and ServiceAccounts, and an operator that serves shirts and Pods.
 //!
-//! The operator is told which resource to keep, and its Lease is somebody else's for as long as a test lasts: it serves and writes
+//! The operator is told which resources to keep, and its Lease is somebody else's for as long as a test lasts: it serves and writes
 //! no status, so that tests can write those of Views by hand.
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::{Context, Result, anyhow};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
@@ -11,8 +16,6 @@ use e2e::objects;
 use e2e::run_directory::RunDirectory;
 use e2e::shell::Shell;
 use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// How long anything may take here.
@@ -45,7 +48,7 @@ kubectl wait --for=condition=Established crd/shirts.stable.example.com
 for namespace in team-a team-b fieldcache-system; do kubectl create namespace $namespace; done
 kubectl apply -f MANIFESTS/samples/shirts.yaml
 for account in reader writer nobody; do kubectl -n team-a create serviceaccount $account; done
-kubectl create clusterrole shirts-reader --verb=get,list,watch --resource=shirts.stable.example.com
+kubectl create clusterrole shirts-reader --verb=get,list,watch --resource=shirts.stable.example.com,pods
 kubectl create clusterrolebinding shirts-reader --clusterrole=shirts-reader --user=alice --serviceaccount=team-a:reader
 kubectl create clusterrole shirts-writer --verb=patch --resource=shirts.stable.example.com
 kubectl create clusterrolebinding shirts-writer --clusterrole=shirts-writer --serviceaccount=team-a:writer
@@ -75,7 +78,8 @@ impl Stage {
         let folder = RunDirectory::create("commands")?;
         let administrator = Shell::with_kubeconfig(&control_plane.kubeconfig_for(control_plane.endpoint().base()))?;
         administrator.succeed(&PREPARE.replace("MANIFESTS", &repository("manifests"))).await?;
-        let arguments = ["--resource", "shirts.v1.stable.example.com", "--tls-name", SERVICE].map(str::to_owned);
+        let arguments = ["--resource", "shirts.v1.stable.example.com", "--resource", "pods.v1", "--tls-name", SERVICE]
+            .map(str::to_owned);
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
         let identity = control_plane.authority().client("alice", None)?;
         let client = operator.as_client(folder.path(), &identity)?.client();
@@ -120,6 +124,42 @@ impl Stage {
         folder.write("ca.crt", self.control_plane.authority().certificate())?;
         folder.write("namespace", "team-a")?;
         Ok(folder)
+    }
+
+    /// Makes a View of all shirts that nobody has looked at yet.
+    pub(crate) async fn create_view(&self, administrator: &Shell, name: &str) -> Result<()> {
+        let view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": name },
+            "spec": { "resources": [{ "group": "stable.example.com", "resource": "shirts" }] },
+        });
+        administrator.home().write("view.json", view.to_string())?;
+        administrator.succeed("kubectl apply -f view.json").await.map(drop)
+    }
+
+    /// Writes a View's status as an operator would.
+    pub(crate) async fn write_status(
+        &self,
+        administrator: &Shell,
+        view: &str,
+        ready: (&str, &str, &str),
+        endpoint: &Value,
+    ) -> Result<()> {
+        let (status, reason, message) = ready;
+        let ready = json!({
+            "type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-02T03:04:05Z",
+        });
+        let status = json!({ "status": { "conditions": [ready], "endpoint": endpoint } });
+        administrator.home().write("status.json", status.to_string())?;
+        let patch = format!("kubectl patch view {view} --subresource=status --type=merge --patch-file status.json");
+        administrator.succeed(&patch).await.map(drop)
+    }
+
+    /// Makes a View that is served at this URL, by a server with the operator's certificate.
+    pub(crate) async fn serve_view(&self, administrator: &Shell, name: &str, url: &str) -> Result<()> {
+        self.create_view(administrator, name).await?;
+        let endpoint = json!({ "url": url, "caBundle": BASE64_STANDARD.encode(self.authority()?) });
+        self.write_status(administrator, name, ("True", "Served", ""), &endpoint).await
     }
 
     /// The operator's own authority, PEM.
