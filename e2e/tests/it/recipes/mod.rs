@@ -73,9 +73,12 @@ async fn controller_runtime_reads_here_and_writes_to_kube_apiserver() -> Result<
     let color = shirt(&client, "example3").await?["spec"]["color"].as_str().unwrap_or_default().to_owned();
     paint(&client, "example3", "blue").await?;
     let what = "a shirt that became blue is painted";
-    eventually(what, SOON, async || Ok(ensure!(painted("example3").await? == "blue", "not yet")))
-        .await
-        .with_context(|| process.tail())?;
+    eventually(what, SOON, async || {
+        ensure!(painted("example3").await? == "blue", "not yet");
+        Ok(())
+    })
+    .await
+    .with_context(|| process.tail())?;
     paint(&client, "example3", &color).await
 }
 
