@@ -36,7 +36,7 @@ pub enum Command {
     Fields(FieldsArguments),
     /// Write the generated OpenAPI document
     Openapi(OpenapiArguments),
-    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it (in the making: no Views yet)
+    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it
     Operator(OperatorArguments),
     /// Print a kubeconfig with which any client reads through a View
     Kubeconfig(KubeconfigArguments),
