@@ -94,7 +94,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     stage.apply_this("configmaps.yaml", &pods).await?;
     // Served by the other at once; whether it may be read is for reader.yaml to say, and told.
     // Fifteen seconds of the lease, two until it is looked at, and time for the write on a slow machine.
-    eventually("statuses go on", LEASE + Duration::from_secs(15), async || {
+    eventually("statuses go on", LEASE + SOON, async || {
         let accepted = stage.condition("fieldcache/configmaps", "Accepted").await?;
         ensure!(accepted["status"] == "True", "{accepted}");
         Ok(())
@@ -118,8 +118,5 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     let event = two.client.watch(&path).await?.event(SOON).await?;
     ensure!(event["object"]["spec"]["color"] == "last", "its client goes on with the other: {event}");
 
-    // One that is told to end gives the lease back.
-    two.operator.stop().await?;
-    ensure!(leader(&stage).await?.is_empty(), "nobody leads");
-    Ok(())
+    two.operator.stop().await
 }
