@@ -7,9 +7,12 @@ ADDRESS ?= 127.0.0.1:8181
 DIR ?= manifests/samples
 SOAK_SCHEDULES ?= 200
 SOAK_MINUTES ?= 30
+ENGINE ?= docker
+IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
+IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit tools soak test-versions
+.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit tools soak test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,8 +50,18 @@ components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, 
 e2e: build components ## end to end: parity, conformance, clients
 	$(CARGO) test --locked -p e2e --test it -- --show-output
 
-golden: ## rewrite golden files; review the diff
+golden: components ## rewrite golden files, crds/ and manifests/install.yaml; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
+	UPDATE_GOLDEN=1 $(CARGO) test --locked -p e2e --test it -- manifests::install_yaml_is_what_kustomize_makes
+
+image: ## the image, by a container engine (ENGINE=podman, IMAGE=name:tag)
+	$(ENGINE) build --tag $(IMAGE) .
+
+image-root: ## where there is none: the image's file tree in target/image-root, its program run inside (IMAGE_PROGRAM=target/debug/fieldcache)
+	$(if $(filter target/release/fieldcache,$(IMAGE_PROGRAM)),$(CARGO) build --release --locked --package fieldcache)
+	image/assemble.sh $(IMAGE_PROGRAM) target/image-root
+	@cd target/image-root && find . -type f -size +0 | sort | xargs du -h
+	image/run.sh target/image-root --version
 
 bench: components ## every row of the target table, beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick", BENCH=--help)
 	$(CARGO) build --locked --release

@@ -20,6 +20,7 @@
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an indexed copy of nodes and pods |
+//! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
 //!
@@ -47,6 +48,7 @@
 //!   `source::feed` writes to a store.
 //! - The core cannot fail on a valid object.
 
+pub mod advise;
 pub mod crd;
 pub mod extract;
 pub mod model;

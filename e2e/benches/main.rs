@@ -6,13 +6,14 @@
 //!
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
 //! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
-//! same program started as `bench generator`); [`idle`]; [`watches`] those of open watches; [`routing`] what of
+//! same program started as `bench generator`); [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches; [`routing`] what of
 //! them is no socket; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
 mod beside;
 mod corpora;
+mod definitions;
 mod everything;
 mod growth;
 mod hold;
@@ -96,6 +97,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("at rest");
         if let Err(error) = Box::pin(idle::run(&options, offered, &mut report)).await {
             fail(&options, &idle::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&definitions::ROWS) {
+        eprintln!("beside definitions that change");
+        if let Err(error) = Box::pin(definitions::run(&options, &mut report)).await {
+            fail(&options, &definitions::ROWS, &error, &mut report);
         }
     }
     if options.wants(&routing::ROWS) {

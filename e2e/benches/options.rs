@@ -26,6 +26,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
       first-sync    first sync from kube-apiserver beside a reader that throws the same stream away
       growth        the same 100 hits at 1/10, 1 and 10 times the objects
       idle          CPU with 200 cached resources and nothing to do
+      definitions   how soon a changed field of a definition is selected by, published and described
       watch-updates one update with 100 to 20,000 watchers, each with its own field selector: CPU of whoever serves them
       watch-delay   how much later updates arrive through fieldcache than directly, with 1,000 other watchers
       routing       changes a second and core to the mailboxes of 5,000 watches, without encoding
@@ -44,7 +45,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
                    (perf record -g -p PID is smaller, but its stacks end where there are no frame pointers)";
 
 /// Names of the rows, in the order of the report.
-pub(crate) const ROWS: [&str; 16] = [
+pub(crate) const ROWS: [&str; 17] = [
     "list-field",
     "list-none",
     "list-labels",
@@ -55,6 +56,7 @@ pub(crate) const ROWS: [&str; 16] = [
     "first-sync",
     "growth",
     "idle",
+    "definitions",
     "watch-updates",
     "watch-delay",
     "routing",

@@ -71,14 +71,27 @@ impl Fieldcache {
         folder: &Path,
         arguments: impl IntoIterator<Item = String>,
     ) -> Result<Fieldcache> {
-        let own = [("--kubeconfig", kubeconfig), ("--cert-dir", folder)];
-        let own = own.into_iter().flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()]);
         let bundle = folder.join("ca.crt");
         let read = |address: &str| {
             let authority = std::fs::read_to_string(&bundle).context("reading the self-made authority")?;
             Endpoint::secure(address, &authority, None)
         };
-        Fieldcache::start("operator", own.chain(arguments), read).await
+        let own = ["--cert-dir".to_owned(), folder.display().to_string()];
+        Fieldcache::operator_at(kubeconfig, own.into_iter().chain(arguments), read).await
+    }
+
+    /// `operator --kubeconfig FILE` at a free port with these further arguments; `endpoint` says how it is reached at its address, once it
+    /// is there.
+    ///
+    /// # Errors
+    /// As [`Fieldcache::serve`].
+    pub async fn operator_at(
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = String>,
+        endpoint: impl Fn(&str) -> Result<Endpoint>,
+    ) -> Result<Fieldcache> {
+        let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+        Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await
     }
 
     /// An operator, asked by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].

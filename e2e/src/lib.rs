@@ -23,6 +23,7 @@
 //! | [`workload`] | random changes of resources at a steady pace |
 //! | [`http`] | one request, or one open watch, against either side |
 //! | [`kubectl`] | the real kubectl with a private home |
+//! | [`shell`], [`pod`] | what a person types; what a Pod is to the program in it |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
 //! | [`placement`] | the plugins of kube-scheduler as the judge of placement |
 //! | [`compare`] | two JSON documents, and where they differ |
@@ -61,11 +62,14 @@ pub mod kubectl;
 pub mod objects;
 pub mod openapi;
 pub mod placement;
+pub mod pod;
 pub mod process;
+pub mod quiet;
 pub mod random;
 pub mod routing;
 pub mod run_directory;
 pub mod selection;
+pub mod shell;
 pub mod statistics;
 pub mod unique;
 pub mod versions;

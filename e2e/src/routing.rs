@@ -52,7 +52,7 @@ impl Routing {
             let object = shirts.stored(index);
             let value = object["spec"]["serial"].as_str().unwrap_or_default().to_owned();
             let field = plan.resolve("spec.serial").context("the corpus has serial numbers")?;
-            let term = FieldTerm { field, operator: FieldOperator::Equals, value };
+            let term = FieldTerm::new(field, FieldOperator::Equals, value);
             selections.push(Arc::new(Selection { fields: vec![term], ..Selection::default() }));
             store.list(&read(&plan, object.to_string())?);
         }

@@ -139,6 +139,21 @@ impl Attributes {
         resource.fields.retain(|field| is_known(&gvr, &field.label));
     }
 
+    /// What has to be asked where a View shows a resource in some namespaces: for a request that names none the same in each of
+    /// them, else the request itself.
+    pub fn in_each<'n>(&self, namespaces: impl Fn(&str, &str) -> &'n [String]) -> Vec<Attributes> {
+        let namespaces = match &self.resource {
+            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource),
+            _ => &[],
+        };
+        let within = |namespace: &String| {
+            let resource =
+                self.resource.clone().map(|about| ResourceAttributes { namespace: namespace.clone(), ..about });
+            Attributes { resource, ..self.clone() }
+        };
+        if namespaces.is_empty() { vec![self.clone()] } else { namespaces.iter().map(within).collect() }
+    }
+
     /// Whether what is about to be answered is what permission was asked for. Two readings of one path may differ in
     /// corners (a resource called `watch`), and nothing may be shown in the gap.
     pub fn names(

@@ -124,12 +124,10 @@ impl Authorizer {
         decision
     }
 
-    /// A permission that was just given, for an answer that takes long.
-    pub fn permission(self: &Arc<Self>, identity: &Identity, attributes: &Attributes) -> Permission {
-        match self.question(identity, attributes) {
-            None => Permission::forever(),
-            Some(question) => self.permissions.given(self.clone(), question),
-        }
+    /// Permissions that were just given, as one, for an answer that takes long.
+    pub fn permission(self: &Arc<Self>, identity: &Identity, decided: &[Attributes]) -> Permission {
+        let questions = decided.iter().filter_map(|attributes| self.question(identity, attributes));
+        Permission::of(questions.map(|question| self.permissions.given(self.clone(), question)))
     }
 
     pub(super) fn revoked(&self) {

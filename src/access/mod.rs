@@ -129,15 +129,17 @@ pub struct Forbidden {
 pub struct Admitted {
     /// Who asks.
     pub identity: Arc<Identity>,
-    /// What for, as it was asked about.
+    /// What for, as it reads.
     pub attributes: Arc<Attributes>,
+    /// What was asked about: the same, or the same in each of a View's namespaces.
+    decided: Arc<[Attributes]>,
     authorizer: Arc<Authorizer>,
 }
 
 impl Admitted {
     /// For an answer that takes long.
     pub fn permission(&self) -> Permission {
-        self.authorizer.permission(&self.identity, &self.attributes)
+        self.authorizer.permission(&self.identity, &self.decided)
     }
 }
 
@@ -153,6 +155,8 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// Looks up the first value of a query parameter.
     pub query: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// The namespaces to which a View restricts a resource, by group and plural; none where it does not, or where there is no View.
+    pub namespaces: &'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync),
 }
 
 impl Access {
@@ -221,6 +225,27 @@ impl Access {
         let attributes = Attributes::read(arrived.method, arrived.path, arrived.query);
         let mut attributes = attributes.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
         attributes.keep_fields(&*self.settings.known_field);
+        let is_health = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
+        let identity = self.identify(arrived, is_health).await?;
+        let decided: Arc<[Attributes]> = attributes.in_each(arrived.namespaces).into();
+        for attributes in &*decided {
+            match self.authorizer.decide(&identity, attributes).await {
+                Decision::Allowed => {}
+                Decision::Denied(reason) => {
+                    let (user, attributes) = (identity.user.clone(), attributes.clone());
+                    return Err(Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason })));
+                }
+                Decision::Unanswered(_) => return Err(Refusal::Undecided),
+            }
+        }
+        Ok(Admitted { identity, attributes: Arc::new(attributes), decided, authorizer: self.authorizer.clone() })
+    }
+
+    /// Finds out who asks, and that they ask for themselves; `may_be_nobody` for what everybody may ask.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn identify(&self, arrived: &Arrived<'_>, may_be_nobody: bool) -> Result<Arc<Identity>, Refusal> {
         let trust = self.trust();
         let found =
             authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
@@ -231,27 +256,16 @@ impl Access {
             Found::Limited => return Err(Refusal::TooManyFailures),
         };
         if identity.is_anonymous() {
-            let is_health = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
-            let result = if is_health { Authenticated::Success } else { Authenticated::Failure };
+            let result = if may_be_nobody { Authenticated::Success } else { Authenticated::Failure };
             self.counts.authenticated(counts::Method::None, result);
-            if !is_health {
+            if !may_be_nobody {
                 return Err(Refusal::Unauthorized);
             }
         }
         if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
             return Err(Refusal::Impersonation(header.as_str().to_owned()));
         }
-        match self.authorizer.decide(&identity, &attributes).await {
-            Decision::Allowed => {
-                let attributes = Arc::new(attributes);
-                Ok(Admitted { identity, attributes, authorizer: self.authorizer.clone() })
-            }
-            Decision::Denied(reason) => {
-                let user = identity.user.clone();
-                Err(Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason })))
-            }
-            Decision::Unanswered(_) => Err(Refusal::Undecided),
-        }
+        Ok(identity)
     }
 }
 

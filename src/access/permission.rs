@@ -26,9 +26,9 @@ const AFTER_NO_ANSWER: Duration = Duration::from_secs(10);
 /// How long a permission holds without an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A permission. Cheap to clone; clones are one.
+/// A permission: what was given, all of which must hold. Cheap to clone; clones are one.
 #[derive(Clone, Debug)]
-pub struct Permission(Option<Arc<Given>>);
+pub struct Permission(Arc<[Arc<Given>]>);
 
 /// All that are held.
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct Table {
 }
 
 /// What all who have the same permission share.
-struct Given {
+pub(super) struct Given {
     authorizer: Arc<Authorizer>,
     question: Question,
     times: Mutex<Times>,
@@ -64,11 +64,11 @@ impl fmt::Debug for Given {
 }
 
 impl Permissions {
-    pub(super) fn given(&self, authorizer: Arc<Authorizer>, question: Question) -> Permission {
+    pub(super) fn given(&self, authorizer: Arc<Authorizer>, question: Question) -> Arc<Given> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = table.given.get(&question.key).and_then(Weak::upgrade);
         if let Some(held) = held.filter(|held| !held.is_revoked.load(Ordering::Relaxed)) {
-            return Permission(Some(held));
+            return held;
         }
         if table.given.len() >= table.clear_at {
             table.given.retain(|_, given| given.strong_count() > 0);
@@ -85,7 +85,7 @@ impl Permissions {
             turn: sync::Mutex::new(()),
         });
         table.given.insert(key, Arc::downgrade(&given));
-        Permission(Some(given))
+        given
     }
 }
 
@@ -95,53 +95,74 @@ fn spread(key: &FlightKey) -> Duration {
 }
 
 impl Permission {
+    /// All of these.
+    pub(super) fn of(given: impl IntoIterator<Item = Arc<Given>>) -> Permission {
+        Permission(given.into_iter().collect())
+    }
+
     /// One that needs no asking.
     pub fn forever() -> Permission {
-        Permission(None)
+        Permission::of([])
     }
 
     /// When it has to be renewed; `None`: never.
     pub fn due(&self) -> Option<Instant> {
-        self.0.as_ref().map(|given| given.times().due)
+        self.0.iter().map(|given| given.times().due).min()
     }
 
     /// Whether that time has come. Another holder may have renewed it before.
     pub fn is_due(&self) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|given| given.is_revoked.load(Ordering::Relaxed) || given.times().due <= Instant::now())
+        self.0.iter().any(|given| given.is_due())
     }
 
-    /// Asks again if it is due; false once it is gone, for good.
+    /// Asks again for what is due; false once some of it is gone, for good.
     pub async fn renew(&self) -> bool {
-        let Some(given) = &self.0 else { return true };
-        let _turn = given.turn.lock().await;
-        if given.is_revoked.load(Ordering::Relaxed) {
-            given.authorizer.revoked();
+        for given in self.0.iter() {
+            if given.is_due() && !given.renew().await {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Given {
+    fn is_due(&self) -> bool {
+        self.is_revoked.load(Ordering::Relaxed) || self.times().due <= Instant::now()
+    }
+
+    async fn renew(&self) -> bool {
+        let _turn = self.turn.lock().await;
+        if self.is_revoked.load(Ordering::Relaxed) {
+            self.authorizer.revoked();
             return false;
         }
         let now = Instant::now();
-        let times = given.times();
+        let times = self.times();
         if times.due > now {
             return true;
         }
-        let decision = given.authorizer.ask(&given.question).await;
+        let decision = self.authorizer.ask(&self.question).await;
         let now = Instant::now();
         let next = match decision {
-            Decision::Allowed => Some(Times { due: now + spread(&given.question.key), known: now }),
+            Decision::Allowed => Some(Times { due: now + spread(&self.question.key), known: now }),
             Decision::Unanswered(_) if now.duration_since(times.due_since()) < PATIENCE => {
                 Some(Times { due: now + AFTER_NO_ANSWER, known: times.known })
             }
             Decision::Unanswered(_) | Decision::Denied(_) => None,
         };
         match next {
-            Some(next) => *given.times.lock().unwrap_or_else(PoisonError::into_inner) = next,
+            Some(next) => *self.times.lock().unwrap_or_else(PoisonError::into_inner) = next,
             None => {
-                given.is_revoked.store(true, Ordering::Relaxed);
-                given.authorizer.revoked();
+                self.is_revoked.store(true, Ordering::Relaxed);
+                self.authorizer.revoked();
             }
         }
         next.is_some()
+    }
+
+    fn times(&self) -> Times {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -149,11 +170,5 @@ impl Times {
     /// When an answer was first due.
     fn due_since(self) -> Instant {
         self.known + EVERY
-    }
-}
-
-impl Given {
-    fn times(&self) -> Times {
-        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

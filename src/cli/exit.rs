@@ -5,6 +5,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use super::program::Program;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -27,7 +29,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Prints an error with its causes. A closed pipe is success: the reader (`head`) had enough.
-pub fn failed(error: &anyhow::Error) -> Exit {
+pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     let closed_pipe = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
@@ -35,7 +37,7 @@ pub fn failed(error: &anyhow::Error) -> Exit {
     if closed_pipe {
         return Exit::Done;
     }
-    eprintln!("fieldcache: {error:#}");
+    eprintln!("{}: {}", program.name(), program.in_text(&format!("{error:#}")));
     Exit::Failed
 }
 
@@ -46,4 +48,9 @@ pub fn usage(error: &clap::Error) -> Exit {
         return Exit::Done;
     }
     if answered { Exit::Done } else { Exit::Failed }
+}
+
+/// Tells a person something beside the answer, which goes to standard output.
+pub fn note(text: &str) {
+    eprintln!("note: {text}");
 }

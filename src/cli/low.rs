@@ -1,5 +1,6 @@
 //! What was typed. Types only; what they mean is checked where they are used.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::limits::LimitArguments;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
+use crate::telemetry::{self, LogFormat};
 
 /// Field-filtered informer caches for Kubernetes.
 ///
@@ -34,20 +36,18 @@ pub enum Command {
     Fields(FieldsArguments),
     /// Write the generated OpenAPI document
     Openapi(OpenapiArguments),
-    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it (in the making: no Views yet)
+    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it
     Operator(OperatorArguments),
+    /// Print a kubeconfig with which any client reads through a View
+    Kubeconfig(KubeconfigArguments),
+    /// Say for which resources a cache would save most, from kube-apiserver's metrics
+    Advise(AdviseArguments),
     /// Query with sort, count and facets (not there yet)
     #[command(hide = true)]
     Get(Later),
-    /// Say what a cache would save (not there yet)
-    #[command(hide = true)]
-    Advise(Later),
     /// Say where a Pod may run (not there yet)
     #[command(hide = true)]
     Place(Later),
-    /// Print a kubeconfig for a View (not there yet)
-    #[command(hide = true)]
-    Kubeconfig(Later),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
 }
@@ -114,12 +114,9 @@ pub struct ServeArguments {
     /// The private key of that certificate: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Which log lines to show, in tracing's syntax
-    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
-    pub log: String,
-    /// How log lines look
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log_format: LogFormatArgument,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArguments,
     /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
@@ -129,7 +126,7 @@ pub struct ServeArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = "It keeps what FieldCaches name (crds/, manifests/) and serves it read-only; one replica at a time, chosen by a Lease, writes
-their statuses and the SelectableResources. Views are not there yet. About every request it asks the API server: TokenReview
+their statuses and the SelectableResources. A View shows a selection of it under a URL of its own. About every request it asks the API server: TokenReview
 who it is from, SubjectAccessReview whether it may be. manifests/rbac.yaml has the rights that its ServiceAccount needs.
 
 Examples:
@@ -167,6 +164,15 @@ pub struct OperatorArguments {
     /// Keep the self-made certificate and its authority here (tls.crt, tls.key, ca.crt, ca.key); default: in memory
     #[arg(long, value_name = "PATH")]
     pub cert_dir: Option<PathBuf>,
+    /// Keep them in this Secret of --namespace instead, which replicas share; it is made where it is missing
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
+    pub cert_secret: Option<String>,
+    /// PEM by which clients know the certificate of --tls-cert-file, for the status of Views; default: none, clients trust it anyway
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_ca_file: Option<PathBuf>,
+    /// Where clients reach this server, for the URLs in the status of Views; default: https://fieldcache.NAMESPACE.svc
+    #[arg(long, value_name = "URL")]
+    pub views_url: Option<String>,
     /// A name or address in the self-made certificate besides localhost; repeatable
     #[arg(long = "tls-name", value_name = "NAME")]
     pub tls_names: Vec<String>,
@@ -185,12 +191,9 @@ pub struct OperatorArguments {
     /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
-    /// Which log lines to show, in tracing's syntax
-    #[arg(long, value_name = "FILTER", default_value = "warn,kube_client=off,fieldcache=info")]
-    pub log: String,
-    /// How log lines look
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log_format: LogFormatArgument,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArguments,
 }
 
 /// How fresh an answer is whose request names no resourceVersion.
@@ -230,6 +233,59 @@ pub enum PassThroughArgument {
     Read,
     /// The same, and every write
     All,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, Args)]
+pub struct LogArguments {
+    /// How much to log; debug has a line for each request, with the id that its answer carries as Audit-Id
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevelArgument,
+    /// Which log lines to show, in tracing's syntax, instead of a level
+    #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
+    pub log: Option<String>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormatArgument,
+}
+
+impl LogArguments {
+    /// Logs from now on.
+    ///
+    /// # Errors
+    /// Says what is wrong with the filter.
+    pub fn start(&self) -> Result<(), String> {
+        let format = match self.log_format {
+            LogFormatArgument::Text => LogFormat::Text,
+            LogFormatArgument::Json => LogFormat::Json,
+        };
+        let level = match self.log_level {
+            LogLevelArgument::Error => "error",
+            LogLevelArgument::Warn => "warn",
+            LogLevelArgument::Info => "info",
+            LogLevelArgument::Debug => "debug",
+            LogLevelArgument::Trace => "trace",
+        };
+        // Of libraries only what is wrong, and not what kube says of each answer that is an error.
+        let others = if level == "error" { "error" } else { "warn" };
+        let filter = self.log.clone().unwrap_or_else(|| format!("{others},kube_client=off,fieldcache={level}"));
+        telemetry::start(&filter, format, std::io::stderr().is_terminal())
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevelArgument {
+    /// What went wrong for good
+    Error,
+    /// The same, and what is tried again
+    Warn,
+    /// The same, and what changed
+    Info,
+    /// The same, and each request
+    Debug,
+    /// Everything
+    Trace,
 }
 
 /// How log lines look.
@@ -278,6 +334,87 @@ pub struct FieldsArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
+    /// How to print
+    #[arg(short, long, default_value = "table")]
+    pub output: Output,
+}
+
+/// `fieldcache kubeconfig`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It needs the right to get the View, and the View must be Ready. The cluster in the kubeconfig is the View's endpoint; user and namespace are those of the context that is read, with file names made absolute.
+
+The operator knows people by what their kubeconfig shows:
+- A client certificate works as it is.
+- A token must be made out for the audience fieldcache.dev, which those for the API server are not. In a Pod, mount one (projected volume, serviceAccountToken, this audience) and name its file with --token-file. Elsewhere, --service-account asks for one of a ServiceAccount; it is good for an hour.
+
+Examples:
+  fieldcache kubeconfig blue-shirts > blue.kubeconfig
+  kubectl --kubeconfig <(fieldcache kubeconfig blue-shirts) get shirts -A
+  fieldcache kubeconfig blue-shirts --token-file /var/run/secrets/fieldcache.dev/token
+  fieldcache kubeconfig blue-shirts --service-account team-a/reader
+  fieldcache kubeconfig blue-shirts --server https://127.0.0.1:8443
+    (kubectl -n fieldcache-system port-forward service/fieldcache 8443:443)"
+)]
+pub struct KubeconfigArguments {
+    /// The View
+    pub view: String,
+    /// The cluster that has the View, and who asks; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Another way to the View's endpoint, such as a port-forward; the View's path is put behind it unless it has one
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// The user shows the token in this file, which is read again when it changes
+    #[arg(long, value_name = "FILE", conflicts_with = "service_account")]
+    pub token_file: Option<PathBuf>,
+    /// The user shows a token of this ServiceAccount, made out now: needs the right to create serviceaccounts/token
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub service_account: Option<String>,
+    /// How to print
+    #[arg(short, long, default_value = "yaml")]
+    pub output: DocumentOutput,
+}
+
+/// How one document is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DocumentOutput {
+    /// YAML
+    Yaml,
+    /// JSON
+    Json,
+}
+
+/// `fieldcache advise`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Counted for each resource: the objects there are; open watches, whose readers each hold a copy of up to all of them; events sent to watches; lists, and the time they took. SHARE is the mean of three shares of the whole: of the copies, of the events, of the time of lists. Counters begin with the start of the API server that answers; others count for themselves.
+
+It needs the right to get /metrics.
+
+Examples:
+  fieldcache advise
+  fieldcache advise --for 30s -o wide"
+)]
+pub struct AdviseArguments {
+    /// The cluster to read; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Another server URL than the kubeconfig's, such as that of one of several API servers; without credentials unless --kubeconfig is given
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Count what happens in this time instead of since the start of the API server
+    #[arg(long = "for", value_name = "DURATION", value_parser = go_duration)]
+    pub duration: Option<Duration>,
+    /// Show all resources instead of the first 20
+    #[arg(long)]
+    pub all: bool,
     /// How to print
     #[arg(short, long, default_value = "table")]
     pub output: Output,

@@ -1,20 +1,23 @@
 //! The command line: what was typed, checked settings, one file a command, exit codes.
 //!
-//! Map: [`low`] is exactly what was typed; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
+//! Map: [`low`] is exactly what was typed, [`program`] the name under which; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
 //! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
-//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`] and [`crds`] are the commands. Commands that the design names and that
+//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`], [`kubeconfig`], [`advise`] and [`crds`] are the commands. Commands that the design names and that
 //! are not there yet say so: see [`run`].
 
+pub mod advise;
 pub mod check;
 pub mod crds;
 pub mod exit;
 pub mod fields;
+pub mod kubeconfig;
 pub mod limits;
 pub mod low;
 pub mod openapi;
 pub mod operator;
 pub mod output;
 mod own_certificate;
+pub mod program;
 pub mod serve;
 pub mod source;
 #[cfg(test)]
@@ -22,21 +25,25 @@ mod tests;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use exit::Exit;
 use low::{Arguments, Command};
+use program::Program;
 
 /// Runs a command line, program name included, and says how the process ends. Under the name `kubectl-fieldcache` the
 /// program is a kubectl plugin; its commands are the same.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let program = Program::of(arguments.first().map(OsString::as_os_str));
+    let parsed = program.command().try_get_matches_from(arguments);
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime")),
+        Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime"), program),
     };
     let result = match arguments.command {
         Command::Serve(arguments) => runtime.block_on(serve::run(*arguments)),
@@ -45,16 +52,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),
         Command::Operator(arguments) => runtime.block_on(operator::run(arguments)),
         Command::Get(_) => not_there("get", "use kubectl against `fieldcache serve`"),
-        Command::Advise(_) => not_there("advise", "`make bench` measures what a cache saves"),
+        Command::Kubeconfig(arguments) => runtime.block_on(kubeconfig::run(arguments)),
+        Command::Advise(arguments) => runtime.block_on(advise::run(arguments)),
         Command::Place(_) => not_there("place", "`kubectl describe pod` shows the scheduler's last event"),
-        Command::Kubeconfig(_) => not_there("kubeconfig", "there are no Views yet; pass --server to kubectl"),
         Command::Crds(arguments) => crds::run(&arguments),
     };
     // Feeds and watches may still be running; a command that has answered does not wait for them.
     runtime.shutdown_background();
     match result {
         Ok(exit) => exit,
-        Err(error) => exit::failed(&error),
+        Err(error) => exit::failed(&error, program),
     }
 }
 

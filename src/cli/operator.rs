@@ -1,12 +1,11 @@
 //! `fieldcache operator`: serves a cluster's resources over TLS, to whoever may see them.
 //!
-//! What it serves is what FieldCaches name; [`crate::operator`] is the controllers, [`crate::access`] stands before every request.
-//! Views are not here yet, and its help says so.
+//! What it serves is what FieldCaches name, and Views of it; [`crate::operator`] is the controllers, [`crate::access`] stands before
+//! every request.
 
 #![expect(clippy::disallowed_methods, reason = "tasks that last as long as the command are started and ended here")]
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +14,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::exit::Exit;
-use super::low::{LogFormatArgument, OperatorArguments, SourceArguments};
+use super::low::{OperatorArguments, SourceArguments};
 use super::output::write_out;
-use super::own_certificate::OwnCertificate;
+use super::own_certificate::{Keeper, OwnCertificate};
 use super::source::{self, FollowOptions};
 use crate::access::certificates::Requested;
 use crate::access::{Access, AccessSettings};
@@ -25,13 +24,13 @@ use crate::metrics::Metrics;
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
 use crate::operator::synced::Synced;
+use crate::operator::views::Address;
 use crate::operator::{self, Operator};
 use crate::server::health::Check;
 use crate::server::listen::Listener;
 use crate::server::tls::{CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::source::connection::Connection;
-use crate::telemetry::{self, LogFormat};
 
 const METRICS_ADDRESS: &str = "--metrics-address";
 
@@ -40,22 +39,8 @@ const METRICS_ADDRESS: &str = "--metrics-address";
 /// # Errors
 /// Says what could not be opened or bound.
 pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
-    let format = match arguments.log_format {
-        LogFormatArgument::Text => LogFormat::Text,
-        LogFormatArgument::Json => LogFormat::Json,
-    };
-    telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
+    arguments.log.start().map_err(anyhow::Error::msg)?;
     let listener = Listener::bind(arguments.address).await?;
-    let (own, tls) = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
-        (Some(certificate), Some(key)) => {
-            (None, Tls::open(CertificateFiles { certificate, key }, Requested::verifier()).await?)
-        }
-        _ => {
-            let (own, tls) = OwnCertificate::open(arguments.cert_dir, &arguments.tls_names)?;
-            (Some(own), tls)
-        }
-    };
-    let listener = listener.with_tls(tls);
     let metrics_listener = match arguments.metrics_address {
         Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
         None => None,
@@ -70,29 +55,57 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let source =
         SourceArguments { kubeconfig: arguments.kubeconfig, context: arguments.context, ..SourceArguments::default() };
     let upstream = source::upstream(&source).await?.context("the operator needs a cluster")?;
+    let connection = Connection::open(&source::cluster_options(&source)).await?;
+    let (own, tls) = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
+        (Some(certificate), Some(key)) => {
+            (None, Tls::open(CertificateFiles { certificate, key }, Requested::verifier()).await?)
+        }
+        _ => {
+            let keeper = match (arguments.cert_secret, arguments.cert_dir) {
+                (Some(name), _) => Keeper::secret(connection.client(), &arguments.namespace, name),
+                (None, Some(folder)) => Keeper::Folder(folder),
+                (None, None) => Keeper::Memory,
+            };
+            let (own, tls) = OwnCertificate::open(keeper, &arguments.tls_names).await?;
+            (Some(own), tls)
+        }
+    };
+    let listener = listener.with_tls(tls);
+    let authorities = match (&own, arguments.tls_ca_file) {
+        (Some(own), _) => own.authorities(),
+        (None, Some(file)) => {
+            let bundle = std::fs::read(&file)
+                .with_context(|| format!("--tls-ca-file: {} cannot be read; name a file with PEM", file.display()))?;
+            watch::Sender::new(bundle).subscribe()
+        }
+        (None, None) => watch::Sender::default().subscribe(),
+    };
+    let address = Address {
+        base: arguments.views_url.unwrap_or_else(|| format!("https://fieldcache.{}.svc", arguments.namespace)),
+        authorities,
+    };
     let settings = AccessSettings {
         audiences: arguments.audiences,
         accept_api_audience: arguments.accept_api_audience,
         ..AccessSettings::default()
     };
-    let access = Arc::new(Access::new(upstream, settings).map_err(anyhow::Error::msg)?);
+    let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
     let following = access.clone();
     // Before the source: whoever is trusted is known by the time there is something to ask for.
     let trusting = tokio::spawn(async move { following.follow().await });
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
     let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
     let wanted = watch::Sender::new(Arc::new(kept.clone()));
-    let extra_fields = watch::Sender::new(Arc::default());
+    let store_options = watch::Sender::new(Arc::default());
     let options = FollowOptions {
         resources: Vec::new(),
         named: Some(wanted.subscribe()),
-        extra_fields: Some(extra_fields.subscribe()),
+        store_options: Some(store_options.subscribe()),
         max_lag: arguments.max_lag,
         self_check,
         history: arguments.limits.history(),
         memory_limit: arguments.limits.memory_limit,
     };
-    let connection = Connection::open(&source::cluster_options(&source)).await?;
     let opened = source::follow(source, options).await?;
     let election = Election {
         namespace: arguments.namespace,
@@ -110,8 +123,9 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         election: election.clone(),
         kept,
         wanted,
-        extra_fields,
+        store_options,
         synced: synced.clone(),
+        address,
     };
     let mut controlling = tokio::spawn(operator::run(operator));
     let ready = access.clone();
@@ -124,6 +138,8 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
         ],
         access: Some(access.clone()),
+        // Nothing is handed on to it; it is asked how far it is.
+        upstream: Some(upstream),
         limits: arguments.limits.settings(),
         ..Settings::default()
     };

@@ -1,32 +1,60 @@
-//! The certificate that the operator makes for itself: kept in a folder or in memory, and renewed in time.
+//! The certificate that the operator makes for itself: kept in a Secret, in a folder or in memory, and renewed in time.
 //!
-//! What is due when is [`crate::access::self_made`]'s. With several replicas each has its own; one for all is kept in a
-//! Secret, which is not here.
+//! What is due when is [`crate::access::self_made`]'s. Replicas share one by a Secret: whoever finds something due first
+//! makes it, and the others take what is there. In a folder or in memory each has its own.
 
 #![expect(clippy::disallowed_methods, reason = "the folder of --cert-dir and the time of certificates")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::access::certificates::Requested;
 use crate::access::self_made::{Due, FILES, SelfMade, due, renew};
 use crate::server::tls::{Replacer, Tls};
 
-/// How often it is looked at what is due. Clocks are set, so a far time is not waited for in one piece.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// How often it is looked at what is due, and what other replicas have made. Clocks are set, so a far time is not waited for in
+/// one piece.
+const LOOK_EVERY: Duration = Duration::from_secs(300);
+/// How often another replica may come first before that is no coincidence any more.
+const ATTEMPTS: usize = 5;
+
+/// Where it is kept.
+pub(super) enum Keeper {
+    /// Nowhere: it goes with the process.
+    Memory,
+    /// In files of this folder.
+    Folder(PathBuf),
+    /// In a Secret that replicas share.
+    Secret(Box<Api<Secret>>, String),
+}
+
+impl Keeper {
+    /// In a Secret of this namespace.
+    pub(super) fn secret(client: Client, namespace: &str, name: String) -> Keeper {
+        Keeper::Secret(Box::new(Api::namespaced(client, namespace)), name)
+    }
+}
 
 /// What is held, and who is to know.
 pub(super) struct OwnCertificate {
-    folder: Option<PathBuf>,
+    keeper: Keeper,
     names: Vec<String>,
     held: SelfMade,
     replacer: Replacer,
+    authorities: watch::Sender<Vec<u8>>,
 }
 
 fn now() -> u64 {
@@ -34,45 +62,120 @@ fn now() -> u64 {
 }
 
 impl OwnCertificate {
-    /// Takes what the folder holds, if it is of use, and makes what is missing.
+    /// Takes what is kept, if it is of use, and makes what is missing.
     ///
     /// # Errors
-    /// Says which folder cannot be used.
-    pub(super) fn open(folder: Option<PathBuf>, more_names: &[String]) -> anyhow::Result<(OwnCertificate, Tls)> {
+    /// Says which folder or Secret cannot be used.
+    pub(super) async fn open(keeper: Keeper, more_names: &[String]) -> anyhow::Result<(OwnCertificate, Tls)> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
-        let found = folder.as_deref().map(read).transpose()?.flatten();
-        let held = renew(now(), found.clone(), &names).context("making a certificate")?;
-        if let (Some(folder), true) = (&folder, found.as_ref() != Some(&held)) {
-            write(folder, &held)?;
-        }
+        let held = settled(&keeper, &names).await?;
         let (tls, replacer) = Tls::in_memory(&held.serving.certificate, &held.serving.key, Requested::verifier())?;
-        Ok((OwnCertificate { folder, names, held, replacer }, tls))
+        let authorities = watch::Sender::new(bundle(&held));
+        Ok((OwnCertificate { keeper, names, held, replacer, authorities }, tls))
     }
 
-    /// Renews it whenever that is due.
+    /// The certificates by which it is known, PEM, whenever there are others.
+    pub(super) fn authorities(&self) -> watch::Receiver<Vec<u8>> {
+        self.authorities.subscribe()
+    }
+
+    /// Renews it whenever that is due, and takes what another replica has made.
     pub(super) async fn keep(mut self) -> ! {
         loop {
             sleep(LOOK_EVERY).await;
-            if matches!(due(now(), Some(&self.held), &self.names), Due::Nothing { .. }) {
-                continue;
-            }
-            if let Err(error) = self.renew() {
+            if let Err(error) = self.look().await {
                 let problem = format!("{error:#}");
                 tracing::error!(problem, "the serving certificate cannot be renewed, keeping the old one");
             }
         }
     }
 
-    fn renew(&mut self) -> anyhow::Result<()> {
-        let renewed = renew(now(), Some(self.held.clone()), &self.names)?;
-        if let Some(folder) = &self.folder {
-            write(folder, &renewed)?;
+    async fn look(&mut self) -> anyhow::Result<()> {
+        // Another replica may have been first; a folder is this one's own.
+        let is_own = !matches!(self.keeper, Keeper::Secret(..));
+        if is_own && matches!(due(now(), Some(&self.held), &self.names), Due::Nothing { .. }) {
+            return Ok(());
         }
-        self.replacer.replace(&renewed.serving.certificate, &renewed.serving.key)?;
-        self.held = renewed;
-        tracing::info!("serving with a new certificate of our own");
+        let found = match self.keeper {
+            Keeper::Memory => renew(now(), Some(self.held.clone()), &self.names).context("making a certificate")?,
+            Keeper::Folder(_) | Keeper::Secret(..) => settled(&self.keeper, &self.names).await?,
+        };
+        if found != self.held {
+            self.replacer.replace(&found.serving.certificate, &found.serving.key)?;
+            self.authorities.send_replace(bundle(&found));
+            self.held = found;
+            tracing::info!("serving with a new certificate of our own");
+        }
         Ok(())
+    }
+}
+
+/// All authorities: clients know the next one before it signs.
+fn bundle(held: &SelfMade) -> Vec<u8> {
+    held.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
+}
+
+/// What is kept, renewed if that is due, and kept again.
+async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfMade> {
+    for _ in 0..ATTEMPTS {
+        let (found, version) = match keeper {
+            Keeper::Memory => (None, None),
+            Keeper::Folder(folder) => (read(folder)?, None),
+            Keeper::Secret(api, name) => read_secret(api, name).await?,
+        };
+        let held = renew(now(), found.clone(), names).context("making a certificate")?;
+        if found.as_ref() == Some(&held) {
+            return Ok(held);
+        }
+        match keeper {
+            Keeper::Memory => return Ok(held),
+            Keeper::Folder(folder) => return write(folder, &held).map(|()| held),
+            Keeper::Secret(api, name) => {
+                if write_secret(api, name, &held, version).await? {
+                    return Ok(held);
+                }
+            }
+        }
+    }
+    bail!("--cert-secret: other replicas keep writing it; is another program doing so too?")
+}
+
+/// What the Secret holds, if it is of use, and its version, if it is there.
+async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfMade>, Option<String>)> {
+    let found = api
+        .get_opt(name)
+        .await
+        .with_context(|| format!("--cert-secret: Secret {name} cannot be read; manifests/ have the right for it"))?;
+    let Some(secret) = found else { return Ok((None, None)) };
+    let data = secret.data.unwrap_or_default();
+    let files = FILES
+        .map(|file| data.get(file).map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default());
+    Ok((SelfMade::read(&files), secret.metadata.resource_version))
+}
+
+/// Writes the Secret if it is as it was read; false when somebody else came first.
+async fn write_secret(api: &Api<Secret>, name: &str, held: &SelfMade, version: Option<String>) -> anyhow::Result<bool> {
+    let data: BTreeMap<&str, ByteString> =
+        FILES.into_iter().zip(held.files()).map(|(file, text)| (file, ByteString(text.into_bytes()))).collect();
+    let secret: Secret = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": {
+            "name": name, "resourceVersion": version,
+            "labels": { "app.kubernetes.io/name": "fieldcache", "app.kubernetes.io/managed-by": "fieldcache" },
+        },
+        "data": data,
+    }))?;
+    let written = match version {
+        Some(_) => api.replace(name, &PostParams::default(), &secret).await,
+        None => api.create(&PostParams::default(), &secret).await,
+    };
+    match written {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error).with_context(|| {
+            format!("--cert-secret: Secret {name} cannot be written; manifests/ have the right for it")
+        }),
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
-use super::low::{ConsistencyArgument, LogFormatArgument, PassThroughArgument, ServeArguments};
+use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
 use super::source::{self, FollowOptions};
 use crate::metrics::Metrics;
@@ -27,7 +27,6 @@ use crate::server::strong::Consistency;
 use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::store::{Attribute, Snapshot};
-use crate::telemetry::{self, LogFormat};
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,11 +55,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
             folder.display()
         );
     }
-    let format = match arguments.log_format {
-        LogFormatArgument::Text => LogFormat::Text,
-        LogFormatArgument::Json => LogFormat::Json,
-    };
-    telemetry::start(&arguments.log, format, std::io::stderr().is_terminal()).map_err(anyhow::Error::msg)?;
+    arguments.log.start().map_err(anyhow::Error::msg)?;
     // First of all: a port that is in use, or a key that is none, should be known before minutes of reading.
     let mut listener = Listener::bind(arguments.address).await?;
     let mut reached = Reached { address: listener.address(), certificate: None, metrics: None };
@@ -80,7 +75,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let options = FollowOptions {
         resources: arguments.resources,
         named: None,
-        extra_fields: None,
+        store_options: None,
         max_lag: arguments.max_lag,
         self_check,
         history: arguments.limits.history(),
@@ -238,7 +233,7 @@ pub(super) fn greeting(
             let path = format!("{}/{}", resource.gvr.group_version().path(), resource.gvr.resource);
             text.push_str(&format!(
                 "  {curl} '{url}/{path}?fieldSelector={}'\n  {kubectl} get {} -A --field-selector {label}={value}\n",
-                percent_encode(&format!("{label}={value}")),
+                crate::model::percent::percent_encode(&format!("{label}={value}")),
                 resource.gvr.resource,
             ));
         }
@@ -268,15 +263,6 @@ pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Opti
         }
     }
     best.pop_last().map(|(_, found)| found)
-}
-
-fn percent_encode(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }
 
 /// On a terminal, one line that is written over while resources load, and one that stays when one is loaded.

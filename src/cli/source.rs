@@ -18,8 +18,8 @@ use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Definitions, Memory, Registry};
 use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
-use crate::source::extra_fields::ExtraFields;
 use crate::source::forward::Forwarder;
+use crate::source::store_options::StoreOptions;
 use crate::source::{discovery, folder_feeds};
 use crate::store::HistoryLimits;
 
@@ -43,7 +43,7 @@ pub struct FollowOptions {
     /// What is served, and nothing else; `None`: everything, when it is asked for.
     pub named: Option<watch::Receiver<Arc<BTreeSet<Gvr>>>>,
     /// The extra fields of what is served.
-    pub extra_fields: Option<watch::Receiver<Arc<ExtraFields>>>,
+    pub store_options: Option<watch::Receiver<Arc<StoreOptions>>>,
     /// `--max-lag`.
     pub max_lag: Duration,
     /// `--self-check-interval`; `None`: never, as for a command that reads once.
@@ -59,7 +59,7 @@ impl Default for FollowOptions {
         FollowOptions {
             resources: Vec::new(),
             named: None,
-            extra_fields: None,
+            store_options: None,
             max_lag: DEFAULT_MAX_LAG,
             self_check: None,
             history: HistoryLimits::default(),
@@ -183,7 +183,7 @@ async fn open_cluster(
             Some(named) => Demand::Named(named.clone()),
             None => Demand::OnRequest { pinned: pinned.clone() },
         },
-        extra_fields: options.extra_fields.clone().unwrap_or_else(|| watch::channel(Arc::default()).1),
+        store_options: options.store_options.clone().unwrap_or_else(|| watch::channel(Arc::default()).1),
         max_lag: options.max_lag,
         self_check: options.self_check,
         history: options.history,

@@ -3,7 +3,7 @@
 //! Map: [`path`] is the grammar and the schema walk of `selectableFields[].jsonPath`; [`judge`] applies every rule of
 //! kube-apiserver to a CustomResourceDefinition and says which causes it would answer with; [`builtin`] is the table of
 //! built-in types as data; [`extra`] judges and compiles the fields of a FieldCache; [`plan`] holds the
-//! checked fields of one resource; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
+//! checked fields of one resource; [`prune`] leaves parts of an object out; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
 //! This room knows no store and no selector.
 
 pub mod builtin;
@@ -11,6 +11,7 @@ pub mod extra;
 pub mod judge;
 pub mod path;
 pub mod plan;
+pub mod prune;
 pub(crate) mod scan;
 mod trie;
 pub mod value;
@@ -20,3 +21,4 @@ mod tests;
 
 pub use extra::ExtraField;
 pub use plan::{Field, FieldRef, MAX_VALUES, Origin, Plan, Unreadable, UnsupportedLabel};
+pub use prune::Prune;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use super::builtin::{self, Refusal, Source};
 use super::extra::{ExtraField, TooComplex};
 use super::judge;
+use super::prune::Prune;
 use super::scan::{self, Cursor, Found, Misplaced, Span};
 use super::trie::{Paths, Step, Trie, is_many};
 use super::value;
@@ -113,6 +114,8 @@ pub struct Plan(Arc<Inner>);
 struct Inner {
     labels: Labels,
     fields: Vec<Field>,
+    /// Fields that cannot be selected by, although they are read: their places in `fields` stay what they are.
+    hidden: Vec<bool>,
     reading: Reading,
     trie: Trie,
 }
@@ -240,7 +243,8 @@ impl Plan {
 
     fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Plan {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
-        Plan(Arc::new(Inner { labels, fields, reading, trie }))
+        let hidden = vec![false; fields.len()];
+        Plan(Arc::new(Inner { labels, fields, hidden, reading, trie }))
     }
 
     /// The same plan with a FieldCache's fields behind its own. They have been accepted for this plan: see
@@ -264,7 +268,34 @@ impl Plan {
             return Err(TooComplex);
         }
         let trie = reading.paths.merge(MAX_NODES).map_err(|_| TooComplex)?;
-        Ok(Plan(Arc::new(Inner { labels: labels.clone(), fields, reading, trie })))
+        let hidden = vec![false; fields.len()];
+        Ok(Plan(Arc::new(Inner { labels: labels.clone(), fields, hidden, reading, trie })))
+    }
+
+    /// The same plan for objects without some parts: it offers no field that is read there. The numbers of the other fields stay.
+    pub fn pruned(&self, prune: &Prune) -> Plan {
+        let Inner { labels, fields, hidden, reading, trie } = &*self.0;
+        let touches = |source: &FieldSource| {
+            source.slots.iter().any(|slot| reading.paths.steps(*slot).is_some_and(|steps| prune.touches(steps)))
+        };
+        let hidden = hidden.iter().zip(&reading.sources).map(|(hidden, source)| *hidden || touches(source)).collect();
+        Plan(Arc::new(Inner {
+            labels: labels.clone(),
+            fields: fields.clone(),
+            hidden,
+            reading: reading.clone(),
+            trie: trie.clone(),
+        }))
+    }
+
+    /// The fields that can be selected by, in publication order.
+    pub fn offered(&self) -> impl Iterator<Item = &Field> {
+        self.0.fields.iter().zip(&self.0.hidden).filter(|(_, hidden)| !**hidden).map(|(field, _)| field)
+    }
+
+    /// Whether an object can have several values of a field.
+    pub fn is_many(&self, field: FieldIndex) -> bool {
+        self.0.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
     /// The fields, in publication order; a [`FieldIndex`] is a position in this list.
@@ -289,7 +320,8 @@ impl Plan {
             _ => {}
         }
         let target = labels.aliases.iter().find(|(alias, _)| *alias == label).map_or(label, |&(_, target)| target);
-        if let Some(position) = self.0.fields.iter().position(|field| field.label == target) {
+        let is_offered = |(field, hidden): (&Field, &bool)| field.label == target && !hidden;
+        if let Some(position) = self.0.fields.iter().zip(&self.0.hidden).position(is_offered) {
             let index = u16::try_from(position).expect("a plan must not have more fields than a FieldIndex can number");
             return Ok(FieldRef::Field(FieldIndex(index)));
         }
@@ -488,16 +520,16 @@ fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str
 }
 
 /// A member of an object.
-struct Member<'b> {
+pub(super) struct Member<'b> {
     /// Between the quotes.
-    key: &'b [u8],
+    pub(super) key: &'b [u8],
     /// Key, colon and value.
-    whole: Span,
-    value: Span,
+    pub(super) whole: Span,
+    pub(super) value: Span,
 }
 
 /// Visits the members of an object; there are none when the bytes are any other value.
-fn each_member<'b>(
+pub(super) fn each_member<'b>(
     raw: &'b [u8],
     mut visit: impl FnMut(Member<'b>) -> Result<(), Unreadable>,
 ) -> Result<(), Unreadable> {

@@ -7,5 +7,6 @@ mod kep;
 mod path;
 mod plan;
 mod properties;
+mod prune;
 mod upstream;
 mod value;

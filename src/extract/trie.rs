@@ -70,6 +70,11 @@ impl Paths {
         self.0.len() - 1
     }
 
+    /// The path of a slot.
+    pub(super) fn steps(&self, slot: usize) -> Option<&[Step]> {
+        self.0.get(slot).map(Vec::as_slice)
+    }
+
     /// Merges them. Without a wildcard there is no more than a node for each step.
     ///
     /// # Errors

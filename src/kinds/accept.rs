@@ -79,30 +79,25 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<Request> {
         .collect()
 }
 
-/// The versions that a FieldCache means: those that it names, else the preferred one. `served` are those of the resource, the
-/// preferred one first; none: there is no such resource.
-///
-/// # Errors
-/// One problem for each version that is not served.
-pub fn versions(spec: &FieldCacheSpec, served: &[&str]) -> Result<Vec<String>, Vec<Problem>> {
+/// The versions that a FieldCache means and that are served: those that it names, else the preferred one; and one problem for each that
+/// is not served, which the others do without. `served` are those of the resource, the preferred one first; none: there is no such
+/// resource.
+pub fn versions(spec: &FieldCacheSpec, served: &[&str]) -> (Vec<String>, Vec<Problem>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
         let message = format!("the API server serves no resource {name} that can be listed and watched");
-        return Err(vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
+        return (Vec::new(), vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
     };
-    let unknown: Vec<Problem> = (0..)
-        .zip(&spec.versions)
-        .filter(|(_, version)| !served.contains(&version.as_str()))
-        .map(|(index, version): (usize, _)| {
+    if spec.versions.is_empty() {
+        return (vec![(*preferred).to_owned()], Vec::new());
+    }
+    let is_served = |version: &&String| served.contains(&version.as_str());
+    let unknown =
+        (0..).zip(&spec.versions).filter(|(_, version)| !is_served(version)).map(|(index, version): (usize, _)| {
             let message = format!("{name} is not served in {version}; it is in {}", served.join(", "));
             problem(format!("spec.versions[{index}]"), Reason::VersionNotServed, message)
-        })
-        .collect();
-    match (unknown.is_empty(), spec.versions.is_empty()) {
-        (false, _) => Err(unknown),
-        (true, true) => Ok(vec![(*preferred).to_owned()]),
-        (true, false) => Ok(spec.versions.clone()),
-    }
+        });
+    (spec.versions.iter().filter(is_served).cloned().collect(), unknown.collect())
 }
 
 /// A label selector, read; an absent one selects everything.

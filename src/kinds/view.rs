@@ -122,14 +122,14 @@ pub struct ViewResource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
     /// Parts of the objects that the View neither shows nor answers from, such as .metadata.managedFields. Each is a path of
-    /// member names; elements of lists cannot be named. Absent or empty: whole objects are shown.
+    /// member names; where a list stands on the way, each of its elements is meant. Labels cannot be left out. Absent or empty: whole objects are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
         inner(length(min = 2, max = 256), pattern(r#"^([.][^][.'"]+)+$"#)),
         extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = [{
-            "rule": "self.all(path, !(path in ['.apiVersion', '.kind', '.metadata', '.metadata.name', '.metadata.namespace', '.metadata.uid', '.metadata.resourceVersion']))",
-            "message": "apiVersion, kind, metadata.name, metadata.namespace, metadata.uid and metadata.resourceVersion cannot be left out: no client could follow the objects without them",
+            "rule": "self.all(path, !(path in ['.apiVersion', '.kind', '.metadata', '.metadata.name', '.metadata.namespace', '.metadata.uid', '.metadata.resourceVersion']) && path != '.metadata.labels' && !path.startsWith('.metadata.labels.'))",
+            "message": "apiVersion, kind, metadata.name, metadata.namespace, metadata.uid, metadata.resourceVersion and metadata.labels cannot be left out: clients follow and select objects by them",
         }])
     )]
     pub prune: Vec<String>,

@@ -51,7 +51,7 @@ impl Stores {
 
     fn loaded(&self) -> Vec<Loaded> {
         let catalog = self.registry.catalog();
-        let loaded = catalog.resources().filter_map(|resource| match resource.live.state() {
+        let loaded = catalog.copies().filter_map(|resource| match resource.live.state() {
             LiveState::Ready(snapshot) => {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
@@ -130,7 +130,7 @@ impl Collector for Stores {
         let help = "Times that a defect of fieldcache ended the reading of a resource, which then began anew";
         let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
         // One that cannot be loaded for its defect must be seen all the same.
-        for resource in self.registry.catalog().resources() {
+        for resource in self.registry.catalog().copies() {
             let panics = resource.live.panics();
             if panics > 0 || matches!(resource.live.state(), LiveState::Ready(_)) {
                 let labels = labels(resource);

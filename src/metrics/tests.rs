@@ -4,6 +4,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 
+mod dashboard;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +19,13 @@ use serde_json::json;
 use super::format::Format;
 use super::process::Figures;
 use super::{Metrics, format};
+use crate::access::counts::Counts;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::query::Access;
 use crate::registry::{
-    Catalog, CheckOutcome, Live, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
+    Catalog, CheckOutcome, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
 use crate::server::limits::{LimitSettings, Limits};
@@ -58,7 +61,9 @@ fn resource(plural: &str) -> Resource {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 
@@ -80,6 +85,11 @@ fn store(resource: &Resource) -> Store {
 
 /// Shirts are loaded, hats are not; some requests have been answered.
 fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
+    metrics_with(guard, None)
+}
+
+/// The same, of a server that asks who may what, if there are counts of it.
+fn metrics_with(guard: Option<Guard>, access: Option<Arc<Counts>>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
     shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
     shirts.live.count_relist();
@@ -110,7 +120,7 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings::default()));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, None, guard), shirts, hats)
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, access, guard), shirts, hats)
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
@@ -350,6 +360,7 @@ async fn what_was_decided_about_users_is_shown_without_them() {
         headers: &headers,
         path: "/api/v1/namespaces/secret-namespace/pods",
         query: &|_| None,
+        namespaces: &|_, _| &[],
     };
     assert!(access.admit(&arrived).await.is_err());
     let none = Arc::new(Registry::new(Catalog::new(Vec::new(), [], VersionInfo::default())));

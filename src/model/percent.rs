@@ -1,4 +1,4 @@
-//! Percent-encoded texts, decoded as Go's `net/url` decodes them. Nothing here knows what a path or a query means.
+//! Percent-encoded texts, decoded as Go's `net/url` decodes them, and encoded for a query. Nothing here knows what a path or a query means.
 
 /// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
 /// name, label or value of Kubernetes has any.
@@ -26,4 +26,14 @@ pub fn percent_decode(text: &str, plus_is_blank: bool) -> Option<String> {
         plain = rest.iter().position(is_special).unwrap_or(rest.len());
     }
     Some(String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Encodes a text for a query: letters, digits, `-`, `.` and `_` stay.
+pub fn percent_encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Controller};
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::Recorder;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::FIELD_MANAGER;
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::Verdict;
 use super::world::World;
+use super::{FIELD_MANAGER, events};
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
 use crate::registry::LiveState;
@@ -85,7 +85,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.insert(name, Instant::now());
         }
-        tell(&context.recorder, &field_cache, &held, &findings).await;
+        let finding = findings.iter().find(|finding| finding.kind == READY);
+        events::tell(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
     }
     Ok(Action::requeue(COUNTS_EVERY))
 }
@@ -109,7 +110,7 @@ impl Stores {
         let catalog = world.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
-            let state = catalog.resource(gvr).map(|resource| resource.live.state());
+            let state = catalog.copy(gvr).map(|resource| resource.live.state());
             let waiting = match state {
                 Some(LiveState::Ready(snapshot)) => {
                     let usage = snapshot.usage();
@@ -163,27 +164,6 @@ fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
             // What there is no room for is refused as a whole, whatever its spec.
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
             vec![accepted, finding(SYNCED), finding(READY)]
-        }
-    }
-}
-
-/// Kubernetes Events for what a person would want to know: that it became ready, or why it is not.
-async fn tell(recorder: &Recorder, field_cache: &FieldCache, held: &FieldCacheStatus, findings: &[Finding]) {
-    let said = crate::kinds::conditions::condition(&held.conditions, READY);
-    for finding in findings.iter().filter(|finding| finding.kind == READY && finding.reason != "Loading") {
-        if said.is_some_and(|said| said.reason == finding.reason) {
-            continue;
-        }
-        let type_ = if finding.holds == Holds::True { EventType::Normal } else { EventType::Warning };
-        let event = Event {
-            type_,
-            reason: finding.reason.clone(),
-            note: Some(finding.message.chars().take(1000).collect()),
-            action: "Sync".to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = recorder.publish(&event, &field_cache.object_ref(&())).await {
-            tracing::debug!(error = %error, "an Event was not written");
         }
     }
 }

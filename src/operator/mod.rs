@@ -2,9 +2,10 @@
 //!
 //! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]). A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`. Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
 pub mod election;
+mod events;
 pub mod field_caches;
 pub mod phases;
 pub mod selectable_resources;
@@ -13,6 +14,7 @@ pub mod stores;
 pub mod synced;
 #[cfg(test)]
 mod tests;
+pub mod views;
 pub mod world;
 
 use std::collections::BTreeSet;
@@ -23,13 +25,14 @@ use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use crate::kinds::{FieldCache, SelectableResource};
+use crate::kinds::{FieldCache, SelectableResource, View};
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
-use crate::source::extra_fields::ExtraFields;
+use crate::source::store_options::StoreOptions;
 use election::Election;
 use stores::Verdicts;
 use synced::Synced;
+use views::Judged;
 use world::World;
 
 /// Who wrote a field, in managedFields.
@@ -50,15 +53,19 @@ pub struct Operator {
     /// The stores to keep.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// Their extra fields.
-    pub extra_fields: watch::Sender<Arc<ExtraFields>>,
+    pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// What readiness waits for.
     pub synced: Arc<Synced>,
+    /// Where Views are reached.
+    pub address: views::Address,
 }
 
 /// Runs the controllers until the future is dropped.
 pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, extra_fields, synced } = operator;
+    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address } = operator;
     let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone());
+    let (views, view_changes) = world::follow::<View>(client.clone());
+    let judged = watch::Sender::default();
     let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
     let world = World {
         registry: registry.clone(),
@@ -68,30 +75,35 @@ pub async fn run(operator: Operator) {
     };
     let changed = watch::Sender::new(0);
     let leading = watch::Sender::new(false);
-    let writing =
-        write_while_leading(client.clone(), world, leading.subscribe(), changed.subscribe(), &election.identity);
+    let serving = views::serve(world.clone(), views, view_changes, judged.clone());
+    let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address };
+    let writing = write_while_leading(client.clone(), written, leading.subscribe(), &election.identity);
     tokio::join!(
         world::judge(
             field_cache_changes,
             field_caches,
             definitions,
             verdicts,
-            world::Wanted { kept, wanted, extra_fields, synced }
+            world::Wanted { kept, wanted, store_options, synced }
         ),
         phases::follow(registry, changed),
         election::run(client, election.clone(), &leading),
+        serving,
         writing,
     );
 }
 
-/// Writes statuses for as long as this replica leads.
-async fn write_while_leading(
-    client: Client,
+/// What statuses are made of.
+struct Written {
     world: World,
-    mut leading: watch::Receiver<bool>,
+    judged: watch::Receiver<Arc<Judged>>,
     phases: watch::Receiver<u64>,
-    identity: &str,
-) {
+    address: views::Address,
+}
+
+/// Writes statuses for as long as this replica leads.
+async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: &str) {
+    let Written { world, judged, phases, address } = written;
     loop {
         if leading.wait_for(|leads| *leads).await.is_err() {
             return;
@@ -100,8 +112,12 @@ async fn write_while_leading(
         let recorder = Recorder::new(client.clone(), reporter);
         let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone());
         let triggers = stream::select(ticks(phases.clone()), ticks(world.verdicts.clone()));
+        let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
+        let of_views = stream::select(of_views, ticks(address.authorities.clone()));
+        let (served, address) = ((world.clone(), judged.clone()), address.clone());
         tokio::select! {
-            () = field_caches::run(client.clone(), world.clone(), recorder, triggers) => {}
+            () = field_caches::run(client.clone(), world.clone(), recorder.clone(), triggers) => {}
+            () = views::run(client.clone(), served.0, served.1, recorder, address, of_views) => {}
             () = selectable_resources::run(client.clone(), world.clone(), selectable, selectable_changes) => {}
             _ = leading.wait_for(|leads| !*leads) => {}
         }

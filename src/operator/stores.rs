@@ -11,9 +11,9 @@ use kube::ResourceExt;
 use crate::builtin::schemas;
 use crate::extract::ExtraField;
 use crate::extract::extra::{self, Subject};
-use crate::kinds::{FieldCache, accept};
+use crate::kinds::{FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
-use crate::registry::{Definition, Definitions};
+use crate::registry::{Definition, Definitions, Excerpt};
 
 /// The verdict on one FieldCache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Store {
     pub fields: Vec<ExtraField>,
     /// The others.
     pub rejected: Vec<extra::Problem>,
+    /// Only these objects are kept.
+    pub excerpt: Option<Arc<Excerpt>>,
 }
 
 /// Why a FieldCache cannot be as its author wants it.
@@ -69,7 +71,7 @@ pub fn named(verdicts: &Verdicts) -> BTreeSet<Gvr> {
 pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     match stores(field_cache, definitions) {
-        Ok(stores) => {
+        Ok((stores, unserved)) => {
             let several = stores.len() > 1;
             let rejected = |store: &Store| -> Vec<Problem> {
                 let version = if several { format!("version {}: ", store.gvr.version) } else { String::new() };
@@ -79,14 +81,15 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
                 };
                 store.rejected.iter().map(problem).collect()
             };
-            let problems = stores.iter().flat_map(rejected).collect();
+            let problems = unserved.into_iter().chain(stores.iter().flat_map(rejected)).collect();
             Verdict { generation, stores, problems }
         }
         Err(problems) => Verdict { generation, stores: Vec::new(), problems },
     }
 }
 
-fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Store>, Vec<Problem>> {
+/// The stores, and what is wrong with others that they do without.
+fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<Store>, Vec<Problem>), Vec<Problem>> {
     let spec = &field_cache.spec;
     let one = |reason, message: &str| Err(vec![Problem { reason, message: message.to_owned() }]);
     // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
@@ -99,20 +102,34 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<Vec<Sto
             format!("metadata.name: must be {}, so that there is one FieldCache for each resource", spec.object_name());
         return one("NameInvalid", &message);
     }
-    if spec.scope.is_some() {
-        return one("NotSupported", "spec.scope: partial copies are not served yet: remove it to keep all objects");
-    }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
-    let versions = accept::versions(spec, &names)
-        .map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+    let (versions, problems) = accept::versions(spec, &names);
+    let problems: Vec<Problem> = problems.into_iter().map(Problem::from).collect();
+    if versions.is_empty() {
+        return Err(problems);
+    }
     let requests = accept::requests(spec);
-    let store = |version: String| {
-        let (gvr, definition) = served.iter().find(|(gvr, _)| gvr.version == version)?;
+    let mut stores = Vec::new();
+    for (gvr, definition) in
+        versions.iter().filter_map(|version| served.iter().find(|(gvr, _)| gvr.version == *version))
+    {
+        let excerpt = excerpt(spec, definition)?;
         let outcome = accept_fields(&requests, gvr, definition, definitions);
-        Some(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems })
-    };
-    Ok(versions.into_iter().filter_map(store).collect())
+        stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems, excerpt });
+    }
+    Ok((stores, problems))
+}
+
+/// What the API server is to select. A scope that it cannot select by is refused as a whole: a wider copy is not what was asked for.
+fn excerpt(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<Excerpt>>, Vec<Problem>> {
+    if spec.scope.is_none() {
+        return Ok(None);
+    }
+    let selected = accept::scope(spec, &definition.plan);
+    let (label_selector, field_selector) =
+        selected.map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+    Ok(Some(Arc::new(Excerpt { label_selector, field_selector })))
 }
 
 fn accept_fields(

@@ -26,7 +26,7 @@ impl Synced {
         };
         let catalog = registry.catalog();
         let store = |gvr: &Gvr| {
-            let state = catalog.resource(gvr).map(|resource| resource.live.state());
+            let state = catalog.copy(gvr).map(|resource| resource.live.state());
             let result = match state {
                 // What the API server refuses to show is told on its FieldCache; waiting does not help.
                 Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),

@@ -98,11 +98,26 @@ fn what_a_field_cache_asks_for_is_judged_by_what_the_cluster_has() {
             &["shirts.v1.stable.example.com", "shirts.v1beta1.stable.example.com"],
             None,
         ),
+        (
+            "one of two versions is not served",
+            SHIRTS,
+            shirts(json!({"versions": ["v1", "v2"]})),
+            &["shirts.v1.stable.example.com"],
+            Some("VersionNotServed"),
+        ),
         ("a version that is not served", SHIRTS, shirts(json!({"versions": ["v2"]})), &[], Some("VersionNotServed")),
         ("a built-in resource", "pods", json!({"resource": "pods"}), &["pods.v1"], None),
         ("a resource that is not there", "hats", json!({"resource": "hats"}), &[], Some("ResourceNotFound")),
         ("a name that is not the resource's", "trousers", shirts(json!({})), &[], Some("NameInvalid")),
-        ("a part of the objects", SHIRTS, shirts(json!({"scope": {}})), &[], Some("NotSupported")),
+        ("a part of the objects", SHIRTS, shirts(json!({"scope": {}})), &["shirts.v1.stable.example.com"], None),
+        (
+            "a part that the API server cannot select is not widened",
+            SHIRTS,
+            shirts(json!({"scope": {"fieldSelector": {"matchExpressions": [
+                {"key": "spec.size", "operator": "In", "values": ["M"]}]}}})),
+            &[],
+            Some("FieldNotSelectable"),
+        ),
         (
             "a field that the schema does not have leaves the copy as it is",
             SHIRTS,

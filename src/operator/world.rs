@@ -21,7 +21,7 @@ use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
-use crate::source::extra_fields::ExtraFields;
+use crate::source::store_options::{StoreOption, StoreOptions};
 
 /// Changes that come together are looked at together.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ pub struct Wanted {
     /// For the source.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// For the source too: their extra fields.
-    pub extra_fields: watch::Sender<Arc<ExtraFields>>,
+    pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// For readiness.
     pub synced: Arc<Synced>,
 }
@@ -86,7 +86,7 @@ pub async fn judge(
     field_caches: Store<FieldCache>,
     mut definitions: watch::Receiver<Arc<Definitions>>,
     verdicts: watch::Sender<Arc<Verdicts>>,
-    Wanted { kept, wanted, extra_fields, synced }: Wanted,
+    Wanted { kept, wanted, store_options, synced }: Wanted,
 ) {
     let mut changes = std::pin::pin!(changes);
     // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
@@ -108,11 +108,12 @@ pub async fn judge(
             }
             differs
         });
-        let mut fields = ExtraFields::default();
+        let mut fields = StoreOptions::default();
         for store in judged.values().flat_map(|verdict| &verdict.stores) {
-            fields.set(store.gvr.clone(), store.fields.clone());
+            let option = StoreOption { fields: store.fields.clone(), excerpt: store.excerpt.clone() };
+            fields.set(store.gvr.clone(), option);
         }
-        extra_fields.send_if_modified(|held| {
+        store_options.send_if_modified(|held| {
             let differs = **held != fields;
             if differs {
                 *held = Arc::new(fields);

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, NodeFacts};
 use super::condition;
-use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
 use super::domains::{places, selected};
+use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
 use super::explain::{self, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;

@@ -5,7 +5,7 @@
 
 use super::{FieldTerm, Hits, Plan, Selection, State};
 use crate::extract::{Field, FieldRef};
-use crate::selector::{FieldOperator, LabelRequirement};
+use crate::selector::{FieldExpressionOperator, LabelRequirement};
 
 /// Hits up to this number are added up byte by byte; the sum over more would cost as much as the answer.
 const SUMMED_HITS: u64 = 10_000;
@@ -96,11 +96,18 @@ impl Operand<'_> {
                     // It has no set, so it is in no plan.
                     FieldRef::Empty => "?",
                 };
-                let operator = match term.operator {
-                    FieldOperator::Equals => "=",
-                    FieldOperator::NotEquals => "!=",
-                };
-                format!("{label}{operator}{}", term.value)
+                match &term.operator {
+                    FieldExpressionOperator::In(values) => match &values[..] {
+                        [value] => format!("{label}={value}"),
+                        values => format!("{label} in ({})", values.join(",")),
+                    },
+                    FieldExpressionOperator::NotIn(values) => match &values[..] {
+                        [value] => format!("{label}!={value}"),
+                        values => format!("{label} notin ({})", values.join(",")),
+                    },
+                    FieldExpressionOperator::Exists => label.to_owned(),
+                    FieldExpressionOperator::DoesNotExist => format!("!{label}"),
+                }
             }
         }
     }

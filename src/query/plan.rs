@@ -13,7 +13,7 @@ use super::explain::Operand;
 use super::{FieldTerm, Selection};
 use crate::extract::{Field, FieldRef};
 use crate::model::Key;
-use crate::selector::{FieldOperator, LabelOperator, LabelRequirement};
+use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
 use crate::store::postings::Posting;
 use crate::store::slots::SlotSet;
 use crate::store::{Attribute, Snapshot};
@@ -146,51 +146,69 @@ impl<'a> Plan<'a> {
     }
 
     fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>) {
-        let value = &*term.value;
-        let equals = term.operator == FieldOperator::Equals;
+        let about = Operand::Field(term);
+        if term.field == FieldRef::Empty {
+            // Reads as "" for every object, so the term holds for all of them or for none.
+            self.nothing |= !term.holds_for_nothing_there();
+            return;
+        }
+        let some_of = |values: &'a [String]| match term.field {
+            FieldRef::Name => Set::made(self.named(values, namespace), about),
+            FieldRef::Namespace => self.of_attribute(&Attribute::Namespace, values, about),
+            FieldRef::Field(index) => self.of_attribute(&Attribute::Field(index), values, about),
+            FieldRef::Empty => Set::union(Vec::new(), about),
+        };
+        let (set, includes) = match &term.operator {
+            // Cluster-scoped objects alone have no namespace, and a store holds one scope.
+            FieldExpressionOperator::In(values) if is_no_namespace(term, values) => (self.not_empty(term), false),
+            FieldExpressionOperator::NotIn(values) if is_no_namespace(term, values) => (self.not_empty(term), true),
+            FieldExpressionOperator::In(values) => (some_of(values), true),
+            FieldExpressionOperator::NotIn(values) => (some_of(values), false),
+            FieldExpressionOperator::Exists => (self.not_empty(term), true),
+            FieldExpressionOperator::DoesNotExist => (self.not_empty(term), false),
+        };
+        if includes { self.include.push(set) } else { self.exclude.push(set) }
+    }
+
+    /// Objects with one of these values.
+    fn of_attribute(&self, attribute: &Attribute, values: &'a [String], about: Operand<'a>) -> Set<'a> {
+        let postings = self.snapshot.postings();
+        Set::union(values.iter().filter_map(|value| postings.posting(attribute, value)).collect(), about)
+    }
+
+    /// Objects with one of these names.
+    fn named(&self, names: &[String], namespace: Option<&str>) -> RoaringBitmap {
+        let postings = self.snapshot.postings();
+        let mut slots = RoaringBitmap::new();
+        // A name with a slash or without text is no name; joined with a namespace it could meet another key.
+        for name in names.iter().filter(|name| !name.contains('/') && !name.is_empty()) {
+            let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, name).as_str());
+            match (namespace, postings.present(&Attribute::Namespace)) {
+                (Some(namespace), _) => slots.extend(probe(namespace)),
+                (None, None) => slots.extend(probe("")),
+                // One probe for each namespace; clusters have far fewer of them than objects.
+                (None, Some(_)) => {
+                    slots.extend(postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)))
+                }
+            }
+        }
+        slots
+    }
+
+    /// Objects with a value that is not empty.
+    fn not_empty(&self, term: &'a FieldTerm) -> Set<'a> {
         let about = Operand::Field(term);
         let postings = self.snapshot.postings();
-        let set = match term.field {
+        match term.field {
+            FieldRef::Namespace => Set::kept(postings.present(&Attribute::Namespace), about),
             FieldRef::Field(index) => {
-                let posting = postings.posting(&Attribute::Field(index), value);
-                Set::union(posting.into_iter().collect(), about)
+                let attribute = Attribute::Field(index);
+                let values = postings.values(&attribute);
+                Set::union(values.filter(|(value, _)| !value.is_empty()).map(|(_, posting)| posting).collect(), about)
             }
-            FieldRef::Empty => {
-                // Reads as "" for every object, so the term holds for all of them or for none.
-                self.nothing |= equals != value.is_empty();
-                return;
-            }
-            FieldRef::Namespace if value.is_empty() => {
-                // Cluster-scoped objects alone have no namespace, and a store holds one scope.
-                let present = postings.present(&Attribute::Namespace);
-                let set = Set::kept(present, about);
-                if equals {
-                    self.exclude.push(set)
-                } else {
-                    self.include.push(set)
-                }
-                return;
-            }
-            FieldRef::Namespace => {
-                let posting = postings.posting(&Attribute::Namespace, value);
-                Set::union(posting.into_iter().collect(), about)
-            }
-            // A name with a slash or without text is no name; joined with a namespace it could meet another key.
-            FieldRef::Name if value.contains('/') || value.is_empty() => Set::union(Vec::new(), about),
-            FieldRef::Name => {
-                let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, value).as_str());
-                let slots = match (namespace, postings.present(&Attribute::Namespace)) {
-                    (Some(namespace), _) => probe(namespace).into_iter().collect(),
-                    (None, None) => probe("").into_iter().collect(),
-                    // One probe for each namespace; clusters have far fewer of them than objects.
-                    (None, Some(_)) => {
-                        postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)).collect()
-                    }
-                };
-                Set::made(slots, about)
-            }
-        };
-        if equals { self.include.push(set) } else { self.exclude.push(set) }
+            FieldRef::Name => Set::made(self.snapshot.occupied().to_bitmap(), about),
+            FieldRef::Empty => Set::union(Vec::new(), about),
+        }
     }
 
     fn add_label(&mut self, requirement: &'a LabelRequirement) {
@@ -293,4 +311,9 @@ impl<'a> Plan<'a> {
             (parts, _) => parts.join(" & "),
         }
     }
+}
+
+/// Whether a term asks for objects without a namespace, by one empty value.
+fn is_no_namespace(term: &FieldTerm, values: &[String]) -> bool {
+    term.field == FieldRef::Namespace && matches!(values, [value] if value.is_empty())
 }

@@ -1,16 +1,24 @@
 //! How many objects a page leaves: `remainingItemCount`.
 //!
-//! Only for selections without selectors, as upstream tells it. The order of keys knows how many lie before one, so that
+//! Only for requests without selectors, as upstream tells it; a View may select all the same. The order of keys knows how many lie before one, so that
 //! nothing is counted one by one and nothing is remembered from page to page.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::State;
+use super::{Listing, Selection, State};
 use crate::model::Key;
 use crate::store::{Object, Snapshot};
 
 impl State {
+    /// How many selected objects stand at `start` or behind it. Without selectors nothing is counted one by one.
+    pub fn remaining(&self, selection: &Selection, start: &str) -> u64 {
+        if selection.is_selective() {
+            return Listing::new(self.clone(), selection, Some(start)).count() as u64;
+        }
+        self.rest(selection.namespace.as_deref(), start)
+    }
+
     /// How many objects of a namespace, or of all, stand at `start` or behind it.
     pub fn rest(&self, namespace: Option<&str>, start: &str) -> u64 {
         let snapshot = self.snapshot();

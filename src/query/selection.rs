@@ -3,18 +3,17 @@
 use super::{Access, State};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::Object;
 
-/// A requirement of a field selector whose label has been resolved by the resource's plan.
+/// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
+/// a View, which knows sets of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldTerm {
     /// The field.
     pub field: FieldRef,
-    /// Equal or not.
-    pub operator: FieldOperator,
-    /// The value.
-    pub value: String,
+    /// How its values compare.
+    pub operator: FieldExpressionOperator,
 }
 
 /// A selection over one resource. All parts must hold; the default selects everything.
@@ -91,22 +90,39 @@ pub struct Unusable {
 }
 
 impl FieldTerm {
-    /// Whether it holds for an object that lacks the field, which for [`FieldRef::Empty`] is every object.
-    fn holds_for_nothing_there(&self) -> bool {
-        self.value.is_empty() == (self.operator == FieldOperator::Equals)
+    /// A term of a request.
+    pub fn new(field: FieldRef, operator: FieldOperator, value: impl Into<String>) -> FieldTerm {
+        let values = vec![value.into()];
+        let operator = match operator {
+            FieldOperator::Equals => FieldExpressionOperator::In(values),
+            FieldOperator::NotEquals => FieldExpressionOperator::NotIn(values),
+        };
+        FieldTerm { field, operator }
     }
 
-    /// On a many-valued field `=` means "some value", `!=` means "no value".
-    pub fn matches(&self, object: &Object) -> bool {
-        let found = match self.field {
-            FieldRef::Name => object.name() == self.value,
-            FieldRef::Namespace => object.namespace() == self.value,
-            FieldRef::Field(index) => object.values(index).any(|value| value == self.value),
-            FieldRef::Empty => self.value.is_empty(),
-        };
-        match self.operator {
-            FieldOperator::Equals => found,
-            FieldOperator::NotEquals => !found,
+    /// The one value that it asks for, if it asks for exactly one.
+    pub fn equals(&self) -> Option<&str> {
+        match &self.operator {
+            FieldExpressionOperator::In(values) => match &values[..] {
+                [value] => Some(value),
+                _ => None,
+            },
+            _ => None,
         }
+    }
+
+    /// On a many-valued field `In` means "some value", `NotIn` means "no value".
+    pub fn matches(&self, object: &Object) -> bool {
+        match self.field {
+            FieldRef::Name => self.operator.matches(|found| found(object.name())),
+            FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
+            FieldRef::Field(index) => self.operator.matches(|found| object.values(index).any(found)),
+            FieldRef::Empty => self.operator.matches(|found| found("")),
+        }
+    }
+
+    /// Whether it holds for an object that lacks the field, which for [`FieldRef::Empty`] is every object.
+    pub fn holds_for_nothing_there(&self) -> bool {
+        self.operator.matches(|found| found(""))
     }
 }

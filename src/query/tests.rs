@@ -20,7 +20,7 @@ fn store(records: Vec<Record>) -> Store {
 }
 
 fn term(field: FieldRef, operator: FieldOperator, value: &str) -> FieldTerm {
-    FieldTerm { field, operator, value: value.to_owned() }
+    FieldTerm::new(field, operator, value)
 }
 
 fn names(listing: Listing) -> Vec<String> {

@@ -8,6 +8,7 @@ use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
+use super::views::Restriction;
 use super::{Live, Offers};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
@@ -16,6 +17,10 @@ pub struct Catalog {
     /// Groups in the order of discovery; the core group, if there is one, has the empty name.
     pub groups: Vec<Group>,
     resources: BTreeMap<Gvr, Arc<Resource>>,
+    /// The groups with those of copies that are not whole, too.
+    all_groups: Vec<Group>,
+    /// Copies that are not whole.
+    excerpts: BTreeMap<Gvr, Arc<Resource>>,
     /// Answer of `/version`.
     pub version: VersionInfo,
     /// OpenAPI; `None` where there is none, which is answered with 404.
@@ -50,7 +55,7 @@ impl VersionInfo {
 }
 
 /// One served resource of one version.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resource {
     /// Group, version, plural.
     pub gvr: Gvr,
@@ -81,8 +86,21 @@ pub struct Resource {
     pub definition: String,
     /// Its selectable fields and extractor.
     pub plan: Plan,
-    /// Its data.
-    pub live: Live,
+    /// Its data. A View's resource shares it with the one that it is of.
+    pub live: Arc<Live>,
+    /// Which objects are kept, where not all are: such a copy is shown in Views only.
+    pub excerpt: Option<Arc<Excerpt>>,
+    /// What is shown of it, where it is a View's.
+    pub seen_through: Option<Restriction>,
+}
+
+/// Which objects of a resource are kept, in the words of a request: its source selects them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// labelSelector; empty for no restriction.
+    pub label_selector: String,
+    /// fieldSelector; empty for no restriction.
+    pub field_selector: String,
 }
 
 /// Custom resources and built-in ones differ on the wire.
@@ -108,23 +126,12 @@ pub struct Subresource {
 impl Resource {
     /// The same with data of its own, of which there is none yet.
     pub fn anew(&self) -> Resource {
-        Resource {
-            gvr: self.gvr.clone(),
-            kind: self.kind.clone(),
-            list_kind: self.list_kind.clone(),
-            singular: self.singular.clone(),
-            scope: self.scope,
-            short_names: self.short_names.clone(),
-            categories: self.categories.clone(),
-            subresources: self.subresources.clone(),
-            storage_version_hash: self.storage_version_hash.clone(),
-            origin: self.origin,
-            printer_columns: self.printer_columns.clone(),
-            deprecation_warning: self.deprecation_warning.clone(),
-            definition: self.definition.clone(),
-            plan: self.plan.clone(),
-            live: Live::default(),
-        }
+        Resource { live: Arc::default(), ..self.clone() }
+    }
+
+    /// The same data, of which less is shown.
+    pub(super) fn through(&self, restriction: Restriction) -> Resource {
+        Resource { plan: self.plan.pruned(restriction.prune()), seen_through: Some(restriction), ..self.clone() }
     }
 
     /// Whether the other one would be served in the same way, so that the data can be kept.
@@ -142,6 +149,7 @@ impl Resource {
             && self.printer_columns == other.printer_columns
             && self.deprecation_warning == other.deprecation_warning
             && self.definition == other.definition
+            && self.excerpt == other.excerpt
             && self.plan == other.plan
     }
 }
@@ -153,8 +161,22 @@ impl Catalog {
         resources: impl IntoIterator<Item = Arc<Resource>>,
         version: VersionInfo,
     ) -> Catalog {
-        let resources = resources.into_iter().map(|resource| (resource.gvr.clone(), resource)).collect();
-        Catalog { groups, resources, version, documents: None, offers: Arc::default() }
+        let named = |resource: Arc<Resource>| (resource.gvr.clone(), resource);
+        let (excerpts, resources): (BTreeMap<_, _>, BTreeMap<_, _>) = resources
+            .into_iter()
+            .map(named)
+            .partition(|(_, resource)| resource.excerpt.is_some() && resource.seen_through.is_none());
+        let all_groups = groups.clone();
+        let mut groups = groups;
+        for gvr in excerpts.keys() {
+            let is_left = |found: &Gvr| found.group == gvr.group && found.version == gvr.version;
+            if !resources.keys().any(is_left) {
+                let groups = groups.iter_mut().filter(|group| group.name == gvr.group);
+                groups.for_each(|group| group.versions.retain(|version| *version != gvr.version));
+            }
+        }
+        groups.retain(|group| !group.versions.is_empty() || all_groups.contains(group));
+        Catalog { groups, resources, all_groups, excerpts, version, documents: None, offers: Arc::default() }
     }
 
     /// The same with OpenAPI documents.
@@ -171,9 +193,24 @@ impl Catalog {
         self
     }
 
-    /// The resource of that name.
+    /// The resource of that name, if its copy is whole.
     pub fn resource(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
         self.resources.get(gvr)
+    }
+
+    /// The copy of a resource, whole or not.
+    pub fn copy(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
+        self.resource(gvr).or_else(|| self.excerpts.get(gvr))
+    }
+
+    /// All copies, whole or not.
+    pub fn copies(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().chain(self.excerpts.values())
+    }
+
+    /// The groups of all copies.
+    pub(super) fn groups_of_copies(&self) -> &[Group] {
+        &self.all_groups
     }
 
     /// All resources, by group, version and plural.

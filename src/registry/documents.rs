@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -15,6 +15,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Resource;
+use crate::openapi::part::{Shown, ShownResource};
 use crate::openapi::{Document, hash, protobuf};
 
 /// Where the documents come from. The Swagger 2 document is asked for apart: it is large, and few want it.
@@ -24,6 +26,79 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
 
     /// The v3 documents as of now; the error says why there are none, for the client.
     fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
+}
+
+/// Some of the documents of another source, and some of what they say: what a View shows.
+#[derive(Debug)]
+pub struct Part {
+    whole: Arc<dyn DocumentSource>,
+    shown: Arc<Shown>,
+    made: Mutex<Made>,
+}
+
+/// What has been made, and of what.
+#[derive(Debug, Default)]
+struct Made {
+    v2: Option<(Arc<Forms>, Arc<Forms>)>,
+    v3: Option<(Arc<DocumentSet>, Arc<DocumentSet>)>,
+}
+
+impl Part {
+    /// What these resources show of it.
+    pub(super) fn new(whole: Arc<dyn DocumentSource>, resources: &[Arc<Resource>]) -> Part {
+        let shown = resources.iter().map(|resource| ShownResource {
+            group: resource.gvr.group.clone(),
+            version: resource.gvr.version.clone(),
+            resource: resource.gvr.resource.clone(),
+            kind: resource.kind.clone(),
+            list_kind: resource.list_kind.clone(),
+            prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
+            fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
+        });
+        Part { whole, shown: Arc::new(Shown::new(shown)), made: Mutex::default() }
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DocumentSource for Part {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+        Box::pin(async {
+            let whole = self.whole.v2().await?;
+            let mut made = self.made();
+            if let Some((of, forms)) = &made.v2
+                && Arc::ptr_eq(of, &whole)
+            {
+                return Ok(forms.clone());
+            }
+            let (of, shown) = (whole.clone(), self.shown.clone());
+            let forms = Arc::new(Forms::v2(Box::new(move || shown.part_of(of.value()))));
+            made.v2 = Some((whole, forms.clone()));
+            Ok(forms)
+        })
+    }
+
+    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
+        Box::pin(async {
+            let whole = self.whole.v3().await?;
+            let mut made = self.made();
+            if let Some((of, set)) = &made.v3
+                && Arc::ptr_eq(of, &whole)
+            {
+                return Ok(set.clone());
+            }
+            let of_view = whole.v3.iter().filter(|(key, _)| self.shown.has_document(key));
+            let forms = of_view.map(|(key, forms)| {
+                let (of, shown) = (forms.clone(), self.shown.clone());
+                (key.clone(), Arc::new(Forms::v3(Box::new(move || shown.part_of(of.value())))))
+            });
+            let set = Arc::new(DocumentSet::of_forms(forms.collect()));
+            made.v3 = Some((whole.clone(), set.clone()));
+            Ok(set)
+        })
+    }
 }
 
 /// Documents that do not change.
@@ -170,10 +245,13 @@ impl Forms {
         cell.get_or_init(|| gzip(&self.body(encoding))).clone()
     }
 
+    /// Its value. Read back from the bytes rather than kept: few ask, and the value is several times larger.
+    fn value(&self) -> Value {
+        serde_json::from_slice(&self.document().json).expect("a document we wrote must be JSON")
+    }
+
     fn protobuf(&self) -> Bytes {
-        // Read back from the bytes rather than kept as a value: few clients ask, and the value is several times larger.
-        let value = serde_json::from_slice(&self.document().json).expect("a document we wrote must be JSON");
-        Bytes::from((self.encode)(&value))
+        Bytes::from((self.encode)(&self.value()))
     }
 }
 

@@ -3,6 +3,7 @@
 //! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
 //! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
 //! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches cleanly.
+//! [`views`] are parts of the catalog under names of their own.
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
@@ -19,8 +20,9 @@ pub mod router;
 #[cfg(test)]
 mod tests;
 pub mod upstream;
+pub mod views;
 
-pub use catalog::{Catalog, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use catalog::{Catalog, Excerpt, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
@@ -28,6 +30,7 @@ pub use live::{Live, LiveState, NotReady, OpenWatch, Phase};
 pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};
+pub use views::{View, ViewState, ViewVerdicts, Views};
 
 use std::sync::Arc;
 
@@ -37,6 +40,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Registry {
     catalog: watch::Sender<Arc<Catalog>>,
+    views: watch::Sender<Arc<Views>>,
     memory: Arc<Memory>,
     panics: Arc<Panics>,
 }
@@ -49,7 +53,12 @@ impl Registry {
 
     /// With a first catalog, whose stores share this memory.
     pub fn with_memory(catalog: Catalog, memory: Memory) -> Registry {
-        Registry { catalog: watch::Sender::new(Arc::new(catalog)), memory: Arc::new(memory), panics: Arc::default() }
+        Registry {
+            catalog: watch::Sender::new(Arc::new(catalog)),
+            views: watch::Sender::default(),
+            memory: Arc::new(memory),
+            panics: Arc::default(),
+        }
     }
 
     /// What all stores hold, and may hold.
@@ -76,11 +85,26 @@ impl Registry {
     pub fn replace(&self, catalog: Catalog) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
-        for resource in previous.resources() {
-            let kept = next.resource(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
+        for resource in previous.copies() {
+            let kept = next.copy(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
             if !kept {
                 resource.live.publish(LiveState::Gone);
             }
         }
+    }
+
+    /// The View of that name, and what has become of it.
+    pub fn view(&self, name: &str) -> Option<ViewState> {
+        self.views.borrow().get(name).cloned()
+    }
+
+    /// Follows the Views.
+    pub fn subscribe_views(&self) -> watch::Receiver<Arc<Views>> {
+        self.views.subscribe()
+    }
+
+    /// Serves other Views. Those that stay as they are go on; the watches of all others end.
+    pub fn replace_views(&self, wanted: ViewVerdicts) {
+        self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
     }
 }

@@ -63,16 +63,15 @@ pub struct FieldExpression {
     pub operator: FieldExpressionOperator,
 }
 
-impl FieldExpression {
-    /// Whether an object satisfies it whose field has these values: exactly one, `""` when absent, for a single-valued
-    /// field.
-    pub fn matches(&self, values: &[&str]) -> bool {
-        let is_among = |set: &Vec<String>| values.iter().any(|value| set.iter().any(|one| one == value));
-        match &self.operator {
-            FieldExpressionOperator::In(set) => is_among(set),
-            FieldExpressionOperator::NotIn(set) => !is_among(set),
-            FieldExpressionOperator::Exists => values.iter().any(|value| !value.is_empty()),
-            FieldExpressionOperator::DoesNotExist => values.iter().all(|value| value.is_empty()),
+impl FieldExpressionOperator {
+    /// Whether it holds for values of which `some` tells whether one of them is as asked: exactly one, `""` when absent, for a
+    /// single-valued field.
+    pub fn matches(&self, some: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
+        match self {
+            FieldExpressionOperator::In(set) => some(&mut |value| set.iter().any(|one| one == value)),
+            FieldExpressionOperator::NotIn(set) => !some(&mut |value| set.iter().any(|one| one == value)),
+            FieldExpressionOperator::Exists => some(&mut |value| !value.is_empty()),
+            FieldExpressionOperator::DoesNotExist => !some(&mut |value| !value.is_empty()),
         }
     }
 }

@@ -10,26 +10,37 @@ use http::request::Parts;
 use super::failure::Failure;
 use super::params::{Query, percent_decode};
 use super::route::Target;
+use super::through::Through;
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::authentication::Peer;
 use crate::access::{Access, Admitted, Arrived, Refusal, front_proxy};
 
-/// Decides about a request, and takes out of it whatever said who it is from.
+/// Decides about a request, and takes out of it whatever said who it is from. `None`: it is known who asks, and nothing more was asked
+/// about, since the View is not served.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
-pub(super) async fn admit(access: &Access, parts: &mut Parts, query: &Query) -> Result<Admitted, Failure> {
+pub(super) async fn admit(
+    access: &Access,
+    parts: &mut Parts,
+    query: &Query,
+    through: Option<&Result<Through, Failure>>,
+) -> Result<Option<Admitted>, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
-    let admitted = access
-        .admit(&Arrived {
-            peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
-            method: &parts.method,
-            headers: &parts.headers,
-            path: path.as_deref().unwrap_or(parts.uri.path()),
-            query: &|key| query.get(key),
-        })
-        .await;
+    let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
+    let arrived = Arrived {
+        peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
+        method: &parts.method,
+        headers: &parts.headers,
+        path: path.as_deref().unwrap_or(parts.uri.path()),
+        query: &|key| query.get(key),
+        namespaces: &|group, resource| view.map_or(&[], |view| view.namespaces(group, resource)),
+    };
+    let admitted = match through {
+        Some(Err(_)) => access.identify(&arrived, false).await.map(|_| None),
+        Some(Ok(_)) | None => access.admit(&arrived).await.map(Some),
+    };
     front_proxy::strip(&mut parts.headers, access.trust().front_proxy.as_ref());
     admitted.map_err(Failure::Refused)
 }

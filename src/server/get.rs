@@ -7,7 +7,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::model::quote;
-use crate::query::{Access, Explanation};
+use crate::query::{Access, Explanation, Selection};
 use crate::registry::{Resource, ResourceOrigin};
 
 use super::body::Body;
@@ -61,7 +61,7 @@ pub(super) async fn answer(
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match version {
-        None => strong::newest(server, asked, resource, snapshot, true).await?,
+        None => strong::newest(server, asked, resource, snapshot, asked.through.is_none()).await?,
         named => strong::reach(&resource.live, snapshot, named).await?,
     };
     let key = match read::namespace_of(resource, address) {
@@ -69,10 +69,11 @@ pub(super) async fn answer(
         None => name.to_owned(),
     };
     let begun = Instant::now();
-    let found = snapshot.get(&key);
+    let shown = resource.restrict(Selection::default());
+    let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
     let took = begun.elapsed();
     asked.noted.accessed(Access::Index);
-    let object = found.ok_or_else(not_found)?;
+    let object = &found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::PartialList(_) = agreed.form {
         return Err(match resource.origin {
@@ -98,7 +99,7 @@ pub(super) async fn answer(
     if consistency == Consistency::Strong {
         from.tell(&mut response);
     }
-    if asked.query.flag("explain") {
+    if asked.explains() {
         let bytes = Some(object.length() as u64);
         let plan = format!("name {key} (1)");
         let explanation = Explanation { plan, access: Access::Index, candidates: 1, hits: 1, bytes };

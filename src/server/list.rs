@@ -50,6 +50,8 @@ pub(super) async fn answer(
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
+    let is_selective = selection.is_selective();
+    let selection = resource.restrict(selection);
     let consistency = strong::consistency(server, asked)?;
     let (mut state, mut from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
@@ -79,8 +81,8 @@ pub(super) async fn answer(
     }
     let took = begun.elapsed();
     asked.noted.accessed(selection.access());
-    if let Some(next) = page.next.take().filter(|_| !selection.is_selective()) {
-        page.meta.remaining = Some(state.rest(selection.namespace.as_deref(), &next));
+    if let Some(next) = page.next.take().filter(|_| !is_selective) {
+        page.meta.remaining = Some(state.remaining(&selection, &next));
     }
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
@@ -90,7 +92,7 @@ pub(super) async fn answer(
     if consistency == Consistency::Strong {
         from.tell(&mut response);
     }
-    if asked.query.flag("explain") {
+    if asked.explains() {
         let explanation = Explanation::of(&selection, &state, resource.plan.fields());
         explain::tell(&mut response, &explanation, Some(took));
     }
@@ -291,7 +293,12 @@ fn pieces(
     clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
-    let Page { meta, mut objects, .. } = page;
+    let Page { meta, objects, .. } = page;
+    let shown = resource.clone();
+    let mut objects: Box<dyn Iterator<Item = Object> + Send> = match shown.is_shown_whole() {
+        true => Box::new(objects),
+        false => Box::new(objects.filter_map(move |object| shown.show(object))),
+    };
     let (envelope, write): (Envelope, WriteItem) = match form {
         Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
             let envelope = Envelope::of_list(&resource, &meta);
@@ -305,7 +312,7 @@ fn pieces(
         Form::Table(version) => {
             let columns = Columns::of(&resource, clock());
             if let Some(sorted) = columns.sorted(&mut objects) {
-                objects = PageObjects::Kept(sorted.into_iter());
+                objects = Box::new(sorted.into_iter());
             }
             let envelope = columns.envelope(&meta, version);
             let version = version.clone();

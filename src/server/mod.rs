@@ -6,7 +6,7 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
-//! answered, and `explain` tells how a selection was.
+//! answered, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
@@ -41,6 +41,7 @@ pub mod table;
 pub mod tally;
 #[cfg(test)]
 mod tests;
+pub mod through;
 pub mod tls;
 pub mod watch;
 mod written;
@@ -80,6 +81,7 @@ use pass_through::PassThrough;
 use route::{Address, Target};
 use strong::Consistency;
 use tally::{Noted, Tally};
+use through::{Named, Through};
 
 /// Where a server takes the time from.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
@@ -156,6 +158,8 @@ struct Asked<'a> {
     query: Query,
     /// How long it may still take, unless it is a watch.
     timeout: Duration,
+    /// The View that it came through, if it did.
+    through: Option<Through>,
     /// What is to be counted of it.
     noted: &'a Noted,
     /// As whom it is answered; `None` where nobody is asked who it is.
@@ -263,9 +267,23 @@ impl Server {
         user: &User,
     ) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
+        // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
+        let outside = parts.uri.clone();
+        let named = Named::of(outside.path());
+        let through = named.as_ref().map(|named| {
+            let view = named.view(&self.registry)?;
+            Ok(Through { view, prefix: named.prefix.to_owned() })
+        });
+        if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
+            parts.uri = inside;
+        }
         let admitted = match &self.settings.access {
             None => Ok(None),
-            Some(access) => Box::pin(admission::admit(access, parts, &query)).await.map(Some),
+            Some(access) => Box::pin(admission::admit(access, parts, &query, through.as_ref())).await,
+        };
+        let (through, missing) = match through.transpose() {
+            Ok(through) => (through, None),
+            Err(missing) => (None, Some(missing)),
         };
         // Whoever is known by name shares limits with himself, wherever he asks from.
         let named = match &admitted {
@@ -280,6 +298,7 @@ impl Server {
             authority,
             query,
             timeout: REQUEST_TIMEOUT,
+            through,
             noted,
             admitted: None,
             user: named.as_ref().unwrap_or(user),
@@ -288,6 +307,9 @@ impl Server {
         match admitted {
             Ok(admitted) => asked.admitted = admitted,
             Err(failure) => return asked.failed(&failure, is_legacy_watch(parts.uri.path())),
+        }
+        if let Some(missing) = missing {
+            return asked.failed(&missing, false);
         }
         match self.dispatch(&mut asked, &parts.uri, body).await {
             Ok(response) => response,
@@ -308,7 +330,8 @@ impl Server {
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
         admission::check(asked, uri.path(), &target)?;
-        if let Some((upstream, body)) = self.upstream().zip(body) {
+        // From a View nothing is handed on.
+        if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
             pass_through::check_impersonation(asked.headers)?;
             let catalog = self.registry.catalog();
             if self.passes().takes(asked, uri.path(), &target, &catalog)? {
@@ -328,6 +351,7 @@ impl Server {
             let settled = self.resource(asked, address).await;
             let upstream = match &settled {
                 Err(Failure::Replaced) => continue,
+                _ if asked.through.is_some() => None,
                 // Who may not list everything may still see a part of it, without a copy.
                 Err(Failure::Forbidden(_)) if asked.is_read() && self.is_refused(address) => self.upstream(),
                 Err(Failure::Behind) => self.upstream(),
@@ -348,9 +372,18 @@ impl Server {
         matches!(state, Some(LiveState::Refused { code: 403, .. }))
     }
 
+    /// What is served to a request: everything, or what its View shows of it.
+    fn catalog(&self, asked: &Asked<'_>) -> Arc<Catalog> {
+        let whole = self.registry.catalog();
+        match &asked.through {
+            Some(through) => through.catalog(&whole),
+            None => whole,
+        }
+    }
+
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
-        let source = self.registry.catalog().documents.clone().ok_or(Failure::PageNotFound)?;
+        let source = self.catalog(asked).documents.clone().ok_or(Failure::PageNotFound)?;
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
         let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
             .await
@@ -358,10 +391,11 @@ impl Server {
             .map_err(Failure::Unavailable)?;
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
+        let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
         let answered = tokio::task::spawn_blocking(move || {
             let request = documents::Request {
                 method: &method,
-                prefix: "",
+                prefix: &prefix,
                 path: uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default(),
                 query: uri.query(),
                 headers: &headers,
@@ -378,7 +412,8 @@ impl Server {
 
     /// Everything that is no resource.
     fn around(&self, asked: &Asked<'_>, target: Target) -> Result<Response<Body>, Failure> {
-        let catalog = self.registry.catalog();
+        let catalog = self.catalog(asked);
+        let passes = if asked.through.is_some() { PassThrough::Off } else { self.passes() };
         match target {
             Target::Unknown => Err(Failure::PageNotFound),
             Target::UnknownBuiltIn => Err(Failure::UnknownResource),
@@ -390,12 +425,12 @@ impl Server {
                 asked.is_routed(&negotiate::VERSION)?;
                 Ok(version(&catalog))
             }
-            other => discovery::answer(&catalog, self.passes(), &other, asked),
+            other => discovery::answer(&catalog, passes, &other, asked),
         }
     }
 
     async fn resource(&self, asked: &Asked<'_>, address: &Address) -> Result<Response<Body>, Failure> {
-        let catalog = self.registry.catalog();
+        let catalog = self.catalog(asked);
         let resource = read::find(&catalog, address)?;
         asked.noted.served(asked, address, &resource);
         refuse_method(asked.method, address, &resource)?;
@@ -464,6 +499,11 @@ impl Asked<'_> {
             return Err(Failure::MethodNotAllowedHere);
         }
         negotiate::routed(self.headers, offered)
+    }
+
+    /// Whether it asks how it is answered, and may know.
+    fn explains(&self) -> bool {
+        self.through.is_none() && self.query.flag("explain")
     }
 
     fn is_read(&self) -> bool {

@@ -117,12 +117,11 @@ pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) 
             .plan
             .resolve(&requirement.label)
             .map_err(|unsupported| Failure::BadRequest(unsupported.message))?;
-        fields.push(FieldTerm { field, operator: requirement.operator, value: requirement.value.clone() });
+        fields.push(FieldTerm::new(field, requirement.operator, &*requirement.value));
     }
     if let Some(name) = &address.name {
         if fields.is_empty() {
-            let value = name.clone();
-            fields.push(FieldTerm { field: FieldRef::Name, operator: FieldOperator::Equals, value });
+            fields.push(FieldTerm::new(FieldRef::Name, FieldOperator::Equals, &**name));
         } else if exact_name(&fields) != Some(name) {
             let message = "fieldSelector metadata.name doesn't match requested name";
             return Err(Failure::BadRequest(message.to_owned()));
@@ -163,11 +162,8 @@ pub fn answerable(resource: &Resource, selection: &Selection, state: &State) -> 
 }
 
 /// The name that a selection asks for, if it asks for exactly one.
-pub fn exact_name(fields: &[FieldTerm]) -> Option<&String> {
-    fields
-        .iter()
-        .find(|term| term.field == FieldRef::Name && term.operator == FieldOperator::Equals)
-        .map(|term| &term.value)
+pub fn exact_name(fields: &[FieldTerm]) -> Option<&str> {
+    fields.iter().filter(|term| term.field == FieldRef::Name).find_map(FieldTerm::equals)
 }
 
 /// A number that differs between processes, from the keys of std's hasher: enough for jitter and ids, and no crate.

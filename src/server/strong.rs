@@ -71,6 +71,9 @@ impl ReadFrom {
 /// 400 for a header that says neither.
 pub(super) fn consistency(server: &Server, asked: &Asked<'_>) -> Result<Consistency, Failure> {
     match asked.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
+        None if asked.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
+            Ok(Consistency::Strong)
+        }
         None => Ok(server.settings.consistency),
         Some(b"Strong") => Ok(Consistency::Strong),
         Some(b"Eventual") => Ok(Consistency::Eventual),

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use tokio::time::Instant;
 
 use super::body::Body;
@@ -255,7 +255,9 @@ impl Noted {
             has_field_selector: served.as_ref().is_some_and(|served| served.has_field_selector),
             has_label_selector: served.as_ref().is_some_and(|served| served.has_label_selector),
         };
-        let ending = Ending { tally: tally.clone(), served, outcome, begun };
+        let id =
+            tracing::enabled!(tracing::Level::DEBUG).then(|| response.headers().get("audit-id").cloned()).flatten();
+        let ending = Ending { tally: tally.clone(), served, outcome, begun, id };
         if response.body().is_stream() {
             response.body_mut().hold(ending);
         }
@@ -268,11 +270,17 @@ struct Ending {
     served: Option<Served>,
     outcome: Outcome,
     begun: Instant,
+    /// Where requests are logged: the id that the client was told. Whatever else it said of itself is nobody's business.
+    id: Option<HeaderValue>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         let gvr = self.served.as_ref().map(|served| &served.resource.gvr);
+        if let Some(id) = &self.id {
+            let (verb, code, took) = (self.outcome.verb, self.outcome.code, self.begun.elapsed());
+            tracing::debug!(?id, ?verb, resource = gvr.map(tracing::field::display), code, ?took, "answered");
+        }
         self.tally.count(gvr, self.outcome, self.begun.elapsed());
     }
 }

@@ -22,9 +22,10 @@ use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::router::{Mailed, Routed, Subscription};
+use crate::registry::views::Restriction;
 use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Change, Cursor, Snapshot};
-use crate::subscribe::{is_undecided, transition};
+use crate::subscribe::{Transition, is_undecided, transition};
 
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
@@ -59,7 +60,7 @@ pub(super) async fn answer(
     }
     negotiate(asked.headers, Offer::Resource)?;
     let options = ListOptions::read(&asked.query)?;
-    let selection = read::selection(resource, address, &options)?;
+    let selection = resource.restrict(read::selection(resource, address, &options)?);
     let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
     let agreed = negotiate(asked.headers, Offer::Watch)?;
     let shape = Shape::new(server, asked, resource, agreed.form)?;
@@ -97,6 +98,7 @@ pub(super) async fn answer(
         permission: asked.admitted.as_ref().map_or_else(Permission::forever, Admitted::permission),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
+        view_ended: resource.seen_through.as_ref().map(Restriction::ended),
         _open: (resource.live.open_watch(), counted),
         resource: resource.clone(),
         shape,
@@ -130,7 +132,7 @@ fn explanation(
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
     let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    (is_there && asked.query.flag("explain"))
+    (is_there && asked.explains())
         .then(|| Explanation::of(selection, &State::current(snapshot.clone()), resource.plan.fields()))
 }
 
@@ -222,6 +224,8 @@ struct Watch {
     permission: Permission,
     subscription: Subscription,
     draining: state::Receiver<bool>,
+    /// Of the View that it goes through.
+    view_ended: Option<state::Receiver<bool>>,
     _open: (OpenWatch, CountedWatch),
     resource: Arc<Resource>,
     shape: Shape,
@@ -244,6 +248,16 @@ impl Watch {
         loop {
             if Instant::now() >= self.deadline || *self.draining.borrow() {
                 return None;
+            }
+            // What it has been told is not what the View shows now, so its client must list.
+            if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
+                if matches!(self.place, Place::Ended) {
+                    return None;
+                }
+                self.place = Place::Ended;
+                let message = "too old resource version: the View has changed since".to_owned();
+                write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
+                return Some(batch.into_bytes());
             }
             // The client asks again, and is told then.
             if self.permission.is_due() && !Box::pin(self.permission.renew()).await {
@@ -319,7 +333,9 @@ impl Watch {
                 self.place = Place::following(then, version, version);
                 return;
             };
-            self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
+            if let Some(object) = self.resource.show(object) {
+                self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
+            }
         }
         self.place = Place::Listing { listing, version, then };
     }
@@ -387,8 +403,7 @@ impl Watch {
             if change.is_after(place.after)
                 && let Some(told) = transition(self.subscription.selection(), change)
             {
-                let (kind, shown) = Kind::of(&told, change);
-                self.shape.write_event(&self.resource, kind, shown, batch);
+                self.write_transition(told, change.version, batch);
                 self.ends_within_jump = snapshot.jumped_over(change.version);
             }
         }
@@ -402,10 +417,11 @@ impl Watch {
     /// Tells one change, in words that all watches of this form share.
     fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return };
-        let (kind, shown) = Kind::of(&told, &routed.change);
-        let Some(form) = self.shape.shared() else {
-            return self.shape.write_event(&self.resource, kind, shown, &mut batch.rest);
+        // A line is shared by those who show the whole object.
+        let Some(form) = self.shape.shared().filter(|_| self.resource.is_shown_whole()) else {
+            return self.write_transition(told, routed.change.version, &mut batch.rest);
         };
+        let (kind, shown) = Kind::of(&told, routed.change.version);
         let line = routed.line(form * Kind::ALL.len() + kind as usize, || {
             let mut line = Vec::with_capacity(shown.object.length() + 256);
             self.shape.write_event(&self.resource, kind, shown, &mut line);
@@ -413,6 +429,13 @@ impl Watch {
         });
         self.shape.is_first = false;
         batch.push(line);
+    }
+
+    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) {
+        if let Some(told) = told.map(|object| self.resource.show(object)) {
+            let (kind, shown) = Kind::of(&told, at);
+            self.shape.write_event(&self.resource, kind, shown, batch);
+        }
     }
 
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
@@ -452,8 +475,15 @@ impl Watch {
             None => self.deadline,
         };
         let next = bookmark.min(self.deadline);
+        let view_ended = async {
+            match &mut self.view_ended {
+                Some(ended) => drop(ended.wait_for(|ended| *ended).await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = self.subscription.news() => {}
+            () = view_ended => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
         }

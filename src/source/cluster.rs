@@ -14,12 +14,12 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
-use super::extra_fields::ExtraFields;
 use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::self_check::{self, SelfCheck};
+use super::store_options::StoreOptions;
 use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::Plan;
@@ -64,7 +64,7 @@ pub struct ClusterSettings {
     /// How often each store is compared with the cluster; `None`: never.
     pub self_check: Option<Duration>,
     /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
-    pub extra_fields: watch::Receiver<Arc<ExtraFields>>,
+    pub store_options: watch::Receiver<Arc<StoreOptions>>,
 }
 
 /// Bookmarks come about once a minute; one that is late is not yet a fault.
@@ -78,7 +78,7 @@ impl Default for ClusterSettings {
             max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
             // Nobody will send.
-            extra_fields: watch::channel(Arc::default()).1,
+            store_options: watch::channel(Arc::default()).1,
         }
     }
 }
@@ -178,9 +178,9 @@ impl Cluster {
 
     /// Follows the cluster until the future is dropped.
     pub async fn run(mut self) {
-        let mut extra_fields = self.settings.extra_fields.clone();
+        let mut store_options = self.settings.store_options.clone();
         // What was sent before this line may have come after the first catalog.
-        extra_fields.mark_changed();
+        store_options.mark_changed();
         let mut discover = interval(DISCOVER_EVERY);
         discover.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut demand = self.settings.demand.clone();
@@ -209,7 +209,7 @@ impl Cluster {
                         self.publish_catalog().await;
                         continue;
                     }
-                    () = sent(&mut extra_fields) => {
+                    () = sent(&mut store_options) => {
                         self.publish_catalog().await;
                         continue;
                     }
@@ -304,9 +304,9 @@ impl Cluster {
         let mut groups = groups(&self.discovery, &crds, &resources);
         // Without extra fields: they are judged by what the resource offers itself.
         self.known.send_replace(Arc::new(Definitions::of(&resources, &crds, groups.clone())));
-        let extra = self.settings.extra_fields.borrow().clone();
+        let extra = self.settings.store_options.borrow().clone();
         for resource in &mut resources {
-            resource.plan = extra.plan(&resource.gvr, resource.plan.clone());
+            extra.apply(resource);
         }
         // Fields are published of everything, whatever is served.
         let kinds: BuiltInKinds = resources
@@ -346,7 +346,7 @@ impl Cluster {
             }
             // Where everything is served the definitions are one copy with those that are followed.
             let followed = self.definitions.as_ref().filter(|held| named.is_none() && held.gvr == resource.gvr);
-            let chosen = match (followed, previous.resource(&resource.gvr)) {
+            let chosen = match (followed, previous.copy(&resource.gvr)) {
                 (Some(followed), _) => followed.clone(),
                 (None, Some(kept)) if kept.same_definition(&resource) => {
                     self.successors.drop(&resource.gvr);
@@ -524,7 +524,7 @@ async fn keep(
                     served = *demands.borrow();
                     break;
                 }
-                never = follow(&connection, &resource.gvr, &resource.live, &mut feed, settings.max_lag) => match never {},
+                never = follow(&connection, resource, &mut feed, settings.max_lag) => match never {},
                 () = gone(&resource.live) => return,
                 // What is followed is followed anew, from a list that relies on nothing.
                 () = mismatch(&mut check) => feed.retract(),
@@ -549,8 +549,8 @@ async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
 }
 
 /// Waits until other extra fields have been sent.
-async fn sent(extra_fields: &mut watch::Receiver<Arc<ExtraFields>>) {
-    if extra_fields.changed().await.is_err() {
+async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
+    if store_options.changed().await.is_err() {
         std::future::pending().await
     }
 }
@@ -596,7 +596,9 @@ fn built_in_resource(found: &discovery::Discovered, minor: u64) -> Resource {
         deprecation_warning: deprecation_warning(&found.gvr, minor),
         definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 
@@ -635,7 +637,9 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         deprecation_warning: version.deprecation_warning.clone(),
         definition: format!("{}/{}", crd.uid, crd.generation),
         plan: Plan::custom_resource(crd, &version.name),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::kubeconfig;
 use crate::registry::chain::CONSISTENCY_HEADER;
 
 /// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
@@ -256,12 +256,6 @@ impl Connection {
 /// # Errors
 /// [`ConnectionError`].
 pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, String), ConnectionError> {
-    let place = match &options.kubeconfig {
-        Some(path) => path.display().to_string(),
-        None => "(from KUBECONFIG, the home directory or the Pod)".to_owned(),
-    };
-    let refuse = |cause: String| ConnectionError::Kubeconfig { place: place.clone(), cause };
-    let selected = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     let server = match &options.server {
         Some(server) => Some(server_url(server).map_err(|cause| ConnectionError::Client {
             url: server.clone(),
@@ -270,14 +264,9 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, S
         None => None,
     };
     let mut config = match (&options.kubeconfig, &options.context, &server) {
-        (Some(path), _, _) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| refuse(chain(&error)))?;
-            Config::from_custom_kubeconfig(kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))?
-        }
-        (None, Some(_), _) => Config::from_kubeconfig(&selected).await.map_err(|error| refuse(chain(&error)))?,
         // A server alone is asked without credentials: those of the current context belong to another one.
         (None, None, Some(server)) => Config::new(Uri::clone(server)),
-        (None, None, None) => Config::infer().await.map_err(|error| refuse(chain(&error)))?,
+        _ => kubeconfig::configuration(options).await?,
     };
     if let Some(server) = server {
         config.cluster_url = server;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::extra_fields::ExtraFields;
+use super::store_options::{StoreOption, StoreOptions};
 use crate::builtin::{kinds, schemas};
 use crate::crd::Crd;
 use crate::extract::Plan;
@@ -37,8 +37,8 @@ pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
 }
 
 /// What the FieldCaches of a folder say, beside these definitions.
-pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (ExtraFields, Vec<FieldCacheProblem>) {
-    let mut extra = ExtraFields::default();
+pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (StoreOptions, Vec<FieldCacheProblem>) {
+    let mut extra = StoreOptions::default();
     let mut problems = Vec::new();
     for (key, bytes) in field_caches {
         let mut report = |message: String| problems.push((key.clone(), message));
@@ -61,27 +61,22 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Extra
             report("spec.scope: a partial copy is served through Views, which a folder does not have".to_owned());
             continue;
         }
-        let versions = match versions(spec, crds) {
-            Ok(versions) => versions,
-            Err(problems) => {
-                problems.into_iter().for_each(|problem| report(problem.to_string()));
-                continue;
-            }
-        };
+        let (versions, unserved) = versions(spec, crds);
+        unserved.into_iter().for_each(|problem| report(problem.to_string()));
         for version in &versions {
             let Outcome { fields, problems } = accept_in(spec, version, crds);
             for problem in problems {
                 let place = if versions.len() > 1 { format!("version {version}: ") } else { String::new() };
                 report(format!("{place}{problem}"));
             }
-            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), fields);
+            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), StoreOption { fields, excerpt: None });
         }
     }
     (extra, problems)
 }
 
-/// The versions that are meant: those that are named, else the preferred one.
-fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> Result<Vec<String>, Vec<own::accept::Problem>> {
+/// The versions that are meant: those that are named, else the preferred one; and what is wrong with others.
+fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::Problem>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
         None => kinds::KINDS

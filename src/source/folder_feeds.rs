@@ -15,12 +15,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::cluster::custom_resource;
-use super::extra_fields::ExtraFields;
 use super::feed::{Feed, SourceEvent};
 use super::field_caches::{self, FieldCacheProblem, field_caches_gvr};
 use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
 use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries};
 use super::scan::{Follower, Scanner};
+use super::store_options::StoreOptions;
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
 use crate::crd::{Crd, served_groups};
@@ -28,7 +28,7 @@ use crate::extract::{Plan, judge};
 use crate::model::{GroupVersion, Gvr, Key};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
-use crate::registry::{Catalog, Group, Live, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -55,7 +55,7 @@ pub struct FolderFeeds {
     objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
     definitions: Vec<(Crd, Value)>,
     /// What the folder's FieldCaches add, and what is wrong with them.
-    extra: ExtraFields,
+    extra: StoreOptions,
     field_cache_problems: Vec<FieldCacheProblem>,
     problems: Vec<FolderProblem>,
 }
@@ -80,7 +80,7 @@ impl FolderFeeds {
             feeds: BTreeMap::new(),
             objects: BTreeMap::new(),
             definitions: Vec::new(),
-            extra: ExtraFields::default(),
+            extra: StoreOptions::default(),
             field_cache_problems: Vec::new(),
             problems: Vec::new(),
         };
@@ -291,7 +291,9 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 

@@ -21,9 +21,10 @@ use super::backoff::Backoff;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
+use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
-use crate::registry::{Live, LiveState};
+use crate::registry::{Live, LiveState, Resource};
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
@@ -90,9 +91,10 @@ enum ListMode {
 
 /// Follows a resource for ever; the caller ends it by dropping the future, at any point. Proofs come in time for readers
 /// who accept a lag of `max_lag`.
-pub async fn follow(connection: &Connection, gvr: &Gvr, live: &Live, feed: &mut Feed, max_lag: Duration) -> ! {
-    let base = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
-    let source = Source { connection, base: &base, live, max_lag };
+pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, max_lag: Duration) -> ! {
+    let (gvr, live) = (&resource.gvr, &*resource.live);
+    let (base, selection) = (collection(gvr), selection(resource));
+    let source = Source { connection, base: &base, selection: &selection, live, max_lag };
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
@@ -247,11 +249,26 @@ enum WatchStart {
     From(Version),
 }
 
+/// Path of a resource's collection.
+pub(super) fn collection(gvr: &Gvr) -> String {
+    format!("/{}/{}", gvr.group_version().path(), gvr.resource)
+}
+
+/// What of a resource is kept, as query parameters to be added to others.
+pub(super) fn selection(resource: &Resource) -> String {
+    let Some(excerpt) = &resource.excerpt else { return String::new() };
+    let both = [("labelSelector", &excerpt.label_selector), ("fieldSelector", &excerpt.field_selector)];
+    let named = both.into_iter().filter(|(_, selector)| !selector.is_empty());
+    named.map(|(name, selector)| format!("&{name}={}", percent_encode(selector))).collect()
+}
+
 /// One resource of a source, and who reads it.
 struct Source<'a> {
     connection: &'a Connection,
     /// Path of the collection.
     base: &'a str,
+    /// What of it is kept, as further query parameters.
+    selection: &'a str,
     live: &'a Live,
     max_lag: Duration,
 }
@@ -268,13 +285,13 @@ impl Source<'_> {
     }
 
     async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
-        let Source { connection, base, live, .. } = *self;
+        let Source { connection, base, selection, live, .. } = *self;
         let wanted = match length {
             Length::Proof { wanted } => wanted,
             Length::Usual => None,
         };
         let mut path = format!(
-            "{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{PROOFS_PARAMETER}={}",
+            "{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{PROOFS_PARAMETER}={}{selection}",
             length.seconds(),
             wanted.unwrap_or_default()
         );
@@ -448,12 +465,12 @@ impl Source<'_> {
     }
 
     async fn list(&self, feed: &mut Feed, answer_wait: Duration) -> Result<(), End> {
-        let Source { connection, base, live, .. } = *self;
+        let Source { connection, base, selection, live, .. } = *self;
         let began = tokio::time::Instant::now();
         feed.take(SourceEvent::Begin);
         let mut next = String::new();
         loop {
-            let mut path = format!("{base}?limit={PAGE}");
+            let mut path = format!("{base}?limit={PAGE}{selection}");
             if !next.is_empty() {
                 path.push_str("&continue=");
                 path.push_str(&next);

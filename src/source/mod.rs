@@ -1,13 +1,13 @@
 //! Where objects come from: a cluster or a folder, read into stores.
 //!
 //! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
-//! A cluster: [`frames`] splits lists and watch lines into object bytes; [`connection`] is kube's client with errors a
+//! A cluster: [`frames`] splits lists and watch lines into object bytes; [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
 //! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
-//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`extra_fields`] are those of
+//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
 //! FieldCaches, which [`field_caches`] reads out of a folder.
 //!
 //! This room knows no HTTP server: the registry is all that it shares with it.
@@ -16,7 +16,6 @@ pub mod backoff;
 pub mod cluster;
 pub mod connection;
 pub mod discovery;
-pub mod extra_fields;
 pub mod feed;
 pub mod field_caches;
 pub mod folder;
@@ -25,12 +24,14 @@ pub mod forward;
 pub mod frames;
 pub mod json;
 pub mod keepers;
+pub mod kubeconfig;
 pub mod list_watch;
 pub mod object;
 pub mod openapi;
 pub mod scalar;
 pub mod scan;
 pub mod self_check;
+pub mod store_options;
 mod successors;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Custom resources keep what the cluster publishes for them. Documents are fetched when somebody asks and kept by the
 //! hash that the cluster gives them; before each answer the cluster is asked, at most once a second, which hashes are
-//! right, since it publishes a changed CRD a moment after the CRD itself changed. The v2 document, several megabytes, is
+//! right, since it publishes a changed CRD a moment after the CRD itself changed; in that moment it is asked more often. The v2 document, several megabytes, is
 //! asked for only by those who want it.
 //!
 //! A v3 document that cannot be fetched (its aggregated API is down) keeps its last state or is left out; the others are
@@ -35,6 +35,10 @@ use crate::registry::documents::{DocumentSet, DocumentSource, Forms};
 
 /// How long an answer of the cluster about its documents is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
+/// The same for some time after a definition changed, when the cluster is about to publish it.
+const BELIEVED_AFTER_CHANGE: Duration = Duration::from_millis(100);
+/// How long that time is.
+const AFTER_CHANGE: Duration = Duration::from_secs(5);
 /// How long one document may take: an aggregated API that hangs must not hold up the documents of all others. Building
 /// the largest takes kube-apiserver some two seconds.
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
@@ -105,6 +109,8 @@ struct Known {
     gone: Arc<BTreeSet<String>>,
     /// Rises when `added` or `gone` changed: what was being fetched meanwhile is not for them.
     catalog: u64,
+    /// When that was last.
+    changed: Option<Instant>,
 }
 
 /// What is added to the cluster's own documents.
@@ -155,6 +161,7 @@ impl ClusterDocuments {
         known.v2_asked = None;
         known.v3_set = None;
         known.catalog += 1;
+        known.changed = Some(Instant::now());
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -167,7 +174,7 @@ impl ClusterDocuments {
             let (held, added, catalog) = {
                 let known = self.known();
                 match &known.v2 {
-                    Some(held) if is_believed(known.v2_asked) => return Ok(held.forms.clone()),
+                    Some(held) if known.is_believed(known.v2_asked) => return Ok(held.forms.clone()),
                     held => (held.clone(), known.added.clone(), known.catalog),
                 }
             };
@@ -201,7 +208,7 @@ impl ClusterDocuments {
             let (added, gone, catalog) = {
                 let known = self.known();
                 match &known.v3_set {
-                    Some((asked, set)) if is_believed(Some(*asked)) => return Ok(set.clone()),
+                    Some((asked, set)) if known.is_believed(Some(*asked)) => return Ok(set.clone()),
                     _ => (known.added.clone(), known.gone.clone(), known.catalog),
                 }
             };
@@ -239,6 +246,13 @@ impl ClusterDocuments {
 }
 
 impl Known {
+    /// Whether what was answered then may still be so.
+    fn is_believed(&self, asked: Option<Instant>) -> bool {
+        let has_changed = self.changed.is_some_and(|changed| changed.elapsed() < AFTER_CHANGE);
+        let most = if has_changed { BELIEVED_AFTER_CHANGE } else { BELIEVED_FOR };
+        asked.is_some_and(|asked| asked.elapsed() < most)
+    }
+
     /// Makes the set of the documents that the cluster's index names.
     fn take(
         &mut self,
@@ -268,10 +282,6 @@ impl Known {
         let v3 = self.v3.iter().map(|(key, (_, forms))| (key.clone(), forms.clone())).collect();
         Arc::new(DocumentSet::of_forms(v3))
     }
-}
-
-fn is_believed(asked: Option<Instant>) -> bool {
-    asked.is_some_and(|asked| asked.elapsed() < BELIEVED_FOR)
 }
 
 impl DocumentSource for ClusterDocuments {

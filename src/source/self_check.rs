@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use super::connection::{Connection, RequestError};
 use super::frames::{self, MetadataPage};
+use super::list_watch::{collection, selection};
 use crate::model::{Key, Version};
 use crate::registry::{CheckOutcome, Live, LiveState, Resource};
 use crate::store::Snapshot;
@@ -139,8 +140,7 @@ impl<P: Pages> SelfCheck<P> {
 
     /// Waits until the copy is found not to be what its source holds. Safe to drop at any point.
     pub async fn mismatch(&mut self) {
-        let gvr = &self.resource.gvr;
-        let path = format!("/{}/{}", gvr.group_version().path(), gvr.resource);
+        let (path, selection) = (collection(&self.resource.gvr), selection(&self.resource));
         let mut took = Duration::ZERO;
         loop {
             sleep(self.pause(took)).await;
@@ -149,7 +149,7 @@ impl<P: Pages> SelfCheck<P> {
                 // Nobody closes it.
                 let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
                 begun = Instant::now();
-                check(&self.pages, &path, &self.resource.live).await
+                check(&self.pages, &path, &selection, &self.resource.live).await
             };
             took = begun.elapsed();
             if self.heed(verdict) {
@@ -194,13 +194,13 @@ impl<P: Pages> SelfCheck<P> {
     }
 }
 
-/// Compares a copy with what is listed below `path`; a difference counts when a second list finds it too.
-pub async fn check(pages: &impl Pages, path: &str, live: &Live) -> Verdict {
+/// Compares a copy with what is listed below `path` with the further query parameters `selection`; a difference counts when a second list finds it too.
+pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &Live) -> Verdict {
     let compared = async {
-        if compare(pages, path, live, false).await?.is_none() {
+        if compare(pages, (path, selection), live, false).await?.is_none() {
             return Ok(None);
         }
-        compare(pages, path, live, true).await
+        compare(pages, (path, selection), live, true).await
     };
     match compared.await {
         Ok(None) => Verdict::Same,
@@ -231,7 +231,12 @@ impl From<RequestError> for Unable {
 }
 
 /// One comparison; `names` the first difference, for which the state of the copy is held until the list ends.
-async fn compare(pages: &impl Pages, path: &str, live: &Live, names: bool) -> Result<Option<Difference>, Unable> {
+async fn compare(
+    pages: &impl Pages,
+    (path, selection): (&str, &str),
+    live: &Live,
+    names: bool,
+) -> Result<Option<Difference>, Unable> {
     let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
     if live.is_listing() {
         return skipped("a full list is being read");
@@ -253,7 +258,7 @@ async fn compare(pages: &impl Pages, path: &str, live: &Live, names: bool) -> Re
     }
     let mut in_step = names.then(|| InStep::new(snapshot, &unreadable.names));
     let mut listed = Sum::default();
-    let mut page_path = format!("{path}?limit={PAGE}&resourceVersion={version}&resourceVersionMatch=Exact");
+    let mut page_path = format!("{path}?limit={PAGE}&resourceVersion={version}&resourceVersionMatch=Exact{selection}");
     loop {
         let page = pages.page(&page_path).await?;
         if page.version != version {
@@ -268,7 +273,7 @@ async fn compare(pages: &impl Pages, path: &str, live: &Live, names: bool) -> Re
         if page.next.is_empty() {
             break;
         }
-        page_path = format!("{path}?limit={PAGE}&continue={}", page.next);
+        page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     }
     // Another history began meanwhile: whatever was wrong was wrong with the old one, which nobody is shown any more.
     match live.state() {

@@ -81,6 +81,12 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
+    /// An object that is in no store, uncompressed: one that is shown otherwise than it is kept.
+    pub fn loose(record: &Record) -> Object {
+        let label_keys = record.texts.labels().map(|(key, _)| Arc::from(key)).collect();
+        Object::pack(record, Arc::new(Layout { label_keys, dictionary: None }), None)
+    }
+
     fn head(&self) -> &Head {
         &self.0.header.header
     }

@@ -20,6 +20,17 @@ pub enum Transition {
     Deleted(Object),
 }
 
+impl Transition {
+    /// The same with the object made into another; `None` where that cannot be.
+    pub fn map(self, make: impl FnOnce(Object) -> Option<Object>) -> Option<Transition> {
+        match self {
+            Transition::Added(object) => make(object).map(Transition::Added),
+            Transition::Modified(object) => make(object).map(Transition::Modified),
+            Transition::Deleted(object) => make(object).map(Transition::Deleted),
+        }
+    }
+}
+
 /// Whether it cannot be told what a change means to a selection: see [`Selection::is_undecided_on`]. The watch must then end
 /// in a way that makes its client list.
 pub fn is_undecided(selection: &Selection, change: &Change) -> bool {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
 use crate::query::Selection;
-use crate::selector::{FieldOperator, LabelOperator};
+use crate::selector::{FieldExpressionOperator, LabelOperator};
 use crate::store::{Change, Object};
 
 /// A subscription, numbered by whoever keeps them.
@@ -45,11 +45,11 @@ struct Label {
 /// Where a subscription stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Anchor<'a> {
-    Name(&'a str),
-    Field(FieldIndex, &'a str),
+    Names(&'a [String]),
+    Fields(FieldIndex, &'a [String]),
     Labels(&'a str, &'a [String]),
     LabelPresent(&'a str),
-    Namespace(&'a str),
+    Namespaces(&'a [String]),
     /// It selects nothing, ever.
     Nowhere,
     Rest,
@@ -59,19 +59,29 @@ impl<'a> Anchor<'a> {
     /// The narrowest: a name, then a field, then a label, whose values tend to be fewer, then the namespace.
     fn of(selection: &'a Selection) -> Anchor<'a> {
         let mut best = match &selection.namespace {
-            Some(namespace) => Anchor::Namespace(namespace),
+            Some(namespace) => Anchor::Namespaces(std::slice::from_ref(namespace)),
             None => Anchor::Rest,
         };
-        for term in selection.fields.iter().filter(|term| term.operator == FieldOperator::Equals) {
-            let found = match term.field {
-                FieldRef::Name => Anchor::Name(&term.value),
-                FieldRef::Field(index) => Anchor::Field(index, &term.value),
-                FieldRef::Namespace => Anchor::Namespace(&term.value),
-                // Every object reads as empty there.
-                FieldRef::Empty if term.value.is_empty() => continue,
-                FieldRef::Empty => Anchor::Nowhere,
+        for term in &selection.fields {
+            if term.field == FieldRef::Empty {
+                if !term.holds_for_nothing_there() {
+                    return Anchor::Nowhere;
+                }
+                continue;
+            }
+            let values = match &term.operator {
+                FieldExpressionOperator::In(values) if values.len() <= MOST_VALUES => &values[..],
+                FieldExpressionOperator::In(_)
+                | FieldExpressionOperator::NotIn(_)
+                | FieldExpressionOperator::Exists
+                | FieldExpressionOperator::DoesNotExist => continue,
             };
-            best = best.narrower(found);
+            best = best.narrower(match term.field {
+                FieldRef::Name => Anchor::Names(values),
+                FieldRef::Field(index) => Anchor::Fields(index, values),
+                FieldRef::Namespace => Anchor::Namespaces(values),
+                FieldRef::Empty => continue,
+            });
         }
         for requirement in &selection.labels.requirements {
             let found = match &requirement.operator {
@@ -94,13 +104,13 @@ impl<'a> Anchor<'a> {
     fn breadth(self) -> usize {
         match self {
             Anchor::Nowhere => 0,
-            Anchor::Name(_) => 1,
+            Anchor::Names(names) => names.len(),
             // What most objects lack reads as empty: no good place to stand.
-            Anchor::Field(_, "") => MOST_VALUES + 3,
-            Anchor::Field(..) => 2,
+            Anchor::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
+            Anchor::Fields(_, values) => 1 + values.len(),
             Anchor::Labels(_, values) => 2 + values.len(),
             Anchor::LabelPresent(_) => MOST_VALUES + 4,
-            Anchor::Namespace(_) => MOST_VALUES + 5,
+            Anchor::Namespaces(namespaces) => MOST_VALUES + 4 + namespaces.len(),
             Anchor::Rest => usize::MAX,
         }
     }
@@ -132,14 +142,17 @@ impl Routes {
         };
         match Anchor::of(selection) {
             Anchor::Nowhere => {}
-            Anchor::Name(name) => by_text(&mut self.names, name),
-            Anchor::Field(index, value) => by_text(self.field(index), value),
+            Anchor::Names(names) => names.iter().for_each(|name| by_text(&mut self.names, name)),
+            Anchor::Fields(index, values) => {
+                let held = self.field(index);
+                values.iter().for_each(|value| by_text(held, value));
+            }
             Anchor::Labels(key, values) => {
                 let label = self.labels.entry(key.into()).or_default();
                 values.iter().for_each(|value| by_text(&mut label.values, value));
             }
             Anchor::LabelPresent(key) => change(&mut self.labels.entry(key.into()).or_default().present),
-            Anchor::Namespace(namespace) => by_text(&mut self.namespaces, namespace),
+            Anchor::Namespaces(names) => names.iter().for_each(|name| by_text(&mut self.namespaces, name)),
             Anchor::Rest => change(&mut self.rest),
         }
     }
@@ -164,9 +177,10 @@ impl Routes {
         }
         match Anchor::of(selection) {
             Anchor::Nowhere | Anchor::Rest => {}
-            Anchor::Name(name) => sweep_text(&mut self.names, name),
-            Anchor::Field(index, value) => {
-                sweep_text(self.field(index), value);
+            Anchor::Names(names) => names.iter().for_each(|name| sweep_text(&mut self.names, name)),
+            Anchor::Fields(index, values) => {
+                let held = self.field(index);
+                values.iter().for_each(|value| sweep_text(held, value));
                 self.fields.retain(|(_, values)| !values.is_empty());
             }
             anchor @ (Anchor::Labels(key, _) | Anchor::LabelPresent(key)) => {
@@ -179,7 +193,7 @@ impl Routes {
                     }
                 }
             }
-            Anchor::Namespace(namespace) => sweep_text(&mut self.namespaces, namespace),
+            Anchor::Namespaces(names) => names.iter().for_each(|name| sweep_text(&mut self.namespaces, name)),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Objects of a store -> the bytes of an answer.
 
+use std::sync::Arc;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
 use e2e::corpus::shirts::OBJECTS_A_COLOR;
 use fieldcache::model::{Gvr, Scope, Version};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
-use fieldcache::registry::{Live, Resource, ResourceOrigin};
+use fieldcache::registry::{Resource, ResourceOrigin};
 use fieldcache::selector::FieldOperator;
 use fieldcache::server::encode::{Chunks, Envelope, ListMeta, Shown};
 
@@ -17,7 +19,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let plan = samples::shirt_plan(&shirts);
     let snapshot = samples::store(&shirts).snapshot();
     let field = plan.resolve("spec.color").expect("the corpus must have colours");
-    let blue = FieldTerm { field, operator: FieldOperator::Equals, value: shirts.color(0) };
+    let blue = FieldTerm::new(field, FieldOperator::Equals, shirts.color(0));
     let selection = Selection { fields: vec![blue], ..Selection::default() };
     let resource = Resource {
         gvr: Gvr::new(&shirts.group, "v1", "shirts"),
@@ -34,7 +36,9 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         deprecation_warning: None,
         definition: String::new(),
         plan,
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     };
     let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
     let list = || {

@@ -37,7 +37,16 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let cluster = LazyCell::new(|| cluster(&corpus));
     let options = Options::default();
     let mut group = criterion.benchmark_group("place");
-    let kinds = ["plain", "anti-affinity", "affinity", "preferences", "node affinity", "several terms", "other namespaces", "every pod"];
+    let kinds = [
+        "plain",
+        "anti-affinity",
+        "affinity",
+        "preferences",
+        "node affinity",
+        "several terms",
+        "other namespaces",
+        "every pod",
+    ];
     for (kind, index) in kinds.into_iter().zip(0..) {
         let asked: Vec<Pod> = (0..20).map(|round| pod(&corpus.asked(index + 8 * round))).collect();
         let mut next = asked.iter().cycle();

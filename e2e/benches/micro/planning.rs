@@ -13,10 +13,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let shirts = samples::shirts();
     let plan = samples::shirt_plan(&shirts);
     let snapshot = samples::store(&shirts).snapshot();
-    let term = |operator: FieldOperator, value: &str| FieldTerm {
-        field: plan.resolve("spec.color").expect("the corpus must have colours"),
-        operator,
-        value: value.to_owned(),
+    let term = |operator: FieldOperator, value: &str| {
+        FieldTerm::new(plan.resolve("spec.color").expect("the corpus must have colours"), operator, value)
     };
     let labels = |text: &str| LabelSelector::parse(text).expect("a selector of the corpus must be readable");
     let of_field = |term: FieldTerm| Selection { fields: vec![term], ..Selection::default() };

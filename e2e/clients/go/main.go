@@ -43,8 +43,8 @@ func (s *settings) tweak(options *metav1.ListOptions) {
 func main() {
 	// Not the process's own set, in which controller-runtime has a flag of this name too.
 	flags := flag.NewFlagSet("clients", flag.ExitOnError)
-	family := flags.String("client", "", "typed, dynamic, metadata or manager")
-	kubeconfig := flags.String("kubeconfig", "", "the server and who asks")
+	family := flags.String("client", "", "typed, dynamic, metadata or manager; recipe-controller-runtime or recipe-client-go")
+	kubeconfig := flags.String("kubeconfig", "", "the server and who asks; empty in a Pod")
 	group := flags.String("group", "", "API group; empty for the core")
 	version := flags.String("version", "v1", "API version")
 	resource := flags.String("resource", "", "plural name")
@@ -57,6 +57,18 @@ func main() {
 		fail(err)
 	}
 
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	// These find out for themselves whom to ask.
+	if recipe := map[string]func(context.Context) error{
+		"recipe-controller-runtime": runPainter,
+		"recipe-client-go":          runFactory,
+	}[*family]; recipe != nil {
+		if err := recipe(ctx); err != nil {
+			fail(err)
+		}
+		return
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		fail(err)
@@ -73,8 +85,6 @@ func main() {
 		fieldSelector:  *fieldSelector,
 		timeoutSeconds: *timeoutSeconds,
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
 	switch *family {
 	case "typed", "dynamic", "metadata":
 		err = runInformer(ctx, *family, chosen)

@@ -1,4 +1,5 @@
-//! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients.
+//! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients, and as long a time in which an
+//! operator is listened to.
 //!
 //! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 
@@ -13,13 +14,14 @@ use e2e::faults::campaign::{Summary, heavy, light, reach, schedule};
 use e2e::faults::churn::{Churn, endure};
 use e2e::faults::run::Company;
 use e2e::faults::schedule::{Reach, Schedule};
+use e2e::quiet;
 use tokio::task::LocalSet;
 
 const USAGE: &str = "\
 usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N]
 
   --schedules N   random schedules of faults, 200 if nothing is said
-  --minutes M     changes with real clients beside them, 30 if nothing is said
+  --minutes M     changes with real clients beside them, and an operator that keeps what changes, 30 if nothing is said
   --seed SEED     that of the first schedule, instead of a new one; alone it runs only that one
   --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said";
 
@@ -96,8 +98,14 @@ async fn run(options: Options) -> Result<()> {
         let churn = Churn { length, settling: length / 6, seed: options.seed };
         endure(churn, &say).await.map(Some)
     };
-    // The two have nothing in common but the machine, which has more to do for it.
-    let (summary, endurance) = tokio::join!(campaign(&options, &say), churn);
+    let quiet = async {
+        match options.minutes {
+            0 => Ok(None),
+            minutes => quiet::listen(Duration::from_secs(minutes * 60)).await.map(Some),
+        }
+    };
+    // They have nothing in common but the machine, which has more to do for it.
+    let (summary, endurance, quiet) = tokio::join!(campaign(&options, &say), churn, quiet);
     let summary = summary?;
     say(&format!("recoveries by kind of fault:\n{}", summary.by_kind()));
     let mut wrong = summary.wrong.clone();
@@ -110,6 +118,14 @@ async fn run(options: Options) -> Result<()> {
             wrong.extend(endurance.wrong);
         }
         Err(error) => wrong.push(format!("{} minutes of changes were not possible: {error:#}", options.minutes)),
+    }
+    match quiet {
+        Ok(None) => {}
+        Ok(Some(quiet)) => {
+            endured.push_str(&format!("\nan operator: {quiet}"));
+            wrong.extend(quiet.wrong());
+        }
+        Err(error) => wrong.push(format!("an operator could not be listened to: {error:#}")),
     }
     say(&format!("{summary}{endured}"));
     ensure!(wrong.is_empty(), "VERDICT: failed, {} things went wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -109,7 +109,8 @@ impl Placement {
         }
         let mut away = json!({});
         if template.is_multiple_of(2) {
-            let preferred = [(100, HOST), (50, ZONE)].map(|(weight, key)| json!({"weight": weight, "podAffinityTerm": away_from(&labels["app"], key)}));
+            let preferred = [(100, HOST), (50, ZONE)]
+                .map(|(weight, key)| json!({"weight": weight, "podAffinityTerm": away_from(&labels["app"], key)}));
             away["preferredDuringSchedulingIgnoredDuringExecution"] = json!(preferred);
         }
         if template % 10 == 1 {

@@ -201,8 +201,14 @@ impl Stage {
             }
             SystemFault::StopFieldcache => {
                 (self.runs, self.serves) = (false, false);
-                self.fieldcache.stop().await?;
+                // Between two attempts to start without a source there is nobody to be told.
+                if let Err(error) = self.fieldcache.stop().await
+                    && self.fieldcache.process().exit_code()?.is_none_or(|code| code == 0)
+                {
+                    return Err(error);
+                }
             }
+            SystemFault::PauseFieldcache if self.fieldcache.process().exit_code()?.is_some() => {}
             SystemFault::PauseFieldcache => self.fieldcache.process().signal("STOP")?,
             SystemFault::KillApiserver => self.plane.own_control_plane()?.stop_apiserver(),
             SystemFault::PauseApiserver => self.plane.own_control_plane()?.apiserver().signal("STOP")?,

@@ -363,10 +363,11 @@ fn views() -> Vec<Row> {
             &["prune[0]", "should match"],
         ),
         view("an element of a list", resource(json!({"prune": [".spec.a[0]"]})), &["prune[0]", "should match"]),
+        view("no name", resource(json!({"prune": [".metadata.name"]})), &["clients follow and select objects by them"]),
         view(
-            "no name",
-            resource(json!({"prune": [".metadata.name"]})),
-            &["no client could follow the objects without them"],
+            "no labels",
+            resource(json!({"prune": [".metadata.labels.app"]})),
+            &["clients follow and select objects by them"],
         ),
         view(
             "no metadata at all",

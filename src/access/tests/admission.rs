@@ -45,8 +45,14 @@ async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) ->
     }
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let query = Query::parse(query);
-    let arrived =
-        Arrived { peer: Some(peer), method: &Method::GET, headers: &headers, path, query: &|key| query.get(key) };
+    let arrived = Arrived {
+        peer: Some(peer),
+        method: &Method::GET,
+        headers: &headers,
+        path,
+        query: &|key| query.get(key),
+        namespaces: &|_, _| &[],
+    };
     access.admit(&arrived).await
 }
 

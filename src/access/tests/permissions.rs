@@ -116,7 +116,8 @@ async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minut
     let (alice, pods) = (user("alice"), list("/api/v1/pods"));
     assert_eq!(authorizer.decide(&alice, &pods).await, Decision::Allowed);
     let begun = Instant::now();
-    let watches: Vec<Permission> = (0..200).map(|_| authorizer.permission(&alice, &pods)).collect();
+    let watches: Vec<Permission> =
+        (0..200).map(|_| authorizer.permission(&alice, std::slice::from_ref(&pods))).collect();
     assert!(watches.iter().all(|watch| !watch.is_due()));
     let held = watches.into_iter().map(hold);
     let mut all = Box::pin(futures::future::join_all(held));
@@ -131,7 +132,10 @@ async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minut
     assert_eq!(counts.revocations(), 200);
     reviewer.now(cluster);
     advance(Duration::from_secs(20)).await;
-    assert!(!authorizer.permission(&alice, &pods).is_due(), "a right that is given again is a new one");
+    assert!(
+        !authorizer.permission(&alice, std::slice::from_ref(&pods)).is_due(),
+        "a right that is given again is a new one"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +143,7 @@ async fn an_outage_is_bridged_for_a_minute_and_no_longer() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, _) = authorizer(&reviewer);
     let (alice, pods) = (user("alice"), list("/api/v1/pods"));
-    let bridged = authorizer.permission(&alice, &pods);
+    let bridged = authorizer.permission(&alice, std::slice::from_ref(&pods));
     reviewer.now(|_, _| Says::Nothing("refused"));
     sleep_until(bridged.due().unwrap()).await;
     assert!(bridged.renew().await, "at first it holds");
@@ -162,7 +166,7 @@ async fn who_needs_no_permission_is_never_asked_for_it() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, _) = authorizer(&reviewer);
     let admin = Identity { groups: vec!["system:masters".to_owned()], ..user("admin") };
-    let permission = authorizer.permission(&admin, &list("/api/v1/pods"));
+    let permission = authorizer.permission(&admin, std::slice::from_ref(&list("/api/v1/pods")));
     advance(Duration::from_secs(100_000)).await;
     assert!(!permission.is_due() && permission.due().is_none() && permission.renew().await);
     assert_eq!(reviewer.count(), 0);

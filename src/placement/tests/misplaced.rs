@@ -39,9 +39,7 @@ fn pods_that_could_not_be_placed_again_are_found_with_their_reasons() {
     let found = cluster.misplaced("n1", &Options::default()).unwrap();
     let told: Vec<(String, Vec<&str>)> = found
         .iter()
-        .map(|resident| {
-            (name(&resident.pod), resident.rejections.iter().map(|rejection| &*rejection.reason).collect())
-        })
+        .map(|resident| (name(&resident.pod), resident.rejections.iter().map(|rejection| &*rejection.reason).collect()))
         .collect();
     assert_eq!(
         told,

@@ -166,11 +166,7 @@ fn a_failed_term_is_explained_by_its_first_failing_requirement() {
         .rejections
         .iter()
         .map(|rejection| {
-            rejection
-                .term
-                .as_ref()
-                .map(|term| (&*term.field_path, &*term.text, rejection.label.as_deref()))
-                .unwrap()
+            rejection.term.as_ref().map(|term| (&*term.field_path, &*term.text, rejection.label.as_deref())).unwrap()
         })
         .collect();
     let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -251,7 +247,8 @@ fn counts_are_of_first_reasons_and_sorted_as_texts() {
         ["NodeUnschedulable", "UntoleratedTaint", "NodeAffinityMismatch"],
         "all are kept"
     );
-    let counted: Vec<(String, u64)> = answer.reasons().into_iter().map(|count| (count.reason.into_owned(), count.count)).collect();
+    let counted: Vec<(String, u64)> =
+        answer.reasons().into_iter().map(|count| (count.reason.into_owned(), count.count)).collect();
     assert_eq!(
         counted,
         [

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::prelude::{Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 
 use super::{names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
-use crate::query::{Listing, Selection, State};
-use crate::selector::FieldOperator;
+use crate::query::{FieldTerm, Listing, Selection, State};
+use crate::selector::{FieldExpressionOperator, FieldOperator};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, Store};
 
@@ -42,9 +42,16 @@ fn steps(overflow: u32) -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn selections() -> impl Strategy<Value = Selection> {
-    let operator = sample::select(vec![FieldOperator::Equals, FieldOperator::NotEquals]);
-    let term = (0..2u16, operator, sample::select(VALUES.to_vec()))
-        .prop_map(|(field, operator, value)| term(FieldRef::Field(FieldIndex(field)), operator, value));
+    let some = || collection::btree_set(sample::select(VALUES.to_vec()), 1..4);
+    let texts = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
+    let operator = prop_oneof![
+        some().prop_map(move |values| FieldExpressionOperator::In(texts(values))),
+        some().prop_map(move |values| FieldExpressionOperator::NotIn(texts(values))),
+        Just(FieldExpressionOperator::Exists),
+        Just(FieldExpressionOperator::DoesNotExist),
+    ];
+    let term = (0..2u16, operator)
+        .prop_map(|(field, operator)| FieldTerm { field: FieldRef::Field(FieldIndex(field)), operator });
     collection::vec(term, 1..4).prop_map(|fields| Selection { fields, ..Selection::default() })
 }
 
@@ -88,8 +95,15 @@ proptest! {
         let (store, held) = replay(&steps);
         let holds = |values: &Values| selection.fields.iter().all(|term| {
             let FieldRef::Field(field) = term.field else { return false };
-            let has = values[usize::from(field.0)].as_ref().is_some_and(|values| values.contains(&*term.value));
-            has == (term.operator == FieldOperator::Equals)
+            let found = values[usize::from(field.0)].clone().unwrap_or_default();
+            let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
+            let is_there = found.iter().any(|value| !value.is_empty());
+            match &term.operator {
+                FieldExpressionOperator::In(wanted) => has(wanted),
+                FieldExpressionOperator::NotIn(wanted) => !has(wanted),
+                FieldExpressionOperator::Exists => is_there,
+                FieldExpressionOperator::DoesNotExist => !is_there,
+            }
         });
         let expected: Vec<&String> = held.iter().filter(|(_, values)| holds(values)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());

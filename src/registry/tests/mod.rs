@@ -28,7 +28,9 @@ fn resource(plural: &str) -> Arc<Resource> {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in("", "v1", "Thing", Scope::Namespaced),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     })
 }
 

@@ -18,8 +18,7 @@ use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
 use crate::subscribe::transition;
 
 fn of_value(value: &str) -> Arc<Selection> {
-    let term =
-        FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator: FieldOperator::Equals, value: value.to_owned() };
+    let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value);
     Arc::new(Selection { fields: vec![term], ..Selection::default() })
 }
 

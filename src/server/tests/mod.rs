@@ -21,6 +21,7 @@ mod samples;
 mod strong;
 mod table;
 mod tally;
+mod through;
 mod tls;
 mod watch;
 
@@ -38,7 +39,7 @@ use super::{Server, Settings};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
-use crate::registry::{Catalog, Group, Live, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::{HistoryLimits, Store};
 
 const SHIRTS: &str = "/apis/stable.example.com/v1/namespaces/default/shirts";
@@ -142,7 +143,9 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         deprecation_warning: deprecated.then(|| "stable.example.com/v1 Hat is deprecated".to_owned()),
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 
@@ -164,7 +167,9 @@ fn pods() -> Resource {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::model::Version;
 use crate::registry::chain::LAG_ANNOTATION;
 use crate::registry::{Resource, ResourceOrigin};
-use crate::store::Change;
 use crate::subscribe::Transition;
 
 use super::super::encode::{Shown, write_string, write_type};
@@ -28,11 +27,12 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const ALL: [Kind; 3] = [Kind::Added, Kind::Modified, Kind::Deleted];
 
-    pub(super) fn of<'a>(told: &'a Transition, change: &Change) -> (Kind, Shown<'a>) {
+    /// `at` is the version of the change.
+    pub(super) fn of(told: &Transition, at: Version) -> (Kind, Shown<'_>) {
         match told {
             Transition::Added(object) => (Kind::Added, Shown::as_is(object)),
             Transition::Modified(object) => (Kind::Modified, Shown::as_is(object)),
-            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: change.version }),
+            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: at }),
         }
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::extract::Plan;
 use crate::model::quantity::Bytes as Amount;
 use crate::model::{Gvr, Scope, Version};
-use crate::registry::{Live, LiveState, Memory, Resource, ResourceOrigin};
+use crate::registry::{LiveState, Memory, Resource, ResourceOrigin};
 use crate::source::feed::{Feed, SourceEvent};
 use crate::store::HistoryLimits;
 
@@ -27,7 +27,9 @@ pub(super) fn resource() -> Arc<Resource> {
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
-        live: Live::default(),
+        live: Arc::default(),
+        excerpt: None,
+        seen_through: None,
     })
 }
 

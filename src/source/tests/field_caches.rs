@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::crd::Crd;
 use crate::extract::ExtraField;
 use crate::model::{Gvr, Key};
-use crate::source::extra_fields::ExtraFields;
 use crate::source::field_caches::{own_definition, read};
+use crate::source::store_options::StoreOptions;
 
 fn shirts() -> Crd {
     let version = |name: &str, served: bool, properties: Value| {
@@ -26,15 +26,15 @@ fn shirts() -> Crd {
     .unwrap()
 }
 
-fn judged(name: &str, spec: Value) -> (ExtraFields, Vec<String>) {
+fn judged(name: &str, spec: Value) -> (StoreOptions, Vec<String>) {
     let document = json!({"apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": {"name": name}, "spec": spec});
     let held = BTreeMap::from([(Key::new("", name), Bytes::from(document.to_string()))]);
     let (extra, problems) = read(&held, &[&shirts()]);
     (extra, problems.into_iter().map(|(key, message)| format!("{}: {message}", key.name())).collect())
 }
 
-fn names(extra: &ExtraFields, gvr: &Gvr) -> Vec<String> {
-    extra.of(gvr).iter().map(ExtraField::name).map(str::to_owned).collect()
+fn names(extra: &StoreOptions, gvr: &Gvr) -> Vec<String> {
+    extra.fields(gvr).iter().map(ExtraField::name).map(str::to_owned).collect()
 }
 
 const SHIRTS: &str = "shirts.stable.example.com";
@@ -55,7 +55,11 @@ fn fields_go_to_the_versions_that_are_meant() {
     {
         let (extra, problems) = judged(SHIRTS, of_shirts(json!({"versions": versions, "selectableFields": size})));
         assert_eq!(problems, [""; 0], "{versions}");
-        assert_eq!((extra.of(&gvr("v1")).len(), extra.of(&gvr("v1beta1")).len()), (in_v1, in_beta), "{versions}");
+        assert_eq!(
+            (extra.fields(&gvr("v1")).len(), extra.fields(&gvr("v1beta1")).len()),
+            (in_v1, in_beta),
+            "{versions}"
+        );
     }
     let tags =
         json!({"versions": ["v1", "v1beta1"], "selectableFields": [{"name": "tags", "jsonPath": "$.spec.tags[*]"}]});
@@ -121,7 +125,7 @@ fn what_is_wrong_is_said() {
         ("x", json!({"resource": 7}), "it cannot be read"),
     ] {
         let (extra, problems) = judged(name, spec);
-        assert_eq!(extra, ExtraFields::default(), "{name}");
+        assert_eq!(extra, StoreOptions::default(), "{name}");
         assert!(matches!(&problems[..], [problem] if problem.contains(expected)), "{expected:?}: {problems:?}");
     }
 }

@@ -6,6 +6,7 @@ mod field_caches;
 mod folder;
 mod frames;
 mod keepers;
+mod kubeconfig;
 mod list_watch;
 mod openapi;
 mod scan;

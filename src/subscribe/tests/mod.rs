@@ -19,11 +19,7 @@ fn object(value: &str) -> Object {
 #[test]
 fn entering_is_added_leaving_is_deleted() {
     let selection = Selection {
-        fields: vec![FieldTerm {
-            field: FieldRef::Field(FieldIndex(0)),
-            operator: FieldOperator::Equals,
-            value: "in".to_owned(),
-        }],
+        fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "in")],
         ..Selection::default()
     };
     for (before, after, expected) in [

@@ -29,11 +29,8 @@ fn selection() -> impl Strategy<Value = Selection> {
         Just(FieldRef::Field(FieldIndex(1))),
     ];
     let operator = select(vec![FieldOperator::Equals, FieldOperator::Equals, FieldOperator::NotEquals]);
-    let term = (field, operator, select(VALUES.to_vec())).prop_map(|(field, operator, value)| FieldTerm {
-        field,
-        operator,
-        value: value.to_owned(),
-    });
+    let term = (field, operator, select(VALUES.to_vec()))
+        .prop_map(|(field, operator, value)| FieldTerm::new(field, operator, value));
     (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3)).prop_map(
         |(namespace, labels, fields)| Selection {
             namespace: namespace.map(str::to_owned),
@@ -124,11 +121,7 @@ proptest! {
 
 #[test]
 fn a_change_touches_only_those_at_its_values() {
-    let field = |value: &str| FieldTerm {
-        field: FieldRef::Field(FieldIndex(0)),
-        operator: FieldOperator::Equals,
-        value: value.to_owned(),
-    };
+    let field = |value: &str| FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value);
     let labels = |text: &str| LabelSelector::parse(text).unwrap();
     let rows: [(Selection, &str); 10] = [
         (Selection { fields: vec![field("red")], ..Selection::default() }, "the value it left"),
@@ -164,7 +157,7 @@ fn a_change_touches_only_those_at_its_values() {
 #[test]
 fn entering_and_leaving_is_by_some_value() {
     let field = |operator: FieldOperator, value: &str| Selection {
-        fields: vec![FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator, value: value.to_owned() }],
+        fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), operator, value)],
         ..Selection::default()
     };
     let mut store = Store::new(HistoryLimits::default());

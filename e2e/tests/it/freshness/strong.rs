@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::control_plane::ControlPlane;
+use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Request};
+use e2e::kubectl::Kubectl;
 use e2e::objects;
+use e2e::run_directory::RunDirectory;
 use e2e::statistics::percentile;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Shirts, write_elsewhere};
 
@@ -19,6 +22,9 @@ use super::{Shirts, write_elsewhere};
 const WRITES: usize = 600;
 /// Writes to another resource: each read waits up to 1.4 s for a proof.
 const ELSEWHERE: usize = 8;
+
+/// What each step may take before the first read.
+const SOON: Duration = Duration::from_secs(60);
 
 /// How the reads of one server were answered: by the header, their durations.
 type Answered = BTreeMap<String, Vec<Duration>>;
@@ -142,4 +148,67 @@ async fn strong_reads_are_never_stale_however_they_are_answered() -> Result<()> 
         server.process().ensure_running()?;
     }
     Ok(())
+}
+
+/// Writes that fields which only a FieldCache has are read right after.
+const EXTRA_WRITES: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strong_reads_by_fields_that_only_fieldcache_has_are_never_stale() -> Result<()> {
+    // Of its own: a FieldCache is seen by every operator of a cluster.
+    let control_plane = ControlPlane::start(Settings::default()).await?;
+    let writer = control_plane.client();
+    let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+    let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");
+    kubectl.succeed(&["apply", "--server-side", "-k", crds]).await?;
+    let shirts = Shirts::define(&writer).await?;
+    for number in 0..7 {
+        shirts.create(&writer, &format!("s{number}"), "white").await?;
+    }
+    let field_caches = "/apis/fieldcache.dev/v1alpha1/fieldcaches";
+    let name = format!("shirts.{}", shirts.group);
+    let field_cache = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": name },
+        "spec": { "group": shirts.group, "resource": "shirts", "selectableFields": [
+            { "name": "tint", "jsonPath": "$.spec.color" }, { "name": "mark", "jsonPath": "$.metadata.annotations.*" },
+        ] },
+    });
+    eventually("the kind is served", SOON, async || {
+        ensure!(writer.get(field_caches).await?.status == 200, "not yet");
+        Ok(())
+    })
+    .await?;
+    objects::create(&writer, field_caches, &field_cache).await?;
+    let folder = RunDirectory::create("strong-extra")?;
+    let arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned);
+    let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
+    let somebody = control_plane.authority().client("somebody", Some("system:masters"))?;
+    let reader = operator.as_client(folder.path(), &somebody)?.with_header("fieldcache-consistency", "Strong").client();
+    let by = |field: &str, value: &str| format!("{}?fieldSelector={field}%3D{value}", shirts.collection);
+    eventually("its fields select", SOON, async || {
+        let found = names(&reader.get_json(&by("tint", "white")).await?)?;
+        ensure!(found.len() == 7, "{found:?}");
+        Ok(())
+    })
+    .await
+    .with_context(|| operator.process().tail())?;
+    // kube-apiserver knows neither: whoever handed such a read on would be refused.
+    ensure!(writer.get(&by("tint", "white")).await?.status == 400, "the API server knows no field of a FieldCache");
+
+    let mut answered = Answered::new();
+    for number in 0..EXTRA_WRITES {
+        let name = format!("s{}", number % 7);
+        let (before, color) = (format!("c{}", number.wrapping_sub(7)), format!("c{number}"));
+        let patch = json!({ "spec": { "color": color }, "metadata": { "annotations": { "mark": color } } });
+        objects::merge(&writer, &format!("{}/{name}", shirts.collection), &patch).await?;
+        for field in ["tint", "mark"] {
+            let found = names(&read(&reader, &by(field, &color), &mut answered).await?)?;
+            ensure!(found == [name.clone()], "write {number}: {field} has {found:?}");
+        }
+        let left = names(&read(&reader, &by("tint", &before), &mut answered).await?)?;
+        ensure!(left.is_empty(), "write {number}: {left:?} is found where it was before");
+    }
+    say("by fields that only fieldcache has", &answered);
+    ensure!(!answered.contains_key("forwarded"), "nobody but fieldcache can answer");
+    operator.process().ensure_running()
 }

@@ -52,7 +52,9 @@ impl Dice {
         let mut taints = Vec::new();
         for _ in 0..self.0.below(3) {
             let effect = self.word(&["NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute"]);
-            taints.push(json!({"key": self.word(&["k", "l"]), "value": self.word(&["", "5", "05", "v"]), "effect": effect}));
+            taints.push(
+                json!({"key": self.word(&["k", "l"]), "value": self.word(&["", "5", "05", "v"]), "effect": effect}),
+            );
         }
         json!({
             "metadata": {"name": name, "labels": labels},
@@ -83,7 +85,11 @@ impl Dice {
                 dice.requirement(&["gen"], &["0", "1", "ten", "2"], &["Gt", "Lt"])
             } else {
                 let values = ["x", "y", "z", "n1", "n2"];
-                dice.requirement(&["zone", "rack", "gen", "host"], &values, &["In", "In", "NotIn", "Exists", "DoesNotExist"])
+                dice.requirement(
+                    &["zone", "rack", "gen", "host"],
+                    &values,
+                    &["In", "In", "NotIn", "Exists", "DoesNotExist"],
+                )
             }
         });
         let mut term = json!({"matchExpressions": expressions});
@@ -139,8 +145,12 @@ impl Dice {
             term["namespaceSelector"] = match self.0.below(4) {
                 0 => json!({}),
                 // The scheduler errs on these: see the test.
-                1 if self.one_in(3) => json!({"matchExpressions": [self.requirement(&["env"], &["x", "y"], &["NotIn", "DoesNotExist"])]}),
-                _ => self.selector(&["env", "kubernetes.io/metadata.name"], &["x", "y", "one", "two"], &["In", "Exists"]),
+                1 if self.one_in(3) => {
+                    json!({"matchExpressions": [self.requirement(&["env"], &["x", "y"], &["NotIn", "DoesNotExist"])]})
+                }
+                _ => {
+                    self.selector(&["env", "kubernetes.io/metadata.name"], &["x", "y", "one", "two"], &["In", "Exists"])
+                }
             };
         }
         term
@@ -152,7 +162,8 @@ impl Dice {
         if !required.is_empty() && self.one_in(2) {
             affinity["requiredDuringSchedulingIgnoredDuringExecution"] = required.into();
         }
-        let preferred = self.list(2, |dice| json!({"weight": dice.0.between(1, 100), "podAffinityTerm": dice.pod_term()}));
+        let preferred =
+            self.list(2, |dice| json!({"weight": dice.0.between(1, 100), "podAffinityTerm": dice.pod_term()}));
         if !preferred.is_empty() {
             affinity["preferredDuringSchedulingIgnoredDuringExecution"] = preferred.into();
         }
@@ -237,7 +248,8 @@ pub(crate) fn case(number: u64, asked: usize) -> Case {
     let pod_count = usize::try_from(dice.0.below(16)).unwrap_or_default();
     let nodes = (0..node_count).map(|index| dice.node(index)).collect();
     let pods: Vec<Value> = (0..pod_count).map(|index| dice.pod(index, node_count)).collect();
-    let namespaces = NAMESPACES.into_iter().filter_map(|name| (!dice.one_in(5)).then(|| dice.namespace(name))).collect();
+    let namespaces =
+        NAMESPACES.into_iter().filter_map(|name| (!dice.one_in(5)).then(|| dice.namespace(name))).collect();
     let asked = (0..asked).map(|_| dice.asked(&pods)).collect();
     let mut options = json!({
         "hardPodAffinityWeight": [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()],
@@ -246,10 +258,13 @@ pub(crate) fn case(number: u64, asked: usize) -> Case {
     });
     if dice.one_in(6) {
         // The scheduler does not start with one that cannot be parsed.
-        let term = json!([{"matchExpressions": [dice.requirement(&["zone", "rack"], &ZONES, &["In", "NotIn", "Exists"])]}]);
-        options["addedAffinity"] = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": term}});
+        let term =
+            json!([{"matchExpressions": [dice.requirement(&["zone", "rack"], &ZONES, &["In", "NotIn", "Exists"])]}]);
+        options["addedAffinity"] =
+            json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": term}});
         if dice.one_in(2) {
-            options["addedAffinity"] = json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": term[0]}]});
+            options["addedAffinity"] =
+                json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": term[0]}]});
         }
     }
     Case { nodes, pods, namespaces, asked, options }

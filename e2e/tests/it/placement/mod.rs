@@ -46,7 +46,9 @@ fn the_schedulers_plugins_give_the_same_verdicts() -> Result<()> {
         }
     }
     println!("placement: {} cases: {seen:?}", clusters * asked as u64);
-    for (what, least) in [("compared", 5_000), ("placed", 500), ("scored by pods", 300), ("refused at scores", 10), ("reasons", 10)] {
+    for (what, least) in
+        [("compared", 5_000), ("placed", 500), ("scored by pods", 300), ("refused at scores", 10), ("reasons", 10)]
+    {
         let count = seen.get(what).copied().unwrap_or_default();
         ensure!(count >= least, "{what}: only {count}, the cases say too little");
     }

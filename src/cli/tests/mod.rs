@@ -4,7 +4,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "these tests read and write files")]
 
-use std::ffi::OsString;
+mod advise;
+mod kubeconfig;
+
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,6 +17,7 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::low::{Arguments, Command};
 use super::output::Table;
+use super::program::Program;
 use super::{check, crds, fields, run, serve, source};
 use crate::model::quantity::Bytes;
 use crate::server::limits::LimitSettings;
@@ -90,16 +94,62 @@ fn help_texts_are_as_written() {
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
         texts.push((command.get_name().to_owned(), command.render_long_help().to_string()));
     }
-    assert_eq!(texts.len(), 7, "the program and the commands that are there");
+    assert_eq!(texts.len(), 9, "the program and the commands that are there");
     for (name, text) in texts {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/cli/testdata/{name}.txt"));
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, &text).unwrap();
-        }
-        let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, expected, "`{name} --help`; if this is meant, run with UPDATE_GOLDEN=1");
+        golden(&format!("{name}.txt"), &text);
     }
+}
+
+/// Compares a text with the file of this name in `testdata`, or writes that.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/testdata").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, expected, "testdata/{name}; if this is meant, run with UPDATE_GOLDEN=1");
+}
+
+#[test]
+fn the_name_of_the_file_makes_it_a_plugin() {
+    for (started_as, expected) in [
+        (None, Program::Itself),
+        (Some(""), Program::Itself),
+        (Some("fieldcache"), Program::Itself),
+        (Some("/usr/bin/fieldcache"), Program::Itself),
+        (Some("/opt/kubectl-fieldcache/fieldcache"), Program::Itself),
+        (Some("kubectl-fieldcache"), Program::Plugin),
+        (Some("/home/me/bin/kubectl-fieldcache"), Program::Plugin),
+        (Some("kubectl-fieldcache.exe"), Program::Plugin),
+        (Some("kubectl-fieldcache-2"), Program::Itself),
+    ] {
+        assert_eq!(Program::of(started_as.map(OsStr::new)), expected, "{started_as:?}");
+    }
+}
+
+#[test]
+fn a_plugin_speaks_of_what_can_be_typed() {
+    let mut root = Program::Plugin.command().term_width(100);
+    root.build();
+    let usage = root.render_long_help().to_string();
+    assert!(usage.contains("Usage: kubectl fieldcache <COMMAND>"), "{usage}");
+    let mut seen = 0;
+    for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        let (name, text) = (command.get_name().to_owned(), command.render_long_help().to_string());
+        assert!(text.contains(&format!("Usage: kubectl fieldcache {name}")), "{text}");
+        let own = Program::Itself.in_text(&text);
+        let bare = own.match_indices("fieldcache ").filter(|(position, _)| !own[..*position].ends_with("kubectl "));
+        let bare: Vec<&str> = bare.map(|(position, _)| own[position..].lines().next().unwrap_or_default()).collect();
+        let commands = ["serve", "operator", "check", "fields", "openapi", "kubeconfig", "advise", "crds"];
+        let typed = bare.iter().find(|line| line.split(' ').nth(1).is_some_and(|word| commands.contains(&word)));
+        assert_eq!(typed, None, "{name}");
+        seen += text.matches("kubectl fieldcache").count();
+    }
+    assert!(seen > 12, "examples are among it: {seen}");
+    let said = "there is none; `fieldcache fields` lists them";
+    assert_eq!(Program::Itself.in_text(said), said);
+    assert_eq!(Program::Plugin.in_text(said), "there is none; `kubectl fieldcache fields` lists them");
 }
 
 #[test]

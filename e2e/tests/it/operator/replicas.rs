@@ -1,0 +1,122 @@
+//! Two replicas: one certificate, one writer, the same answers; and the death of the one that writes.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use e2e::components::{Component, locate};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Endpoint};
+use serde_json::json;
+
+use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
+
+const SECRET: &str = "fieldcache-serving-certificate";
+/// A holder that says nothing is given up after so long, and looked at every two seconds.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// The authority in the Secret, by a way of its own.
+fn authority(stage: &Stage) -> Result<String> {
+    let output = Command::new(locate(Component::Kubectl)?)
+        .arg(format!("--kubeconfig={}", stage.control_plane.kubeconfig().display()))
+        .args(["get", "secret", SECRET, "-n", NAMESPACE, "-o", "jsonpath={.data.ca\\.crt}"])
+        .stdin(Stdio::null())
+        .output()?;
+    ensure!(output.status.success(), "kubectl get secret: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(BASE64_STANDARD.decode(output.stdout.trim_ascii())?)?)
+}
+
+struct Replica {
+    operator: Fieldcache,
+    client: Client,
+}
+
+impl Replica {
+    async fn start(stage: &Stage, identity: &str) -> Result<Replica> {
+        let arguments = ["--namespace", NAMESPACE, "--identity", identity, "--cert-secret", SECRET].map(str::to_owned);
+        let endpoint = |address: &str| Endpoint::secure(address, &authority(stage)?, None);
+        let operator = Box::pin(Fieldcache::operator_at(&stage.kubeconfig().await?, arguments, endpoint)).await?;
+        let administrator = stage.control_plane.authority().client("somebody", Some("system:masters"))?;
+        let client = Endpoint::secure(operator.address(), &authority(stage)?, Some(&administrator))?.client();
+        ready(&operator, &client).await?;
+        Ok(Replica { operator, client })
+    }
+}
+
+async fn leader(stage: &Stage) -> Result<String> {
+    let arguments = ["get", "lease", "fieldcache", "-n", NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}"];
+    stage.kubectl.succeed(&arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
+    let stage = Stage::start().await?;
+    let one = Replica::start(&stage, "one").await?;
+    let first = authority(&stage)?;
+    let two = Replica::start(&stage, "two").await?;
+    ensure!(authority(&stage)? == first, "both serve with what the Secret holds");
+    stage.apply("walk-through/shirts-cache.yaml").await?;
+    let cache = "fieldcache/shirts.stable.example.com";
+    stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", cache]).await?;
+    for replica in [&one, &two] {
+        ready(&replica.operator, &replica.client).await?;
+    }
+    ensure!(leader(&stage).await? == "one", "the first one leads");
+
+    // A client that goes back and forth between them: what one told it, the other knows.
+    let list = one.client.get_json(SHIRTS).await?;
+    ensure!(names(&list)? == names(&two.client.get_json(SHIRTS).await?)?, "both serve");
+    let mut version = list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned();
+    for turn in 0..20 {
+        let replica = if turn % 2 == 0 { &two } else { &one };
+        let patch = format!(r#"{{"spec":{{"color":"c{turn}"}}}}"#);
+        stage.kubectl.succeed(&["patch", "shirt", "plain", "-n", "team-b", "--type=merge", "-p", &patch]).await?;
+        let path = format!("{SHIRTS}?watch=true&resourceVersion={version}");
+        let event = replica.client.watch(&path).await?.event(SOON).await?;
+        ensure!(event["type"] == "MODIFIED", "turn {turn}: {event}");
+        ensure!(
+            event["object"]["spec"]["color"] == format!("c{turn}"),
+            "turn {turn}: nothing twice, nothing left out: {event}"
+        );
+        version = event["object"]["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned();
+    }
+
+    // The one that writes dies without a word.
+    one.operator.kill();
+    let died = Instant::now();
+    let pods = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+        "metadata": { "name": "configmaps" }, "spec": { "group": "", "resource": "configmaps" },
+    });
+    stage.apply_this("configmaps.yaml", &pods).await?;
+    // Served by the other at once; whether it may be read is for reader.yaml to say, and told.
+    // Fifteen seconds of the lease, two until it is looked at, and time for the write on a slow machine.
+    eventually("statuses go on", LEASE + SOON, async || {
+        let accepted = stage.condition("fieldcache/configmaps", "Accepted").await?;
+        ensure!(accepted["status"] == "True", "{accepted}");
+        Ok(())
+    })
+    .await
+    .with_context(|| two.operator.process().tail())?;
+    let took = died.elapsed();
+    ensure!(leader(&stage).await? == "two", "the other one leads");
+    println!("statuses went on {took:.1?} after the death of the leader");
+    eventually("a right that is missing is named", SOON, async || {
+        let ready = stage.condition("fieldcache/configmaps", "Ready").await?;
+        ensure!(ready["status"] == "False" && ready["reason"] == "Forbidden", "{ready}");
+        ensure!(ready["message"].as_str().is_some_and(|message| message.contains("configmaps")), "{ready}");
+        Ok(())
+    })
+    .await
+    .with_context(|| two.operator.process().tail())?;
+    let patch = r#"{"spec":{"color":"last"}}"#;
+    stage.kubectl.succeed(&["patch", "shirt", "plain", "-n", "team-b", "--type=merge", "-p", patch]).await?;
+    let path = format!("{SHIRTS}?watch=true&resourceVersion={version}");
+    let event = two.client.watch(&path).await?.event(SOON).await?;
+    ensure!(event["object"]["spec"]["color"] == "last", "its client goes on with the other: {event}");
+
+    two.operator.stop().await
+}

@@ -1,0 +1,145 @@
+//! What a cache would save, by resource: kube-apiserver's metrics ranked.
+//!
+//! [`exposition`] reads the text that kube-apiserver serves at `/metrics`, [`reading`] turns it into counts of each resource, and
+//! [`rank`] orders those and says why. Metrics tell what was asked for, not by whom: which of the readers could read
+//! elsewhere is for people to know. Asks nobody and knows no clock: texts come in, rows go out; `cli::advise` prints them.
+
+pub mod exposition;
+pub mod reading;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use reading::{Counts, Reading, ResourceName};
+
+/// A resource and what a cache would save.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which resource.
+    pub resource: ResourceName,
+    /// Its part of what all resources cost together, 0 to 1: the mean of its parts of the copies that watches hold, of the
+    /// events sent, and of the time that lists took. What did not happen to any resource does not count.
+    pub share: f64,
+    /// What the share is made of.
+    pub counts: Counts,
+    /// Whether a FieldCache names it; `None`: not known.
+    pub is_cached: Option<bool>,
+    /// Why it has its place: one sentence, without a full stop.
+    pub reason: String,
+}
+
+/// What the cost of reading is made of; each has a unit of its own, so that only shares can be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Copies,
+    Events,
+    ListTime,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Copies, Part::Events, Part::ListTime];
+
+    fn of(self, counts: &Counts) -> f64 {
+        match self {
+            Part::Copies => counts.copies(),
+            Part::Events => counts.events,
+            Part::ListTime => counts.list_seconds,
+        }
+    }
+}
+
+/// The resources that are read, the most costly first; `cached` are those that FieldCaches name, where that is known.
+pub fn rank(reading: &Reading, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Row> {
+    let totals = Part::ALL.map(|part| (part, reading.resources.values().map(|counts| part.of(counts)).sum::<f64>()));
+    let happened: Vec<(Part, f64)> = totals.into_iter().filter(|(_, total)| *total > 0.0).collect();
+    let mut rows: Vec<Row> = reading
+        .resources
+        .iter()
+        .filter(|(_, counts)| counts.is_read())
+        .map(|(resource, counts)| {
+            let shares: Vec<(Part, f64)> =
+                happened.iter().map(|(part, total)| (*part, part.of(counts) / total)).collect();
+            let share = match shares.len() {
+                0 => 0.0,
+                parts => shares.iter().map(|(_, share)| share).sum::<f64>() / parts as f64,
+            };
+            let is_cached = cached.map(|cached| cached.contains(resource));
+            let greatest = shares.into_iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+            let mut reason = reason(greatest.map(|(part, _)| part), counts);
+            if is_cached == Some(true) {
+                reason.push_str("; it is cached, so these readers could read there");
+            }
+            Row { resource: resource.clone(), share, counts: counts.clone(), is_cached, reason }
+        })
+        .collect();
+    rows.sort_by(|one, other| other.share.total_cmp(&one.share).then_with(|| one.resource.cmp(&other.resource)));
+    rows
+}
+
+fn reason(part: Option<Part>, counts: &Counts) -> String {
+    let watches = plural(counts.watches, "watch", "watches");
+    match part {
+        Some(Part::ListTime) => {
+            let lists = plural(counts.lists, "list", "lists");
+            let took = format!("{lists} took {}", duration(counts.list_seconds));
+            if counts.returned < 1.0 && counts.fetched >= 1.0 {
+                format!("{took} and read {} to return none", plural(counts.fetched, "object", "objects"))
+            } else if counts.fetched >= 2.0 * counts.returned && counts.returned >= 1.0 {
+                format!(
+                    "{took} and read {} objects for each that they returned",
+                    number(counts.fetched / counts.returned)
+                )
+            } else if counts.lists > 1.0 {
+                format!("{took}, {} each", duration(counts.list_seconds / counts.lists))
+            } else {
+                took
+            }
+        }
+        Some(Part::Copies) => {
+            let objects = plural(counts.objects.unwrap_or_default(), "object", "objects");
+            let hold = if counts.watches == 1.0 { "holds" } else { "hold" };
+            format!("{watches} {hold} up to {} of {objects}", plural(counts.copies(), "copy", "copies"))
+        }
+        Some(Part::Events) => {
+            let events = plural(counts.events, "event", "events");
+            if counts.watches < 1.0 {
+                format!("{events} went to watches")
+            } else {
+                format!("{events} went to watches, {watches} open now")
+            }
+        }
+        None if counts.watches >= 1.0 => format!("{watches} of nothing that changes"),
+        None => "it is hardly read".to_owned(),
+    }
+}
+
+fn plural(count: f64, one: &str, many: &str) -> String {
+    let count = count.round();
+    format!("{} {}", number(count), if count == 1.0 { one } else { many })
+}
+
+/// A count for people: `1,234,567`.
+pub fn number(count: f64) -> String {
+    let digits = format!("{:.0}", count.max(0.0));
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time for people, two or more digits of it: `0.62 ms`, `41 ms`, `3.1 s`, `5,310 s`.
+pub fn duration(seconds: f64) -> String {
+    let (amount, unit) = if seconds < 1.0 { (seconds * 1000.0, "ms") } else { (seconds, "s") };
+    let amount = match amount {
+        amount if amount <= 0.0 => "0".to_owned(),
+        amount if amount < 1.0 => format!("{amount:.2}"),
+        amount if amount < 10.0 => format!("{amount:.1}"),
+        amount => number(amount),
+    };
+    format!("{amount} {unit}")
+}

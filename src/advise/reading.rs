@@ -1,0 +1,313 @@
+//! What kube-apiserver counts about reading, by resource: one reading, and the difference of two.
+//!
+//! Metrics come and go with Kubernetes' versions; what is read here was compared with the servers of 1.32, 1.33, 1.36 and
+//! 1.37:
+//!
+//! | what | metric |
+//! |---|---|
+//! | objects | `apiserver_resource_objects`, before 1.34 `apiserver_storage_objects`; counted once a minute |
+//! | watches | `apiserver_longrunning_requests` with verb WATCH |
+//! | events | `apiserver_watch_events_total`, before 1.34 by kind instead of resource |
+//! | lists | `apiserver_request_duration_seconds` with verb LIST, and `apiserver_watch_list_duration_seconds` for lists that come as the beginning of a watch |
+//! | bytes of lists | `apiserver_response_sizes` with verb LIST |
+//! | objects that lists read and returned | `apiserver_cache_list_*_objects_total` from the watch cache (before 1.34 by etcd's prefix), and `apiserver_storage_list_*_objects_total` from etcd, since 1.37 from both |
+//!
+//! Subresources are left out: nobody lists them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::exposition::{self, NoSample, Sample};
+
+/// A resource in whatever version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceName {
+    /// The plural name.
+    pub resource: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+}
+
+impl ResourceName {
+    /// From its two parts.
+    pub fn new(resource: &str, group: &str) -> ResourceName {
+        ResourceName { resource: resource.to_owned(), group: group.to_owned() }
+    }
+
+    /// From `PLURAL.GROUP`, or `PLURAL` of the core group.
+    pub fn parse(text: &str) -> ResourceName {
+        let (resource, group) = text.split_once('.').unwrap_or((text, ""));
+        ResourceName::new(resource, group)
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.resource)?;
+        if self.group.is_empty() { Ok(()) } else { write!(formatter, ".{}", self.group) }
+    }
+}
+
+/// What is counted of one resource. Numbers are Prometheus' own, so that whole ones are exact up to 2^53.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// How many there are; `None` when the server could not count them.
+    pub objects: Option<f64>,
+    /// Watches that are open.
+    pub watches: f64,
+    /// Those of them that are of one object by its name.
+    pub single_watches: f64,
+    /// Events sent to watches.
+    pub events: f64,
+    /// Lists answered.
+    pub lists: f64,
+    /// The seconds from each list's request to its answer's end, together.
+    pub list_seconds: f64,
+    /// The bytes of their answers.
+    pub list_bytes: f64,
+    /// Objects that were read for lists.
+    pub fetched: f64,
+    /// Objects that were returned by them.
+    pub returned: f64,
+}
+
+impl Counts {
+    /// How many copies of objects the readers behind the watches hold, at most: metrics do not tell selectors.
+    pub fn copies(&self) -> f64 {
+        let objects = self.objects.unwrap_or_default();
+        objects * (self.watches - self.single_watches).max(0.0) + objects.min(1.0) * self.single_watches
+    }
+
+    /// Whether anybody reads it.
+    pub fn is_read(&self) -> bool {
+        self.watches > 0.0 || self.events > 0.0 || self.lists > 0.0
+    }
+
+    /// The counters without those of an earlier reading; what is no counter stays.
+    fn since(&self, earlier: &Counts) -> Counts {
+        let difference = |now: f64, before: f64| (now - before).max(0.0);
+        Counts {
+            events: difference(self.events, earlier.events),
+            lists: difference(self.lists, earlier.lists),
+            list_seconds: difference(self.list_seconds, earlier.list_seconds),
+            list_bytes: difference(self.list_bytes, earlier.list_bytes),
+            fetched: difference(self.fetched, earlier.fetched),
+            returned: difference(self.returned, earlier.returned),
+            ..self.clone()
+        }
+    }
+}
+
+/// The metrics of one API server at one moment, or between two.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// When the process started, in seconds since 1970; counters begin there. Each process has its own.
+    pub started: f64,
+    /// What is counted.
+    pub resources: BTreeMap<ResourceName, Counts>,
+}
+
+/// Why a text is no reading.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadingError {
+    /// Broken off, or something else altogether.
+    #[error("line {line} of the metrics cannot be read, {cause}: {text}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        cause: NoSample,
+        /// Its beginning.
+        text: String,
+    },
+    /// Metrics of something else.
+    #[error("these are no metrics of a kube-apiserver: there is no {STARTED} or no {WATCHES} among them")]
+    OfSomethingElse,
+}
+
+/// Two readings of different processes: nothing can be said about the time between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the two readings are not of the same API server process, so that their difference means nothing")]
+pub struct OfTwoServers;
+
+const STARTED: &str = "process_start_time_seconds";
+const WATCHES: &str = "apiserver_longrunning_requests";
+
+/// What a sample counts towards.
+#[derive(Clone, Copy)]
+enum Target {
+    Objects,
+    Watches,
+    Events,
+    Lists,
+    ListSeconds,
+    ListBytes,
+    Fetched,
+    Returned,
+}
+
+/// The metric's name, what it counts towards, and the verb that its sample must have.
+const METRICS: [(&str, Target, Option<&str>); 13] = [
+    ("apiserver_resource_objects", Target::Objects, None),
+    ("apiserver_storage_objects", Target::Objects, None),
+    (WATCHES, Target::Watches, Some("WATCH")),
+    ("apiserver_watch_events_total", Target::Events, None),
+    ("apiserver_request_duration_seconds_count", Target::Lists, Some("LIST")),
+    ("apiserver_request_duration_seconds_sum", Target::ListSeconds, Some("LIST")),
+    ("apiserver_watch_list_duration_seconds_count", Target::Lists, None),
+    ("apiserver_watch_list_duration_seconds_sum", Target::ListSeconds, None),
+    ("apiserver_response_sizes_sum", Target::ListBytes, Some("LIST")),
+    ("apiserver_cache_list_fetched_objects_total", Target::Fetched, None),
+    ("apiserver_storage_list_fetched_objects_total", Target::Fetched, None),
+    ("apiserver_cache_list_returned_objects_total", Target::Returned, None),
+    ("apiserver_storage_list_returned_objects_total", Target::Returned, None),
+];
+
+/// How a sample names its resource.
+enum Named {
+    Resource(ResourceName),
+    /// By group and kind.
+    Kind(String, String),
+    /// By the prefix of its keys in etcd.
+    Prefix(String),
+}
+
+impl Reading {
+    /// Reads the whole text.
+    ///
+    /// # Errors
+    /// [`ReadingError`].
+    pub fn parse(text: &str) -> Result<Reading, ReadingError> {
+        let mut started = None;
+        let mut reading = Reading::default();
+        let mut saw_watches = false;
+        // What they mean is known when all resources are.
+        let mut later = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let name = exposition::name(line);
+            let metric = METRICS.iter().find(|(metric, ..)| *metric == name);
+            if metric.is_none() && name != STARTED {
+                continue;
+            }
+            let sample = exposition::sample(line).map_err(|cause| ReadingError::Line {
+                line: index + 1,
+                cause,
+                text: line.chars().take(120).collect(),
+            })?;
+            let Some((metric, target, verb)) = metric else {
+                started = Some(sample.value);
+                continue;
+            };
+            saw_watches |= *metric == WATCHES;
+            let is_other_verb = verb.is_some_and(|verb| sample.label("verb") != Some(verb));
+            let is_subresource = sample.label("subresource").is_some_and(|subresource| !subresource.is_empty());
+            if is_other_verb || is_subresource {
+                continue;
+            }
+            let is_single = sample.label("scope") == Some("resource");
+            match named(&sample) {
+                Some(Named::Resource(resource)) => {
+                    add(reading.resources.entry(resource).or_default(), *target, sample.value, is_single);
+                }
+                Some(other) => later.push((other, *target, sample.value)),
+                None => {}
+            }
+        }
+        for (named, target, value) in later {
+            let found = match named {
+                Named::Resource(resource) => Some(resource),
+                Named::Kind(group, kind) => by_kind(&reading.resources, &group, &kind),
+                Named::Prefix(prefix) => by_prefix(&reading.resources, &prefix),
+            };
+            if let Some(resource) = found {
+                add(reading.resources.entry(resource).or_default(), target, value, false);
+            }
+        }
+        match started {
+            Some(started) if saw_watches => Ok(Reading { started, ..reading }),
+            _ => Err(ReadingError::OfSomethingElse),
+        }
+    }
+
+    /// What was counted since an earlier reading.
+    ///
+    /// # Errors
+    /// [`OfTwoServers`].
+    pub fn since(&self, earlier: &Reading) -> Result<Reading, OfTwoServers> {
+        if self.started != earlier.started {
+            return Err(OfTwoServers);
+        }
+        let nothing = Counts::default();
+        let difference = |(resource, counts): (&ResourceName, &Counts)| {
+            (resource.clone(), counts.since(earlier.resources.get(resource).unwrap_or(&nothing)))
+        };
+        Ok(Reading { started: self.started, resources: self.resources.iter().map(difference).collect() })
+    }
+}
+
+fn add(counts: &mut Counts, target: Target, value: f64, is_single: bool) {
+    match target {
+        // Two metrics tell the same number; minus one says that counting failed.
+        Target::Objects if value >= 0.0 => counts.objects = Some(value.max(counts.objects.unwrap_or_default())),
+        Target::Objects => {}
+        Target::Watches => {
+            counts.watches += value;
+            if is_single {
+                counts.single_watches += value;
+            }
+        }
+        Target::Events => counts.events += value,
+        Target::Lists => counts.lists += value,
+        Target::ListSeconds => counts.list_seconds += value,
+        Target::ListBytes => counts.list_bytes += value,
+        Target::Fetched => counts.fetched += value,
+        Target::Returned => counts.returned += value,
+    }
+}
+
+fn named(sample: &Sample<'_>) -> Option<Named> {
+    match (sample.label("group"), sample.label("resource"), sample.label("kind"), sample.label("resource_prefix")) {
+        // Requests outside of any resource have an empty one.
+        (_, Some(""), ..) => None,
+        (Some(group), Some(resource), ..) => Some(Named::Resource(ResourceName::new(resource, group))),
+        (None, Some(name), ..) => Some(Named::Resource(ResourceName::parse(name))),
+        (Some(group), None, Some(kind), _) => Some(Named::Kind(group.to_owned(), kind.to_owned())),
+        (_, None, _, Some(prefix)) => Some(Named::Prefix(prefix.trim_start_matches('/').to_owned())),
+        _ => None,
+    }
+}
+
+/// The resource of a kind, by the rule that Kubernetes itself guesses with (`meta.UnsafeGuessKindToResource`), if there is such a
+/// one.
+fn by_kind(resources: &BTreeMap<ResourceName, Counts>, group: &str, kind: &str) -> Option<ResourceName> {
+    let singular = kind.to_lowercase();
+    let guess = match singular.as_str() {
+        "endpoints" => singular,
+        name if name.ends_with('s') => format!("{name}es"),
+        name => match name.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None => format!("{name}s"),
+        },
+    };
+    Some(ResourceName::new(&guess, group)).filter(|guess| resources.contains_key(guess))
+}
+
+/// The resource behind a prefix: custom resources have their group in it; built-in ones have only their plural, and a few
+/// their name of long ago (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
+fn by_prefix(resources: &BTreeMap<ResourceName, Counts>, prefix: &str) -> Option<ResourceName> {
+    let plural = match prefix {
+        "controllers" => "replicationcontrollers",
+        "ingress" => "ingresses",
+        "minions" => "nodes",
+        "services/endpoints" => "endpoints",
+        "services/specs" => "services",
+        other => match other.split_once('/') {
+            Some((group, resource)) => return Some(ResourceName::new(resource, group)),
+            None => other,
+        },
+    };
+    let is_built_in = |group: &str| !group.contains('.') || group.ends_with(".k8s.io");
+    // Only what is stored is counted, and no plural is stored twice.
+    let mut stored = resources.iter().filter(|(_, counts)| counts.objects.is_some()).map(|(resource, _)| resource);
+    stored.find(|resource| resource.resource == plural && is_built_in(&resource.group)).cloned()
+}

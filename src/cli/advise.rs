@@ -1,0 +1,195 @@
+//! `fieldcache advise`: which resources a cache would save most for.
+//!
+//! Asks kube-apiserver for its metrics, once or twice, and for the FieldCaches there are; [`crate::advise`] judges. What an answer
+//! does not say (whose counters, since when, what could not be known) goes to standard error, so that standard output is
+//! the table alone.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::exit::{self, Exit};
+use super::low::{AdviseArguments, Output};
+use super::output::{Table, write_out, yaml};
+use crate::advise::reading::{Reading, ResourceName};
+use crate::advise::{Row, duration, number, rank};
+use crate::kinds;
+use crate::model::quantity::Bytes;
+use crate::source::connection::{ClusterOptions, Connection, RequestError};
+
+/// How many rows a person looks at.
+const SHOWN: usize = 20;
+
+const METRICS: &str = "/metrics";
+
+/// Prints the resources that are read, the most costly first.
+///
+/// # Errors
+/// The metrics cannot be had or read, or are of another server the second time.
+pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
+    let options = ClusterOptions {
+        kubeconfig: arguments.kubeconfig.clone(),
+        context: arguments.context.clone(),
+        server: arguments.server.clone(),
+    };
+    let connection = Connection::open(&options).await?;
+    let first = reading(&connection).await?;
+    let counted = match arguments.duration {
+        None => {
+            exit::note(&format!(
+                "counted by the API server that answered ({}) since its start, {}; others count for themselves. --for 30s counts what happens now",
+                connection.url(),
+                time(first.started)
+            ));
+            first
+        }
+        Some(wait) => {
+            let length = duration(wait.as_secs_f64());
+            exit::note(&format!("counting for {length} what the API server that answers ({}) does", connection.url()));
+            tokio::time::sleep(wait).await;
+            reading(&connection).await?.since(&first).map_err(|error| {
+                anyhow::anyhow!(
+                    "{error}: it was started anew, or others stand behind {}; --server URL asks one of them",
+                    connection.url()
+                )
+            })?
+        }
+    };
+    let cached = match field_caches(&connection).await {
+        Ok(cached) => Some(cached),
+        Err(error) => {
+            exit::note(&format!("what is cached already is not known: {error}"));
+            None
+        }
+    };
+    let rows = rank(&counted, cached.as_ref());
+    if rows.is_empty() {
+        exit::note("nothing was read");
+    } else if rows.iter().all(|row| row.counts.objects.unwrap_or_default() <= 0.0) {
+        exit::note(
+            "objects are not counted yet: an API server does that a minute after its start, and then once a minute",
+        );
+    }
+    let is_table = matches!(arguments.output, Output::Table | Output::Wide);
+    let shown = if is_table && !arguments.all { rows.len().min(SHOWN) } else { rows.len() };
+    write_out(&text(&rows[..shown], arguments.output))?;
+    if shown < rows.len() {
+        exit::note(&format!("{} more resources are read; --all shows them", rows.len() - shown));
+    }
+    Ok(Exit::Done)
+}
+
+async fn reading(connection: &Connection) -> anyhow::Result<Reading> {
+    let url = connection.url();
+    let body = match connection.bytes(METRICS, "text/plain").await {
+        Err(RequestError::Refused { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
+        Err(RequestError::Refused { code: 404 | 405, .. }) => {
+            bail!("{url} has no {METRICS}: it is no kube-apiserver; name one with --kubeconfig or --server")
+        }
+        answered => answered?,
+    };
+    let text = std::str::from_utf8(&body).with_context(|| format!("the metrics of {url} are no text"))?;
+    Reading::parse(text).with_context(|| format!("{url}{METRICS}"))
+}
+
+/// What to do about the missing right, to be pasted.
+pub(super) fn forbidden(url: &str, message: &str) -> String {
+    format!(
+        "cluster {url} does not let you read its metrics: {message}; who may grant rights there can do it with
+
+kubectl create clusterrole metrics-reader --verb=get --non-resource-url={METRICS}
+kubectl create clusterrolebinding metrics-reader --clusterrole=metrics-reader --user=YOU
+
+which makes this rule:
+
+rules:
+- nonResourceURLs: [{METRICS}]
+  verbs: [get]"
+    )
+}
+
+/// What FieldCaches name; nothing where there is no such kind.
+async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>, RequestError> {
+    let path = format!("/apis/{}/{}/fieldcaches", kinds::GROUP, kinds::VERSION);
+    let list = match connection.json(&path, "application/json").await {
+        Err(RequestError::Refused { code: 404, .. }) => return Ok(BTreeSet::new()),
+        answered => answered?,
+    };
+    // Its name is that of its resource; the API server sees to that.
+    let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
+    Ok(names.map(ResourceName::parse).collect())
+}
+
+/// `2026-07-28T09:30:00Z`.
+fn time(seconds: f64) -> String {
+    jiff::Timestamp::from_second(seconds as i64)
+        .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
+}
+
+pub(super) fn text(rows: &[Row], output: Output) -> String {
+    match output {
+        Output::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(document))),
+        Output::Yaml => yaml(&Value::from_iter(rows.iter().map(document))),
+        Output::Name => rows.iter().map(|row| format!("{}\n", row.resource)).collect(),
+        Output::Table | Output::Wide => table(rows, output == Output::Wide).print(),
+    }
+}
+
+fn table(rows: &[Row], is_wide: bool) -> Table {
+    let mut headers = vec!["RESOURCE", "SHARE", "OBJECTS", "WATCHES", "EVENTS", "LISTS", "LIST TIME"];
+    if is_wide {
+        headers.extend(["COPIES", "LIST BYTES", "READ", "RETURNED"]);
+    }
+    headers.extend(["CACHED", "WHY"]);
+    let mut table = Table::new(&headers);
+    for row in rows {
+        let counts = &row.counts;
+        let mut cells = vec![
+            row.resource.to_string(),
+            percent(row.share),
+            counts.objects.map_or_else(|| "?".to_owned(), number),
+            number(counts.watches),
+            number(counts.events),
+            number(counts.lists),
+            duration(counts.list_seconds),
+        ];
+        if is_wide {
+            let bytes = Bytes(counts.list_bytes as u64).to_string();
+            cells.extend([number(counts.copies()), bytes, number(counts.fetched), number(counts.returned)]);
+        }
+        let cached = match row.is_cached {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "?",
+        };
+        cells.extend([cached.to_owned(), row.reason.clone()]);
+        table.push(cells);
+    }
+    table
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 1.0 { "<1%".to_owned() } else { format!("{percent:.0}%") }
+}
+
+fn document(row: &Row) -> Value {
+    let counts = &row.counts;
+    let rounded = |number: f64, digits: f64| (number * digits).round() / digits;
+    json!({
+        "resource": row.resource.to_string(),
+        "share": rounded(row.share, 1e4),
+        "objects": counts.objects.map(|objects| objects as u64),
+        "watches": counts.watches as u64,
+        "copies": counts.copies() as u64,
+        "events": counts.events as u64,
+        "lists": counts.lists as u64,
+        "listSeconds": rounded(counts.list_seconds, 1e6),
+        "listBytes": counts.list_bytes as u64,
+        "listObjectsRead": counts.fetched as u64,
+        "listObjectsReturned": counts.returned as u64,
+        "cached": row.is_cached,
+        "reason": row.reason,
+    })
+}

@@ -1,0 +1,219 @@
+//! `fieldcache kubeconfig`: a kubeconfig with which any client reads through a View.
+//!
+//! The cluster in it is the View's endpoint. The user is the one with whom the View was read: client certificates are good
+//! at the operator as they are. Tokens are not, unless they are made out for its audience; such a one comes from a file
+//! that the kubelet keeps ([`KubeconfigArguments::token_file`]) or is asked for here
+//! ([`KubeconfigArguments::service_account`]). It does not try the View out, and writes no file: that is the shell's.
+
+use anyhow::{Context, bail};
+use http::Uri;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use super::crds::yaml_of;
+use super::exit::{self, Exit};
+use super::low::{DocumentOutput, KubeconfigArguments};
+use super::output::write_out;
+use crate::access::AUDIENCE;
+use crate::kinds::{self, Endpoint, View};
+use crate::source::connection::{ClusterOptions, Connection, RequestError};
+use crate::source::kubeconfig::{Identity, identity};
+
+/// Prints it.
+///
+/// # Errors
+/// The View cannot be read, is not ready or is nowhere served; or the credentials cannot be had. Each says what to do.
+pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
+    let options =
+        ClusterOptions { kubeconfig: arguments.kubeconfig.clone(), context: arguments.context.clone(), server: None };
+    let connection = Connection::open(&options).await?;
+    let view = read(&connection, &arguments.view).await?;
+    let endpoint = endpoint(&view, &arguments.view)?;
+    let mut own = identity(&options)?;
+    if let Some(file) = &arguments.token_file {
+        // Not where it points to now: the kubelet exchanges links.
+        let file = std::path::absolute(file).with_context(|| format!("--token-file {}", file.display()))?;
+        own.user = json!({ "tokenFile": file });
+    } else if let Some(account) = &arguments.service_account {
+        own.user = json!({ "token": token(&connection, account).await? });
+    }
+    let chosen = arguments.token_file.is_some() || arguments.service_account.is_some();
+    let place = Place::of(endpoint, arguments.server.as_deref())?;
+    if let Some(doubt) = doubt(&own.user, &place, chosen) {
+        exit::note(&doubt);
+    }
+    let document = document(&arguments.view, &place, own);
+    write_out(&match arguments.output {
+        DocumentOutput::Yaml => yaml_of(&document),
+        DocumentOutput::Json => format!("{document:#}\n"),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Asks for the View.
+async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
+    let is_name = |text: &str| {
+        !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.')
+    };
+    if !is_name(name) {
+        bail!("{name:?} is no name of a View: names are lower case letters, digits, '-' and '.'");
+    }
+    let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
+    let document = match connection.json(&path, "application/json").await {
+        Err(RequestError::Refused { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
+            bail!(
+                "there is no View {name:?} in cluster {}: `kubectl get views` lists those there are",
+                connection.url()
+            )
+        }
+        Err(RequestError::Refused { code: 404, .. }) => bail!(
+            "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is of another cluster",
+            connection.url()
+        ),
+        answered => answered?,
+    };
+    serde_json::from_value(document).with_context(|| format!("View {name:?} is not as this program knows Views"))
+}
+
+/// Where a View is served, if it is.
+pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a Endpoint> {
+    let status = view.status.as_ref();
+    let condition = |kind: &str| status?.conditions.iter().find(|condition| condition.type_ == kind);
+    if let Some(accepted) = condition("Accepted").filter(|accepted| accepted.status == "False") {
+        bail!(
+            "View {name:?} is not accepted: {}: {}; change its spec with `kubectl edit view {name}`",
+            accepted.reason,
+            accepted.message
+        );
+    }
+    match condition("Ready") {
+        Some(ready) if ready.status == "True" => {}
+        Some(ready) => bail!(
+            "View {name:?} is not ready: {}: {}; `kubectl wait --for=condition=Ready view/{name}` waits for it",
+            ready.reason,
+            ready.message
+        ),
+        None => bail!(
+            "View {name:?} is not ready: no operator has looked at it yet; `kubectl -n fieldcache-system get pods` shows whether one runs"
+        ),
+    }
+    status.and_then(|status| status.endpoint.as_ref()).with_context(|| {
+        format!("View {name:?} is ready, but its status names no endpoint; `kubectl describe view {name}` shows who wrote it")
+    })
+}
+
+/// Where the kubeconfig points to.
+#[derive(Debug)]
+pub(super) struct Place {
+    server: String,
+    /// PEM in base64.
+    authority: Option<Value>,
+    /// The name in the certificate, where it is not the one in the server's URL.
+    name: Option<String>,
+    encrypted: bool,
+}
+
+impl Place {
+    /// The View's endpoint, reached through `server` if there is one: that takes the View's path unless it has its own, and
+    /// shows the certificate of the endpoint, for it is a way to it.
+    pub(super) fn of(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<Place> {
+        let own: Uri = parse(&endpoint.url).with_context(|| format!("the View's endpoint {:?}", endpoint.url))?;
+        let way: Uri = match server {
+            Some(server) => parse(server).with_context(|| format!("--server {server:?}"))?,
+            None => own.clone(),
+        };
+        let has_path = |url: &Uri| url.path() != "/";
+        let path = if has_path(&way) { way.path() } else { own.path() };
+        let (scheme, authority) = (way.scheme_str().unwrap_or_default(), way.authority());
+        let server = format!("{scheme}://{}{path}", authority.map(http::uri::Authority::as_str).unwrap_or_default());
+        let encrypted = scheme == "https";
+        Ok(Place {
+            server: server.trim_end_matches('/').to_owned(),
+            authority: endpoint.ca_bundle.as_ref().filter(|_| encrypted).map(|bundle| json!(bundle)),
+            name: Some(host(&own)).filter(|name| encrypted && *name != host(&way)),
+            encrypted,
+        })
+    }
+}
+
+fn parse(text: &str) -> anyhow::Result<Uri> {
+    let url: Uri = text.parse()?;
+    match (url.scheme_str(), url.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(url),
+        _ => bail!("is no URL such as https://127.0.0.1:8443"),
+    }
+}
+
+/// As it stands in certificates: an IPv6 address without its brackets.
+fn host(url: &Uri) -> String {
+    url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()
+}
+
+/// What will probably not work, for people.
+pub(super) fn doubt(user: &Value, place: &Place, chosen: bool) -> Option<String> {
+    if !place.encrypted {
+        return Some(format!("{} is not encrypted, so no credentials are written for it", place.server));
+    }
+    let has_certificate = user.get("client-certificate").or_else(|| user.get("client-certificate-data")).is_some();
+    if chosen || has_certificate {
+        return None;
+    }
+    let shows = ["exec", "auth-provider", "token", "tokenFile", "username"];
+    Some(match shows.iter().find(|kind| user.get(**kind).is_some()) {
+        Some(kind) => format!(
+            "the user of this kubeconfig has no client certificate but {kind}, which is made out for the API server; the operator takes tokens made out for {AUDIENCE}: \
+             see --token-file and --service-account"
+        ),
+        None => "the user of this kubeconfig has no credentials: see --token-file and --service-account".to_owned(),
+    })
+}
+
+/// The kubeconfig.
+pub(super) fn document(view: &str, place: &Place, own: Identity) -> Value {
+    let name = format!("fieldcache-{view}");
+    let mut cluster = json!({ "server": place.server });
+    if let Some(authority) = &place.authority {
+        cluster["certificate-authority-data"] = authority.clone();
+    }
+    if let Some(server_name) = &place.name {
+        cluster["tls-server-name"] = json!(server_name);
+    }
+    let mut context = json!({ "cluster": name, "user": name });
+    if let Some(namespace) = own.namespace {
+        context["namespace"] = json!(namespace);
+    }
+    let user = if place.encrypted { own.user } else { json!({}) };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": name, "cluster": cluster }],
+        "users": [{ "name": name, "user": user }],
+        "contexts": [{ "name": name, "context": context }],
+        "current-context": name,
+    })
+}
+
+/// A token of a ServiceAccount, `NAMESPACE/NAME`, for the operator; for as long as the API server gives one by itself.
+async fn token(connection: &Connection, account: &str) -> anyhow::Result<String> {
+    let Some((namespace, name)) = account.split_once('/').filter(|(namespace, name)| {
+        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+        is_part(namespace) && is_part(name)
+    }) else {
+        bail!("--service-account {account:?} is not NAMESPACE/NAME, such as team-a/reader");
+    };
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec { audiences: Some(vec![AUDIENCE.to_owned()]), ..TokenRequestSpec::default() }),
+        ..TokenRequest::default()
+    };
+    let accounts: Api<ServiceAccount> = Api::namespaced(connection.client(), namespace);
+    let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
+    let answer = answer.with_context(|| {
+        format!(
+            "a token of ServiceAccount {name} in namespace {namespace}: it must be there, and you need the right to create serviceaccounts/token there"
+        )
+    })?;
+    answer.status.and_then(|status| status.token).context("the API server answered without a token")
+}

@@ -1,0 +1,72 @@
+//! What the program is called: `fieldcache`, or `kubectl fieldcache` when kubectl runs it as a plugin.
+//!
+//! kubectl finds plugins by the names of files, so that the name under which this program was started tells which of the
+//! two it is. Only words differ: help, usage, examples and the remedies in errors name what can be typed. Commands and
+//! their options are the same.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::low::Arguments;
+
+/// The file name that kubectl looks for.
+const PLUGIN_FILE: &str = "kubectl-fieldcache";
+
+/// How the program was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// By its own name, or by any that kubectl does not look for.
+    Itself,
+    /// By kubectl, or under the name by which kubectl finds it.
+    Plugin,
+}
+
+impl Program {
+    /// By the first argument of the process: a path or a name.
+    pub fn of(first_argument: Option<&OsStr>) -> Program {
+        match first_argument.and_then(|path| Path::new(path).file_stem()) {
+            Some(name) if name == PLUGIN_FILE => Program::Plugin,
+            _ => Program::Itself,
+        }
+    }
+
+    /// What people type to start it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::Itself => "fieldcache",
+            Program::Plugin => "kubectl fieldcache",
+        }
+    }
+
+    /// The command line with this name in its help.
+    pub fn command(self) -> clap::Command {
+        let command = Arguments::command();
+        match self {
+            Program::Itself => command,
+            Program::Plugin => command.bin_name(self.name()).mut_subcommands(|subcommand| {
+                let examples = subcommand.get_after_help().map(|text| self.in_text(&text.to_string()));
+                match examples {
+                    Some(examples) => subcommand.after_help(examples),
+                    None => subcommand,
+                }
+            }),
+        }
+    }
+
+    /// A text with commands of this program in it, each at the start of a line or in quotes, in the words that can be
+    /// typed.
+    pub fn in_text(self, text: &str) -> String {
+        match self {
+            Program::Itself => text.to_owned(),
+            Program::Plugin => {
+                let mut text = text.to_owned();
+                for before in ["`", "\n  ", "<("] {
+                    text = text.replace(&format!("{before}fieldcache "), &format!("{before}{} ", self.name()));
+                }
+                text
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `fieldcache advise` without a cluster: its tables and documents, of what a real kube-apiserver once said.
+//!
+//! They stand in `testdata` beside the help texts; `UPDATE_GOLDEN=1` writes them anew.
+
+use std::collections::BTreeSet;
+
+use super::super::advise::{forbidden, text};
+use super::super::low::Output;
+use super::golden;
+use crate::advise::rank;
+use crate::advise::reading::{Reading, ResourceName};
+
+const METRICS: &str = include_str!("../../advise/testdata/v1.36.txt");
+
+#[test]
+fn the_tables_are_as_written() {
+    let reading = Reading::parse(METRICS).unwrap();
+    let cached: BTreeSet<ResourceName> = [ResourceName::parse("deployments.apps")].into();
+    let rows = rank(&reading, Some(&cached));
+    for (output, name) in [
+        (Output::Table, "advise.table.txt"),
+        (Output::Wide, "advise.wide.txt"),
+        (Output::Json, "advise.json"),
+        (Output::Yaml, "advise.yaml"),
+        (Output::Name, "advise.names.txt"),
+    ] {
+        golden(name, &text(&rows, output));
+    }
+    let unknown = text(&rank(&reading, None), Output::Table);
+    assert!(unknown.lines().skip(1).all(|line| line.contains("   ?   ")), "{unknown}");
+    assert_eq!(text(&[], Output::Table).lines().count(), 1, "nothing is read");
+}
+
+#[test]
+fn a_missing_right_can_be_pasted() {
+    let said = forbidden("https://a:1", "forbidden: User \"eve\" cannot get path \"/metrics\"");
+    for part in ["https://a:1", "eve", "kubectl create clusterrole ", "- nonResourceURLs: [/metrics]\n  verbs: [get]"] {
+        assert!(said.contains(part), "{said}");
+    }
+}

@@ -1,0 +1,119 @@
+//! What is left of objects, against the same done to parsed values; and which fields are left.
+
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::{collection, prop_assert_eq, proptest, sample};
+use serde_json::{Map, Value, json};
+
+use crate::crd::Crd;
+use crate::extract::{Plan, Prune};
+
+#[test]
+fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
+    let rows = [
+        (&[".a"][..], r#"{"a":1,"b":1.0}"#, r#"{"b":1.0}"#, "a member"),
+        (&[".b"], r#"{"a":1,"b":{"c":[1,2]}}"#, r#"{"a":1}"#, "with all that is in it"),
+        (
+            &[".a.b"],
+            r#"{"a":{"b":1,"c":"\u00e9"},"b":2}"#,
+            r#"{"a":{"c":"\u00e9"},"b":2}"#,
+            "inside of one, not beside it",
+        ),
+        (&[".a.b"], r#"{"a":{"b":1}}"#, r#"{"a":{}}"#, "what held it stays"),
+        (&[".a.b"], r#"{"a":[{"b":1,"c":2},{"b":3}]}"#, r#"{"a":[{"c":2},{}]}"#, "in each element of a list"),
+        (&[".a.b"], r#"{"a":[[{"b":1}],"b",null]}"#, r#"{"a":[[{}],"b",null]}"#, "in lists of lists"),
+        (&[".a.b"], r#"{"a":"b"}"#, r#"{"a":"b"}"#, "a text has no members"),
+        (&[".a.b", ".a"], r#"{"a":{"b":1},"c":2}"#, r#"{"c":2}"#, "the wider path wins"),
+        (&[".a", ".a.b"], r#"{"a":{"b":1},"c":2}"#, r#"{"c":2}"#, "in either order"),
+        (&[".a"], r#"{"\u0061":1,"b":2}"#, r#"{"b":2}"#, "however its name is written"),
+        (&[".a"], r#"{"a":1,"b":2,"a":3}"#, r#"{"b":2}"#, "each time that it comes"),
+        (&[".x"], r#"{"a":1}"#, r#"{"a":1}"#, "what is not there"),
+        (&[], r#"{"a":1}"#, r#"{"a":1}"#, "nothing"),
+    ];
+    for (paths, object, expected, why) in rows {
+        let found = Prune::new(paths.iter().copied()).apply(object.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(found).unwrap(), expected, "{why}");
+    }
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(1)), Just(json!("t")), Just(json!(null)), Just(json!(true))];
+    leaf.prop_recursive(4, 40, 4, |inside| {
+        let key = sample::select(vec!["a", "b", "c"]);
+        prop_oneof![
+            collection::vec(inside.clone(), 0..4).prop_map(Value::Array),
+            collection::vec((key, inside), 0..4).prop_map(|members| {
+                Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+            }),
+        ]
+    })
+}
+
+/// The obviously right way, on values.
+fn without(value: &mut Value, names: &[String]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| without(item, names)),
+        Value::Object(members) => match names {
+            [last] => drop(members.remove(last)),
+            [first, rest @ ..] => {
+                if let Some(member) = members.get_mut(first) {
+                    without(member, rest);
+                }
+            }
+            [] => {}
+        },
+        _ => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_are_pruned_as_values_are(
+        value in values(),
+        paths in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..4),
+    ) {
+        let texts: Vec<String> = paths.iter().map(|names| format!(".{}", names.join("."))).collect();
+        let object = json!({"a": value, "b": {"a": value}});
+        let found = Prune::new(texts.iter().map(String::as_str)).apply(object.to_string().as_bytes()).unwrap();
+        let mut expected = object;
+        for names in &paths {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            without(&mut expected, &names);
+        }
+        prop_assert_eq!(serde_json::from_slice::<Value>(&found).unwrap(), expected, "{:?}", texts);
+    }
+}
+
+#[test]
+fn a_field_that_is_read_from_what_is_left_out_is_not_offered() {
+    let crd = Crd::read(&json!({
+        "metadata": {"name": "shirts.stable.example.com"},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "color": {"type": "string"}, "size": {"type": "integer"}}}}}},
+                "selectableFields": [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}],
+            }],
+        },
+    }))
+    .unwrap();
+    let plan = Plan::custom_resource(&crd, "v1");
+    let rows = [
+        (".spec.color", &["spec.size"][..], "the field itself"),
+        (".spec", &[], "what holds it"),
+        (".spec.size.unit", &["spec.color"], "a part of it"),
+        (".spec.colors", &["spec.color", "spec.size"], "another of a longer name"),
+        (".status", &["spec.color", "spec.size"], "something else"),
+    ];
+    for (path, expected, why) in rows {
+        let pruned = plan.pruned(&Prune::new([path]));
+        let offered: Vec<&str> = pruned.offered().map(|field| &*field.label).collect();
+        assert_eq!(offered, expected, "{why}");
+        for field in plan.fields() {
+            let resolved = pruned.resolve(&field.label).ok();
+            let is_offered = expected.contains(&&*field.label);
+            assert_eq!(resolved, plan.resolve(&field.label).ok().filter(|_| is_offered), "{why}: the numbers stay");
+        }
+    }
+}

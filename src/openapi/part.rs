@@ -1,0 +1,151 @@
+//! A part of a document: what a View shows of it.
+//!
+//! Only the paths of the resources that it shows, to be read; only the definitions that these refer to; and in the schemas of custom
+//! resources nothing of what the View leaves out. The definitions of built-in kinds are left whole: everybody knows them. Nothing is
+//! built anew here, so what stays is as the whole document has it.
+
+use serde_json::{Map, Value};
+
+use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
+use crate::extract::Prune;
+use crate::extract::prune::Part;
+
+/// A resource, and what is shown of it.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names are Kubernetes' own")]
+pub struct ShownResource {
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+    pub kind: String,
+    pub list_kind: String,
+    /// What is left out of its objects.
+    pub prune: Prune,
+    /// The labels of the fields that it can be selected by.
+    pub fields: Vec<String>,
+}
+
+/// Everything that is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Shown(Vec<ShownResource>);
+
+impl Shown {
+    /// These resources.
+    pub fn new(resources: impl IntoIterator<Item = ShownResource>) -> Shown {
+        Shown(resources.into_iter().collect())
+    }
+
+    /// Whether there is a v3 document of this key, such as `apis/apps/v1`.
+    pub fn has_document(&self, key: &str) -> bool {
+        self.0.iter().any(|resource| resource.document() == key)
+    }
+
+    /// What is shown of a document, of either form.
+    pub fn part_of(&self, mut document: Value) -> Value {
+        if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
+            paths.retain(|path, _| self.0.iter().any(|resource| resource.has_path(path)));
+            for item in paths.values_mut().filter_map(Value::as_object_mut) {
+                item.retain(|member, _| matches!(member.as_str(), "get" | "parameters"));
+            }
+        }
+        let paths = document.get("paths").cloned().unwrap_or_default();
+        for place in ["/definitions", "/components/schemas"] {
+            let Some(Value::Object(definitions)) = document.pointer_mut(place) else { continue };
+            let mut own = Map::new();
+            for (name, definition) in definitions.iter() {
+                let Some((resource, is_list)) = self.of_definition(definition) else { continue };
+                let mut definition = definition.clone();
+                resource.keep_shown_fields(&mut definition);
+                if !is_list {
+                    leave_out(&mut definition, &resource.prune);
+                }
+                own.insert(name.clone(), definition);
+            }
+            let roots = Value::Object(own.clone());
+            let mut all = std::mem::take(definitions);
+            all.extend(own);
+            *definitions = reachable(&[&paths, &roots], &all);
+            definitions.extend(roots.as_object().cloned().unwrap_or_default());
+        }
+        document
+    }
+
+    /// The resource whose kind, or list kind, a definition stands for.
+    fn of_definition(&self, definition: &Value) -> Option<(&ShownResource, bool)> {
+        let [kind] = &definition.get(GROUP_VERSION_KIND)?.as_array()?[..] else { return None };
+        let is = |member: &str, text: &str| kind.get(member).and_then(Value::as_str) == Some(text);
+        self.0.iter().find_map(|resource| {
+            let is_version = is("group", &resource.group) && is("version", &resource.version);
+            let is_list = is("kind", &resource.list_kind);
+            (is_version && (is_list || is("kind", &resource.kind))).then_some((resource, is_list))
+        })
+    }
+}
+
+impl ShownResource {
+    fn document(&self) -> String {
+        match &*self.group {
+            "" => format!("api/{}", self.version),
+            group => format!("apis/{group}/{}", self.version),
+        }
+    }
+
+    /// Whether a path is one of the resource that can be read here: the collection, an object, its status.
+    fn has_path(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix('/').and_then(|path| path.strip_prefix(&*self.document())) else {
+            return false;
+        };
+        let rest = rest.strip_prefix("/watch").unwrap_or(rest);
+        let rest = rest.strip_prefix("/namespaces/{namespace}").filter(|rest| !rest.is_empty()).unwrap_or(rest);
+        let Some(rest) = rest.strip_prefix('/').and_then(|rest| rest.strip_prefix(&*self.resource)) else {
+            return false;
+        };
+        matches!(rest, "" | "/{name}" | "/{name}/status")
+    }
+
+    fn keep_shown_fields(&self, definition: &mut Value) {
+        let Some(Value::Array(entries)) = definition.get_mut(SELECTABLE_FIELDS) else { return };
+        entries.retain(|entry| {
+            let path = entry.get("fieldPath").and_then(Value::as_str).unwrap_or_default();
+            matches!(path, "metadata.name" | "metadata.namespace") || self.fields.iter().any(|field| field == path)
+        });
+        if entries.is_empty()
+            && let Some(members) = definition.as_object_mut()
+        {
+            members.remove(SELECTABLE_FIELDS);
+        }
+    }
+}
+
+/// Takes out of a schema what is left out of objects; references are not followed. Rules that look at what is gone go with it.
+fn leave_out(schema: &mut Value, prune: &Prune) {
+    let Value::Object(schema) = schema else { return };
+    if prune.is_empty() {
+        return;
+    }
+    schema.remove("x-kubernetes-validations");
+    for place in ["items", "additionalProperties"] {
+        if let Some(inside) = schema.get_mut(place) {
+            leave_out(inside, prune);
+        }
+    }
+    for (name, part) in prune.parts() {
+        let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+        match part {
+            Part::Whole => {
+                properties.remove(name);
+                if let Some(Value::Array(required)) = schema.get_mut("required") {
+                    required.retain(|held| held != name);
+                }
+            }
+            Part::Inside(inside) => {
+                if let Some(property) = properties.get_mut(name) {
+                    leave_out(property, inside);
+                }
+            }
+        }
+    }
+    // An example or default may say what is gone.
+    schema.remove("default");
+    schema.remove("example");
+}

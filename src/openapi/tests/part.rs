@@ -1,0 +1,111 @@
+//! What a View shows of a document: nothing of what it does not have.
+
+use serde_json::{Value, json};
+
+use crate::extract::Prune;
+use crate::openapi::part::{Shown, ShownResource};
+
+fn shirts(prune: Prune) -> Shown {
+    let text = |text: &str| text.to_owned();
+    Shown::new([ShownResource {
+        group: text("e.com"),
+        version: text("v1"),
+        resource: text("shirts"),
+        kind: text("Shirt"),
+        list_kind: text("ShirtList"),
+        prune,
+        fields: vec![text("spec.color")],
+    }])
+}
+
+fn kind(kind: &str, rest: Value) -> Value {
+    let mut definition = json!({"type": "object", "x-kubernetes-group-version-kind": [{"group": "e.com", "version": "v1", "kind": kind}]});
+    definition.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    definition
+}
+
+fn document(prefix: &str) -> (Value, Value) {
+    let refer = |name: &str| json!({"$ref": format!("{prefix}{name}")});
+    let fields = json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.secret"}]);
+    let definitions = json!({
+        "Shirt": kind("Shirt", json!({
+            "x-kubernetes-selectable-fields": fields,
+            "x-kubernetes-validations": [{"rule": "self.spec.secret == 'hidden'"}],
+            "properties": {
+                "metadata": refer("ObjectMeta"),
+                "spec": {"type": "object", "required": ["color", "secret"], "default": {"secret": "hidden"}, "properties": {
+                    "color": {"type": "string"}, "secret": {"type": "string", "enum": ["hidden"]},
+                    "steps": {"type": "array", "items": {"type": "object", "properties": {
+                        "image": {"type": "string"}, "token": {"type": "string", "description": "hidden"}}}},
+                }},
+            },
+        })),
+        "ShirtList": kind("ShirtList", json!({"x-kubernetes-selectable-fields": fields, "properties": {"items": refer("Shirt")}})),
+        "Hat": kind("Hat", json!({"properties": {"hidden": {"type": "string"}}})),
+        "ObjectMeta": {"properties": {"owner": refer("Owner")}},
+        "Owner": {"type": "object"},
+        "Unused": {"type": "object"},
+    });
+    let item = |definition: &str| {
+        let answer = json!({"responses": {"200": {"schema": refer(definition)}}});
+        json!({"parameters": [], "get": answer, "post": answer, "delete": answer})
+    };
+    let paths = json!({
+        "/apis/e.com/v1/shirts": item("ShirtList"),
+        "/apis/e.com/v1/namespaces/{namespace}/shirts/{name}": item("Shirt"),
+        "/apis/e.com/v1/namespaces/{namespace}/shirts/{name}/scale": item("Hat"),
+        "/apis/e.com/v1/shirtsleeves": item("Hat"),
+        "/apis/e.com/v1/hats": item("Hat"),
+        "/apis/e.com/v1/": item("Hat"),
+        "/version/": item("Hat"),
+    });
+    (paths, definitions)
+}
+
+#[test]
+fn a_part_has_what_is_shown_in_both_forms() {
+    let shown = shirts(Prune::new([".spec.secret", ".spec.steps.token"]));
+    let (paths, definitions) = document("#/definitions/");
+    let v2 = json!({"swagger": "2.0", "paths": paths, "definitions": definitions});
+    let (paths, definitions) = document("#/components/schemas/");
+    let v3 = json!({"openapi": "3.0.0", "paths": paths, "components": {"schemas": definitions}});
+    for (whole, place) in [(v2, "/definitions"), (v3, "/components/schemas")] {
+        let part = shown.part_of(whole);
+        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(
+            names(&part["paths"]),
+            ["/apis/e.com/v1/namespaces/{namespace}/shirts/{name}", "/apis/e.com/v1/shirts"],
+            "{place}: paths"
+        );
+        assert_eq!(names(&part["paths"]["/apis/e.com/v1/shirts"]), ["get", "parameters"], "{place}: to be read");
+        let found = part.pointer(place).unwrap();
+        assert_eq!(names(found), ["ObjectMeta", "Owner", "Shirt", "ShirtList"], "{place}: definitions");
+        for definition in ["Shirt", "ShirtList"] {
+            assert_eq!(
+                found[definition]["x-kubernetes-selectable-fields"],
+                json!([{"fieldPath": "spec.color"}]),
+                "{place}"
+            );
+        }
+        assert_eq!(
+            found["Shirt"]["properties"]["spec"],
+            json!({"type": "object", "required": ["color"], "properties": {
+                "color": {"type": "string"},
+                "steps": {"type": "array", "items": {"type": "object", "properties": {"image": {"type": "string"}}}},
+            }}),
+            "{place}: the schema"
+        );
+        let text = part.to_string();
+        for hidden in ["hidden", "secret", "token", "Hat"] {
+            assert!(!text.contains(hidden), "{place}: {hidden} in {text}");
+        }
+    }
+}
+
+#[test]
+fn documents_are_those_of_the_resources() {
+    let shown = shirts(Prune::default());
+    for (key, has) in [("apis/e.com/v1", true), ("apis/e.com/v2", false), ("apis/e.com", false), ("api/v1", false)] {
+        assert_eq!(shown.has_document(key), has, "{key}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Views: judged and served by every replica, described on the objects by the one that leads.
+//!
+//! [`judge`] is pure: Views, the verdicts on FieldCaches and the cluster's resources in, what is served out. A View is served whole or not
+//! at all: one whose selection cannot be read would show too much. What is served is `registry::views`'; there is no finalizer, since
+//! nothing outside has to be undone when a View goes.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use k8s_openapi::ByteString;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::events::Recorder;
+use kube::runtime::{reflector, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::status::{Finding, Holds, conditions};
+use super::stores::{Problem, Verdicts};
+use super::world::World;
+use super::{FIELD_MANAGER, events};
+use crate::extract::{Plan, Prune};
+use crate::kinds::view::Endpoint;
+use crate::kinds::{Consistency, View, ViewStatus, accept};
+use crate::registry::views::{PATH, ViewDefinition, ViewPart, ViewRights};
+use crate::registry::{Definitions, LiveState, ViewVerdicts};
+
+/// Changes that come together are looked at together.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Even if nothing seems to have changed, a status is looked at this often.
+const COMPARE_EVERY: Duration = Duration::from_secs(300);
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+const ACCEPTED: &str = "Accepted";
+const READY: &str = "Ready";
+
+/// The verdict on one View.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewVerdict {
+    /// metadata.generation of what was judged.
+    pub generation: i64,
+    /// What is served, or everything that is wrong.
+    pub outcome: Result<ViewDefinition, Vec<Problem>>,
+}
+
+/// The verdicts, by name.
+pub type Judged = BTreeMap<String, ViewVerdict>;
+
+/// Where Views are reached.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// What stands before a View's path, such as `https://fieldcache.fieldcache-system.svc`.
+    pub base: String,
+    /// By which certificates the server is known, PEM; empty: by any that clients trust.
+    pub authorities: watch::Receiver<Vec<u8>>,
+}
+
+impl Address {
+    fn endpoint(&self, name: &str) -> Endpoint {
+        let bundle = self.authorities.borrow().clone();
+        Endpoint {
+            url: format!("{}{}{name}/proxy", self.base.trim_end_matches('/'), PATH),
+            ca_bundle: (!bundle.is_empty()).then_some(ByteString(bundle)),
+        }
+    }
+}
+
+/// Judges one.
+pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
+    let spec = &view.spec;
+    // In the version that is shown first; another one without a field of the View shows nothing.
+    let plan_of = |group: &str, resource: &str| -> Option<Plan> {
+        let name = crate::kinds::field_cache::object_name(group, resource);
+        let store = verdicts.get(&name)?.stores.first()?;
+        let plan = &definitions.resources.get(&store.gvr)?.plan;
+        Some(plan.with_extra(&store.fields).unwrap_or_else(|_| plan.clone()))
+    };
+    let problems = accept::view(spec, &plan_of);
+    let generation = view.metadata.generation.unwrap_or_default();
+    let deleting = view
+        .metadata
+        .deletion_timestamp
+        .is_some()
+        .then(|| Problem { reason: "Deleting", message: "the View is being deleted".to_owned() });
+    let problems: Vec<Problem> = deleting.into_iter().chain(problems.into_iter().map(Problem::from)).collect();
+    if !problems.is_empty() {
+        return ViewVerdict { generation, outcome: Err(problems) };
+    }
+    let parts = spec.resources.iter().map(|shown| ViewPart {
+        group: shown.group.clone(),
+        resource: shown.resource.clone(),
+        namespaces: shown.namespaces.clone(),
+        // Both can be read, or there would be a problem.
+        labels: accept::label_selector(shown.label_selector.as_ref(), "").unwrap_or_default(),
+        fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
+        prune: Prune::new(shown.prune.iter().map(String::as_str)),
+    });
+    let definition = ViewDefinition {
+        parts: parts.collect(),
+        rights: ViewRights::Caller,
+        is_strong: spec.consistency == Consistency::Strong,
+    };
+    ViewVerdict { generation, outcome: Ok(definition) }
+}
+
+/// Serves the Views for as long as it is polled, and tells what is thought of them.
+pub async fn serve(
+    world: World,
+    views: reflector::Store<View>,
+    changes: impl Stream<Item = ()>,
+    judged: watch::Sender<Arc<Judged>>,
+) {
+    let World { registry, mut definitions, mut verdicts, .. } = world;
+    let mut changes = std::pin::pin!(changes);
+    loop {
+        let known = views.wait_until_ready().now_or_never().is_some();
+        if known {
+            let (verdicts, definitions) =
+                (verdicts.borrow_and_update().clone(), definitions.borrow_and_update().clone());
+            let all = views.state();
+            let now: Judged = all.iter().map(|view| (view.name_any(), judge(view, &verdicts, &definitions))).collect();
+            let served: ViewVerdicts = now
+                .iter()
+                .map(|(name, verdict)| {
+                    let outcome = verdict.outcome.clone();
+                    (name.clone(), outcome.map_err(|problems| problems[0].message.clone()))
+                })
+                .collect();
+            registry.replace_views(served);
+            judged.send_if_modified(|held| {
+                let differs = **held != now;
+                if differs {
+                    *held = Arc::new(now);
+                }
+                differs
+            });
+        }
+        tokio::select! {
+            change = changes.next() => if change.is_none() { return },
+            changed = definitions.changed() => if changed.is_err() { return },
+            changed = verdicts.changed() => if changed.is_err() { return },
+        }
+        sleep(SETTLE).await;
+        // What came meanwhile is in the store already.
+        while let Some(Some(())) = changes.next().now_or_never() {}
+    }
+}
+
+struct Context {
+    world: World,
+    judged: watch::Receiver<Arc<Judged>>,
+    api: Api<View>,
+    recorder: Recorder,
+    address: Address,
+}
+
+/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a verdict or the authorities have
+/// changed.
+pub async fn run(
+    client: Client,
+    world: World,
+    judged: watch::Receiver<Arc<Judged>>,
+    recorder: Recorder,
+    address: Address,
+    triggers: impl Stream<Item = ()> + Send + 'static,
+) {
+    let api: Api<View> = Api::all(client);
+    let context = Context { world, judged, api: api.clone(), recorder, address };
+    Controller::new(api, watcher::Config::default())
+        .reconcile_all_on(triggers)
+        .run(reconcile, |_, error, _| after(error), Arc::new(context))
+        .for_each(|_| ready(()))
+        .await;
+}
+
+fn after(error: &kube::Error) -> Action {
+    tracing::warn!(error = %error, "the status of a View could not be written");
+    Action::requeue(AFTER_FAILURE)
+}
+
+async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kube::Error> {
+    let name = view.name_any();
+    let verdict = context.judged.borrow().get(&name).cloned();
+    let Some(verdict) = verdict.filter(|verdict| Some(verdict.generation) == view.metadata.generation) else {
+        return Ok(Action::requeue(COMPARE_EVERY));
+    };
+    let held = view.status.clone().unwrap_or_default();
+    let findings = findings(&verdict, &context.world);
+    let status = ViewStatus {
+        conditions: conditions(&held.conditions, &findings, view.metadata.generation, jiff::Timestamp::now()),
+        endpoint: verdict.outcome.is_ok().then(|| context.address.endpoint(&name)),
+    };
+    if status != held {
+        let patch = json!({
+            "apiVersion": View::api_version(&()), "kind": View::kind(&()),
+            "metadata": { "name": name }, "status": status,
+        });
+        context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
+        let finding = findings.iter().find(|finding| finding.kind == READY);
+        events::tell(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
+    }
+    Ok(Action::requeue(COMPARE_EVERY))
+}
+
+/// What a View's conditions say.
+fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
+    let definition = match &verdict.outcome {
+        Ok(definition) => definition,
+        Err(problems) => {
+            let (first, rest) = (&problems[0], problems.len() - 1);
+            let more = if rest == 0 { String::new() } else { format!("; and {rest} more") };
+            let refused = |kind| Finding::new(kind, Holds::False, first.reason, format!("{}{more}", first.message));
+            return vec![refused(ACCEPTED), refused(READY)];
+        }
+    };
+    let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", "everything that it selects by is there");
+    let catalog = world.registry.catalog();
+    let is_waiting = |part: &&ViewPart| {
+        let mut states = catalog
+            .copies()
+            .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource)
+            .map(|resource| resource.live.state())
+            .peekable();
+        states.peek().is_none() || states.any(|state| !matches!(state, LiveState::Ready(_)))
+    };
+    let waiting = definition.parts.iter().find(is_waiting);
+    let ready = match waiting {
+        None => Finding::new(READY, Holds::True, "Ready", "served at status.endpoint.url"),
+        Some(part) => {
+            let name = crate::kinds::field_cache::object_name(&part.group, &part.resource);
+            let message = format!("the copy of {name} is not complete: see FieldCache {name}");
+            Finding::new(READY, Holds::False, "NotSynced", message)
+        }
+    };
+    vec![accepted, ready]
+}

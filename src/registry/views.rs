@@ -1,0 +1,268 @@
+//! Views: parts of what is served, each a catalog of its own.
+//!
+//! A View is judged before it comes here (`operator::views`), so what it names can be read. Its catalog is made out of the one of the
+//! whole server whenever that is another one, and shares its data: a resource of a View is the same [`super::Live`] seen through a
+//! [`Restriction`]. Who may ask is `access`'s; what is answered is `server`'s, which treats a View's catalog like any other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::documents::Part;
+use super::{Catalog, Group, Resource};
+use crate::extract::{FieldRef, Plan, Prune, UnsupportedLabel};
+use crate::query::{FieldTerm, Selection};
+use crate::selector::{FieldExpression, FieldExpressionOperator, LabelSelector};
+use crate::store::Object;
+
+/// What stands before the name of a View in its URL; `/proxy` follows the name.
+pub const PATH: &str = "/apis/view.fieldcache.dev/v1alpha1/views/";
+
+/// What a View shows of one resource, in every version that is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewPart {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The plural name.
+    pub resource: String,
+    /// Only objects of these namespaces; empty: of all.
+    pub namespaces: Vec<String>,
+    /// Only objects with these labels.
+    pub labels: LabelSelector,
+    /// Only objects with these values.
+    pub fields: Vec<FieldExpression>,
+    /// What is left out of them.
+    pub prune: Prune,
+}
+
+/// Whose rights decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViewRights {
+    /// Those of who asks.
+    #[default]
+    Caller,
+}
+
+/// What is served as a View.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewDefinition {
+    /// One for each resource.
+    pub parts: Vec<ViewPart>,
+    /// Whose rights decide.
+    pub rights: ViewRights,
+    /// Whether reads must not be older than their request.
+    pub is_strong: bool,
+}
+
+/// A View that is served.
+pub struct View {
+    name: String,
+    definition: ViewDefinition,
+    /// True once it is another one, or none: its watches end.
+    ended: watch::Sender<bool>,
+    /// The last catalog, and what it was made out of.
+    made: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("View").field("name", &self.name).field("definition", &self.definition).finish()
+    }
+}
+
+/// What has become of a View.
+#[derive(Clone, Debug)]
+pub enum ViewState {
+    /// It is served.
+    Served(Arc<View>),
+    /// It is not, for this reason.
+    Refused(String),
+}
+
+/// All of them, by name.
+pub type Views = BTreeMap<String, ViewState>;
+
+/// What a View asks for, or why it cannot be served.
+pub type ViewVerdicts = BTreeMap<String, Result<ViewDefinition, String>>;
+
+/// How a resource is seen through a View.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    /// Beside what a request selects.
+    labels: LabelSelector,
+    fields: Vec<FieldTerm>,
+    prune: Prune,
+    ended: watch::Receiver<bool>,
+}
+
+impl View {
+    fn new(name: String, definition: ViewDefinition) -> View {
+        View { name, definition, ended: watch::Sender::new(false), made: Mutex::default() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    pub fn definition(&self) -> &ViewDefinition {
+        &self.definition
+    }
+
+    /// The namespaces to which it restricts a resource; empty: to none.
+    pub fn namespaces(&self, group: &str, resource: &str) -> &[String] {
+        let part = self.definition.parts.iter().find(|part| part.group == group && part.resource == resource);
+        part.map_or(&[], |part| &part.namespaces)
+    }
+
+    /// What it shows of what is served.
+    pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
+            _ => {
+                let catalog = Arc::new(self.make(whole));
+                *made = Some((whole.clone(), catalog.clone()));
+                catalog
+            }
+        }
+    }
+
+    fn make(&self, whole: &Catalog) -> Catalog {
+        let mut resources = Vec::new();
+        for resource in whole.copies() {
+            let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
+            let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
+            // A version without a field that the View selects by shows nothing, rather than everything.
+            let Ok(restriction) = Restriction::new(part, &resource.plan, self.ended.subscribe()) else { continue };
+            resources.push(Arc::new(resource.through(restriction)));
+        }
+        let groups = whole.groups_of_copies().iter().filter_map(|group| {
+            let is_there = |version: &&String| {
+                resources.iter().any(|found| found.gvr.group == group.name && found.gvr.version == **version)
+            };
+            let versions: Vec<String> = group.versions.iter().filter(is_there).cloned().collect();
+            (!versions.is_empty()).then(|| Group { name: group.name.clone(), versions })
+        });
+        let groups = groups.collect();
+        let documents = whole.documents.clone().map(|documents| Part::new(documents, &resources));
+        let catalog = Catalog::new(groups, resources, whole.version.clone());
+        match documents {
+            Some(documents) => catalog.with_documents(Arc::new(documents)),
+            None => catalog,
+        }
+    }
+}
+
+/// The Views that are to be served, of which those stay that are as they were. The others end.
+pub(super) fn replaced(held: &Views, wanted: ViewVerdicts) -> Views {
+    let next: Views = wanted
+        .into_iter()
+        .map(|(name, verdict)| {
+            let state = match (verdict, held.get(&name)) {
+                (Ok(definition), Some(ViewState::Served(view))) if view.definition == definition => {
+                    ViewState::Served(view.clone())
+                }
+                (Ok(definition), _) => ViewState::Served(Arc::new(View::new(name.clone(), definition))),
+                (Err(problem), _) => ViewState::Refused(problem),
+            };
+            (name, state)
+        })
+        .collect();
+    for (name, state) in held {
+        let ViewState::Served(view) = state else { continue };
+        let is_kept = matches!(next.get(name), Some(ViewState::Served(kept)) if Arc::ptr_eq(kept, view));
+        if !is_kept {
+            view.ended.send_replace(true);
+        }
+    }
+    next
+}
+
+impl Restriction {
+    /// A part of a View, for a version of the resource.
+    ///
+    /// # Errors
+    /// The first field that the version does not offer.
+    pub fn new(part: &ViewPart, plan: &Plan, ended: watch::Receiver<bool>) -> Result<Restriction, UnsupportedLabel> {
+        let mut fields = Vec::with_capacity(part.fields.len() + 1);
+        if !part.namespaces.is_empty() {
+            let operator = FieldExpressionOperator::In(part.namespaces.clone());
+            fields.push(FieldTerm { field: FieldRef::Namespace, operator });
+        }
+        for expression in &part.fields {
+            let field = plan.resolve(&expression.key)?;
+            fields.push(FieldTerm { field, operator: for_field(plan, field, &expression.operator) });
+        }
+        Ok(Restriction { labels: part.labels.clone(), fields, prune: part.prune.clone(), ended })
+    }
+
+    /// What a request selects, of what is shown.
+    #[must_use]
+    pub fn restrict(&self, mut selection: Selection) -> Selection {
+        selection.labels.requirements.extend_from_slice(&self.labels.requirements);
+        selection.fields.extend_from_slice(&self.fields);
+        selection
+    }
+
+    /// Whether it leaves objects out.
+    pub fn is_selective(&self) -> bool {
+        !self.labels.requirements.is_empty() || !self.fields.is_empty()
+    }
+
+    /// What is left out of objects.
+    pub fn prune(&self) -> &Prune {
+        &self.prune
+    }
+
+    /// True once the View is another one, or none.
+    pub fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.clone()
+    }
+}
+
+/// A field that has one value, empty when absent, is there when the value is not empty: its lists of values answer that
+/// without a union of all of them.
+fn for_field(plan: &Plan, field: FieldRef, operator: &FieldExpressionOperator) -> FieldExpressionOperator {
+    let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
+    let empty = || vec![String::new()];
+    match operator {
+        FieldExpressionOperator::Exists if !is_many => FieldExpressionOperator::NotIn(empty()),
+        FieldExpressionOperator::DoesNotExist if !is_many => FieldExpressionOperator::In(empty()),
+        other => other.clone(),
+    }
+}
+
+impl Resource {
+    /// An object as this resource shows it; `None` where that cannot be made, which is a defect and shows nothing.
+    pub fn show(&self, object: Object) -> Option<Object> {
+        let Some(restriction) = self.seen_through.as_ref().filter(|restriction| !restriction.prune.is_empty()) else {
+            return Some(object);
+        };
+        let shown = restriction.prune.apply(&object.json()).and_then(|json| self.plan.extract(json.into()));
+        match shown {
+            Ok(record) => Some(Object::loose(&record)),
+            Err(error) => {
+                tracing::error!(resource = %self.gvr, %error, "an object of a View cannot be shown without what it leaves out");
+                None
+            }
+        }
+    }
+
+    /// Whether objects are shown as they are.
+    pub fn is_shown_whole(&self) -> bool {
+        self.seen_through.as_ref().is_none_or(|restriction| restriction.prune.is_empty())
+    }
+
+    /// What a request selects of what this resource shows.
+    #[must_use]
+    pub fn restrict(&self, selection: Selection) -> Selection {
+        match &self.seen_through {
+            Some(restriction) => restriction.restrict(selection),
+            None => selection,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests through a View: what it shows, what it leaves out, and how its watches end.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde_json::json;
+
+use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::extract::Prune;
+use crate::registry::views::{PATH, ViewDefinition, ViewPart};
+use crate::selector::{FieldExpression, FieldExpressionOperator};
+use crate::server::Settings;
+
+const BLUE: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
+
+fn blue() -> ViewPart {
+    let operator = FieldExpressionOperator::In(vec!["blue".to_owned(), "cyan".to_owned()]);
+    ViewPart {
+        group: "stable.example.com".to_owned(),
+        resource: "shirts".to_owned(),
+        namespaces: vec!["a".to_owned(), "ab".to_owned()],
+        fields: vec![FieldExpression { key: "spec.color".to_owned(), operator }],
+        ..ViewPart::default()
+    }
+}
+
+fn serve(fixture: &Fixture, part: ViewPart) {
+    let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+}
+
+#[tokio::test]
+async fn a_view_is_a_server_of_what_it_shows() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    serve(&fixture, blue());
+    let lists = [
+        ("", &["a/x", "a/x.y", "ab/x", "ab/x.y"][..], "all that it shows, of several namespaces in one list"),
+        ("?fieldSelector=metadata.name%3Dx", &["a/x", "ab/x"], "a field of the request, too"),
+        ("?fieldSelector=spec.color%3Dgreen", &[], "what it does not show is not there"),
+        ("?fieldSelector=spec.color!%3Dblue", &[], "nor by what it is not"),
+        ("?labelSelector=tone%3Dgreen", &[], "nor by a label"),
+        ("?labelSelector=tone%3Dblue&limit=3", &["a/x", "a/x.y", "ab/x"], "pages"),
+    ];
+    for (query, expected, why) in lists {
+        assert_eq!(fixture.get(&format!("{BLUE}{ALL_SHIRTS}{query}")).await.names(), expected, "{why}");
+    }
+    let within = |namespace: &str| format!("{BLUE}/apis/stable.example.com/v1/namespaces/{namespace}/shirts");
+    assert_eq!(fixture.get(&within("ab")).await.names(), ["ab/x", "ab/x.y"]);
+    let elsewhere = fixture.get(&within("a-b")).await;
+    assert_eq!((elsewhere.code.as_u16(), elsewhere.names().len()), (200, 0), "a namespace outside looks empty");
+    let one = fixture.get(&format!("{BLUE}{ALL_SHIRTS}?limit=1")).await.json();
+    assert_eq!(one["metadata"]["remainingItemCount"], 3, "what remains is counted of what it shows");
+    let objects = [
+        ("a", "x", 200, "shown"),
+        ("a", "x-y", 404, "of another color"),
+        ("a-b", "x", 404, "of another namespace"),
+        ("a", "none", 404, "not there at all"),
+    ];
+    for (namespace, name, code, why) in objects {
+        let answer = fixture.get(&format!("{}/{name}", within(namespace))).await;
+        assert_eq!(answer.code.as_u16(), code, "{why}");
+        let status = format!("shirts.stable.example.com \\\"{name}\\\" not found");
+        assert_eq!(answer.body.contains(&status), code == 404, "{why}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn everything_around_speaks_of_the_view_alone() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    serve(&fixture, blue());
+    let groups = fixture.get(&format!("{BLUE}/apis")).await.json();
+    assert_eq!(groups["groups"].as_array().map(Vec::len), Some(1), "{groups}");
+    let resources = fixture.get(&format!("{BLUE}/apis/stable.example.com/v1")).await.json();
+    let names: Vec<&str> =
+        resources["resources"].as_array().unwrap().iter().filter_map(|found| found["name"].as_str()).collect();
+    assert_eq!(names, ["shirts", "shirts/status"], "hats are in the group too, and not in the View");
+    let rows = [
+        (Method::GET, format!("{BLUE}/api/v1/pods"), 404, "a resource that it does not have"),
+        (Method::GET, format!("{BLUE}/apis/stable.example.com/v1/hats"), 404, "one of the same group"),
+        (Method::GET, format!("{BLUE}/readyz"), 200, "health is the server's"),
+        (Method::GET, BLUE.to_owned(), 200, "its root"),
+        (Method::GET, format!("{BLUE}/"), 200, "its root, with a slash"),
+        (Method::POST, format!("{BLUE}{SHIRTS}"), 405, "it is read-only"),
+        (Method::DELETE, format!("{BLUE}{SHIRTS}"), 405, "also as a whole"),
+        (Method::GET, format!("{PATH}red/proxy{ALL_SHIRTS}"), 404, "no View of that name"),
+        (Method::GET, format!("{PATH}blue/proxied{ALL_SHIRTS}"), 404, "not behind its proxy"),
+        (Method::GET, format!("{PATH}blue%2Fproxy{ALL_SHIRTS}"), 404, "a slash that is no slash"),
+        (Method::GET, format!("{PATH}BLUE/proxy{ALL_SHIRTS}"), 404, "no name"),
+        (Method::GET, format!("{BLUE}/../../red/proxy{ALL_SHIRTS}"), 404, "nothing is above its root"),
+        (Method::GET, format!("{BLUE}{BLUE}{ALL_SHIRTS}"), 404, "no View in a View"),
+    ];
+    for (method, path, code, why) in rows {
+        assert_eq!(fixture.whole(method, &path, &[]).await.code.as_u16(), code, "{why}: {path}");
+    }
+    let explained = fixture.get(&format!("{BLUE}{ALL_SHIRTS}?explain=true")).await;
+    assert_eq!(explained.header("fieldcache-explain"), "", "plans count what is not shown");
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Err("spec.x is wrong".to_owned()))]));
+    let refused = fixture.get(&format!("{BLUE}{ALL_SHIRTS}")).await;
+    let message = "the View blue is not served: kubectl get view blue -o wide says why";
+    assert_eq!((refused.code.as_u16(), &*refused.message()), (503, message), "its problem is not for everybody");
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size", ".metadata.creationTimestamp"]), ..blue() });
+    let path = format!("{BLUE}{ALL_SHIRTS}");
+    let list = fixture.get(&path).await;
+    assert_eq!(list.json()["items"][0]["spec"], json!({"color": "blue"}), "{}", list.body);
+    assert!(!list.body.contains("creationTimestamp") && list.names().len() == 4, "{}", list.body);
+    let unknown = fixture.get(&format!("{path}?fieldSelector=spec.size%3D7")).await;
+    assert_eq!((unknown.code.as_u16(), &*unknown.message()), (400, "field label not supported: spec.size"));
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let table = fixture.get_with(&path, &table).await.json();
+    assert_eq!(table["rows"][0]["cells"], json!(["x", "blue", null, null]), "{table}");
+    let partial = [("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")];
+    assert!(!fixture.get_with(&path, &partial).await.body.contains("creationTimestamp\":\"2026"));
+    let one = fixture.get(&format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/x")).await.json();
+    assert_eq!(one["spec"], json!({"color": "blue"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_tell_what_enters_and_leaves_the_view() {
+    let mut fixture = Fixture::with_shirts(Settings::default());
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]), ..blue() });
+    let start = fixture.version;
+    let mut watched = fixture.watch(&format!("{BLUE}{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
+    let mut whole = fixture.watch(&format!("{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
+    fixture.put("a", "new", "blue");
+    fixture.put("a-b", "new", "blue");
+    fixture.put("a", "new", "cyan");
+    let left = fixture.put("a", "new", "green");
+    fixture.put("ab", "other", "cyan");
+    fixture.delete("ab", "other");
+    let expected =
+        [("ADDED", "blue"), ("MODIFIED", "cyan"), ("DELETED", "cyan"), ("ADDED", "cyan"), ("DELETED", "cyan")];
+    for (number, (kind, color)) in expected.into_iter().enumerate() {
+        let event = watched.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["spec"]), (&json!(kind), &json!({"color": color})), "{number}");
+        if number == 2 {
+            assert_eq!(event["object"]["metadata"]["resourceVersion"], json!(left.to_string()));
+        }
+    }
+    assert_eq!(whole.next().await.unwrap()["object"]["spec"]["size"], 7, "a watch of the whole shares no line with it");
+
+    // The same View again changes nothing; another one ends it.
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]), ..blue() });
+    fixture.put("a", "more", "blue");
+    assert_eq!(watched.next().await.unwrap()["type"], "ADDED");
+    serve(&fixture, blue());
+    let error = watched.next().await.unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
+    watched.expect_end("and nothing follows").await;
+    assert_eq!(whole.next().await.unwrap()["type"], "ADDED", "others go on");
+}

@@ -1,0 +1,128 @@
+//! Which kubeconfig is read, as kubectl chooses it, and who it says that we are.
+//!
+//! One that is named; else the files of `KUBECONFIG`, of which those that do not exist are passed over, as client-go's
+//! loading rules do (kube-rs would refuse them); else the one in the home directory; and where none of them has a current
+//! context, the ServiceAccount of the Pod. Reads files and asks nobody; `connection` makes a client of what is found.
+
+#![expect(clippy::disallowed_methods, reason = "reads the Pod's namespace where the kubelet puts it")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::connection::{ClusterOptions, ConnectionError, chain};
+
+/// Where the kubelet puts the files of a Pod's ServiceAccount, and where every client looks for them.
+pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Who a kubeconfig says that we are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// The user as it stands in the kubeconfig, file names made absolute; `{}` when it names none.
+    pub user: Value,
+    /// The namespace that requests are for unless they name one.
+    pub namespace: Option<String>,
+}
+
+/// What was found.
+enum Found {
+    /// A kubeconfig, and the name of the context to use.
+    Kubeconfig(Box<Kubeconfig>, String),
+    /// Nothing that names a current context, so that only a Pod's ServiceAccount is left.
+    Nothing,
+}
+
+/// Who the context of these options says that we are; a server that they name changes nothing.
+///
+/// # Errors
+/// [`ConnectionError::Kubeconfig`].
+pub fn identity(options: &ClusterOptions) -> Result<Identity, ConnectionError> {
+    let refuse = |cause: String| ConnectionError::Kubeconfig { place: place(options), cause };
+    let (kubeconfig, name) = match find(options).map_err(refuse)? {
+        Found::Kubeconfig(kubeconfig, name) => (kubeconfig, name),
+        Found::Nothing => {
+            let folder = Path::new(SERVICE_ACCOUNT_FOLDER);
+            let namespace = std::fs::read_to_string(folder.join("namespace"))
+                .map_err(|error| refuse(format!("no current context, and this is no Pod: {error}")))?;
+            let user = json!({ "tokenFile": folder.join("token") });
+            return Ok(Identity { user, namespace: Some(namespace.trim().to_owned()) });
+        }
+    };
+    let context = kubeconfig.contexts.into_iter().find(|context| context.name == name);
+    let context = context.and_then(|found| found.context).ok_or_else(|| refuse(no_context(&name)))?;
+    let named = kubeconfig.auth_infos.into_iter().find(|user| Some(&user.name) == context.user.as_ref());
+    let user = match named.and_then(|found| found.auth_info) {
+        Some(user) => serde_json::to_value(user).map_err(|error| refuse(error.to_string()))?,
+        None => json!({}),
+    };
+    Ok(Identity { user, namespace: context.namespace.filter(|namespace| !namespace.is_empty()) })
+}
+
+/// The client configuration of these options, without the server that they may name.
+///
+/// # Errors
+/// [`ConnectionError::Kubeconfig`].
+pub(super) async fn configuration(options: &ClusterOptions) -> Result<Config, ConnectionError> {
+    let refuse = |cause: String| ConnectionError::Kubeconfig { place: place(options), cause };
+    match find(options).map_err(refuse)? {
+        Found::Kubeconfig(kubeconfig, context) => {
+            let selected = KubeConfigOptions { context: Some(context), ..KubeConfigOptions::default() };
+            Config::from_custom_kubeconfig(*kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))
+        }
+        Found::Nothing => Config::incluster()
+            .map_err(|error| refuse(format!("no current context, and this is no Pod: {}", chain(&error)))),
+    }
+}
+
+/// Which kubeconfig is meant, for messages.
+fn place(options: &ClusterOptions) -> String {
+    match &options.kubeconfig {
+        Some(path) => path.display().to_string(),
+        None => "(from KUBECONFIG, the home directory or the Pod)".to_owned(),
+    }
+}
+
+fn no_context(name: &str) -> String {
+    format!("there is no context {name:?}")
+}
+
+fn find(options: &ClusterOptions) -> Result<Found, String> {
+    let kubeconfig = match &options.kubeconfig {
+        Some(path) => read(path)?,
+        None => usual()?,
+    };
+    let current = || kubeconfig.current_context.clone().filter(|name| !name.is_empty());
+    match options.context.clone().or_else(current) {
+        Some(context) if !kubeconfig.contexts.iter().any(|known| known.name == context) => Err(no_context(&context)),
+        Some(context) => Ok(Found::Kubeconfig(Box::new(kubeconfig), context)),
+        None if options.kubeconfig.is_some() => Err("it names no current context".to_owned()),
+        None => Ok(Found::Nothing),
+    }
+}
+
+/// What kubectl reads when it is told nothing; empty when there is nothing.
+fn usual() -> Result<Kubeconfig, String> {
+    let listed = env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
+    let paths: Vec<PathBuf> = match listed {
+        Some(listed) => env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => env::home_dir().into_iter().map(|home| home.join(".kube").join("config")).collect(),
+    };
+    merged(&paths)
+}
+
+/// These files as one; what does not exist is passed over, the first that says something wins.
+pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
+    let there = paths.iter().filter(|path| path.exists());
+    there.map(|path| read(path)).try_fold(Kubeconfig::default(), |before, next| {
+        before.merge(next?).map_err(|error| format!("KUBECONFIG: {}", chain(&error)))
+    })
+}
+
+/// Reads one; the files that it names relative to itself become absolute.
+fn read(path: &Path) -> Result<Kubeconfig, String> {
+    let absolute = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Kubeconfig::read_from(absolute).map_err(|error| chain(&error))
+}

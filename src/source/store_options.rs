@@ -1,0 +1,58 @@
+//! What FieldCaches say of the copy of each resource, as a catalog takes it in: accepted by whoever reads FieldCaches, put into resources
+//! here.
+//!
+//! A folder reads its own ([`super::field_caches`]); a cluster is told through [`super::cluster::ClusterSettings`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::extract::{ExtraField, Plan};
+use crate::model::Gvr;
+use crate::registry::{Excerpt, Resource};
+
+/// What is said, by resource and version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreOptions(BTreeMap<Gvr, StoreOption>);
+
+/// What is said of one copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreOption {
+    /// Accepted extra fields.
+    pub fields: Vec<ExtraField>,
+    /// Only these objects are kept.
+    pub excerpt: Option<Arc<Excerpt>>,
+}
+
+impl StoreOptions {
+    /// Says what is meant for a resource in one version, instead of what was said before.
+    pub fn set(&mut self, gvr: Gvr, option: StoreOption) {
+        if option == StoreOption::default() {
+            self.0.remove(&gvr);
+        } else {
+            self.0.insert(gvr, option);
+        }
+    }
+
+    /// The extra fields of a resource in one version.
+    pub fn fields(&self, gvr: &Gvr) -> &[ExtraField] {
+        self.0.get(gvr).map_or(&[], |option| &option.fields)
+    }
+
+    /// Makes a resource what is said of it.
+    pub fn apply(&self, resource: &mut Resource) {
+        resource.plan = self.plan(&resource.gvr, resource.plan.clone());
+        resource.excerpt = self.0.get(&resource.gvr).and_then(|option| option.excerpt.clone());
+    }
+
+    /// The plan of a resource with its extra fields.
+    ///
+    /// A field whose name the resource itself has come to offer since it was accepted is left out: the resource's own wins.
+    pub fn plan(&self, gvr: &Gvr, plan: Plan) -> Plan {
+        let fields: Vec<ExtraField> =
+            self.fields(gvr).iter().filter(|field| plan.resolve(field.name()).is_err()).cloned().collect();
+        plan.with_extra(&fields).unwrap_or_else(|error| {
+            tracing::error!(resource = %gvr, error = %error, "extra fields are left out");
+            plan
+        })
+    }
+}
