@@ -169,7 +169,7 @@ impl Answer {
         let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
         let mut ordered: Vec<(_, &Verdict)> =
             self.evaluation.verdicts.iter().map(|verdict| (rank(verdict), verdict)).collect();
-        ordered.sort_by(|(left, _), (right, _)| left.cmp(right));
+        ordered.sort_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
