@@ -244,15 +244,18 @@ impl Dice {
 /// The case of that number.
 pub(crate) fn case(number: u64, asked: usize) -> Case {
     let mut dice = Dice(Random::of(0x706c_6163_656d_656e, number));
-    let node_count = usize::try_from(dice.0.below(8)).unwrap_or_default();
+    // Now and then so many that a count of the event has two digits.
+    let most_nodes = if dice.one_in(20) { 30 } else { 8 };
+    let node_count = usize::try_from(dice.0.below(most_nodes)).unwrap_or_default();
     let pod_count = usize::try_from(dice.0.below(16)).unwrap_or_default();
     let nodes = (0..node_count).map(|index| dice.node(index)).collect();
     let pods: Vec<Value> = (0..pod_count).map(|index| dice.pod(index, node_count)).collect();
     let namespaces =
         NAMESPACES.into_iter().filter_map(|name| (!dice.one_in(5)).then(|| dice.namespace(name))).collect();
     let asked = (0..asked).map(|_| dice.asked(&pods)).collect();
+    let hard_weight = [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()];
     let mut options = json!({
-        "hardPodAffinityWeight": [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()],
+        "hardPodAffinityWeight": hard_weight,
         "ignorePreferredTermsOfExistingPods": dice.one_in(3),
         "tolerationComparison": dice.one_in(2),
     });
