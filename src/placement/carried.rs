@@ -187,7 +187,7 @@ impl CarriedTerms {
         let matches = |number: &u32| {
             self.get(*number).is_some_and(|entry| {
                 let term = &entry.carried.term;
-                term.covers(namespace, Some(namespace_labels)) && selects(&term.selection, labels)
+                term.covers(namespace, namespace_labels) && selects(&term.selection, labels)
             })
         };
         candidates.filter(matches).collect()

@@ -311,14 +311,10 @@ impl PodTerm {
         })
     }
 
-    /// Whether a namespace is covered. Of one that has no object `labels` is what stands for them: for a term of the
-    /// incoming pod none at all, so that only `{}` covers it; for a term of an existing pod the empty set.
-    pub(super) fn covers(&self, namespace: &str, labels: Option<&Labels>) -> bool {
-        let by_label = || match &self.namespace_selection {
-            LabelSelection::Nothing => false,
-            LabelSelection::Everything => true,
-            LabelSelection::Matching(selector) => labels.is_some_and(|labels| all_hold(&selector.requirements, labels)),
-        };
+    /// Whether a term of an existing pod covers a namespace with these labels. One that has no object counts as one without
+    /// labels here; what a term of the incoming pod covers is looked up among the namespaces that there are.
+    pub(super) fn covers(&self, namespace: &str, labels: &Labels) -> bool {
+        let by_label = || selects(&self.namespace_selection, labels);
         self.namespaces.binary_search_by(|candidate| candidate.as_str().cmp(namespace)).is_ok() || by_label()
     }
 }

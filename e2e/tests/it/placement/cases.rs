@@ -69,6 +69,11 @@ impl Dice {
         json!({"key": self.word(keys), "operator": operator, "values": listed})
     }
 
+    /// Often one whose share of another is no exact number in binary.
+    fn weight(&mut self) -> u64 {
+        if self.one_in(2) { [29, 57, 58, 100][self.0.below(4) as usize] } else { self.0.between(1, 100) }
+    }
+
     fn node_term(&mut self) -> Value {
         let expressions = self.list(2, |dice| {
             if dice.one_in(5) {
@@ -102,7 +107,7 @@ impl Dice {
             affinity["requiredDuringSchedulingIgnoredDuringExecution"] = json!({"nodeSelectorTerms": terms});
         }
         let preferred = self.list(2, |dice| {
-            let weight = dice.0.between(1, 100);
+            let weight = dice.weight();
             let mut preference = dice.node_term();
             if dice.one_in(40) {
                 preference["matchExpressions"] = json!([{"key": "zone", "operator": "In", "values": ["no value!"]}]);
@@ -153,8 +158,11 @@ impl Dice {
         if !required.is_empty() && self.one_in(2) {
             affinity["requiredDuringSchedulingIgnoredDuringExecution"] = required.into();
         }
-        let preferred =
-            self.list(2, |dice| json!({"weight": dice.0.between(1, 100), "podAffinityTerm": dice.pod_term()}));
+        let mut preferred = self.list(2, |dice| json!({"weight": dice.weight(), "podAffinityTerm": dice.pod_term()}));
+        if self.one_in(6) {
+            // A term that stands twice counts twice.
+            preferred.extend(preferred.first().cloned());
+        }
         if !preferred.is_empty() {
             affinity["preferredDuringSchedulingIgnoredDuringExecution"] = preferred.into();
         }
@@ -232,15 +240,62 @@ impl Dice {
     }
 }
 
+/// Three nodes whose scores are nothing, a part and the whole: of the parts some are no exact numbers in binary, so that the order of
+/// multiplication, division and cutting off is seen.
+fn shares(dice: &mut Dice, asked: usize) -> Question {
+    let node =
+        |index: usize| json!({"metadata": {"name": format!("n{index}"), "labels": {"host": format!("n{index}")}}});
+    let pod = |index: usize| {
+        json!({
+            "metadata": {"namespace": "one", "name": format!("p{index}"), "labels": {"app": format!("a{index}")}},
+            "spec": {"nodeName": format!("n{index}")}, "status": {"phase": "Running"},
+        })
+    };
+    let mut ask = || {
+        let [part, whole] = [[29, 100], [57, 100], [58, 100], [29, 50], [dice.weight(), 100]][dice.0.below(5) as usize];
+        let term = |index: usize, weight: u64| {
+            let selector = json!({"matchLabels": {"app": format!("a{index}")}});
+            json!({"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": "host"}})
+        };
+        let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [term(1, part), term(2, whole)]});
+        json!({"metadata": {"namespace": "one"}, "spec": {"affinity": {"podAffinity": preferred}}})
+    };
+    let asked = (0..asked).map(|_| ask()).collect();
+    Question {
+        nodes: (0..3).map(node).collect(),
+        pods: (1..3).map(pod).collect(),
+        namespaces: Vec::new(),
+        asked,
+        options: json!({"hardPodAffinityWeight": 1}),
+    }
+}
+
 /// The cluster of that number, and so many pods that are asked about.
 pub(crate) fn question(number: u64, asked: usize) -> Question {
     let mut dice = Dice(Random::of(0x706c_6163_656d_656e, number));
+    if number % 50 == 49 {
+        return shares(&mut dice, asked);
+    }
     // Now and then so many that a count of the event has two digits.
     let most_nodes = if dice.one_in(20) { 30 } else { 8 };
     let node_count = usize::try_from(dice.0.below(most_nodes)).unwrap_or_default();
     let pod_count = usize::try_from(dice.0.below(16)).unwrap_or_default();
     let nodes = (0..node_count).map(|index| dice.node(index)).collect();
-    let pods: Vec<Value> = (0..pod_count).map(|index| dice.pod(index, node_count)).collect();
+    let mut pods: Vec<Value> = Vec::new();
+    for index in 0..pod_count {
+        let mut pod = dice.pod(index, node_count);
+        if dice.one_in(2) && !pods.is_empty() {
+            // Another one of a template, now and then on the same node.
+            let first = dice.0.below(pods.len() as u64) as usize;
+            pod["metadata"]["namespace"] = pods[first]["metadata"]["namespace"].clone();
+            pod["metadata"]["labels"] = pods[first]["metadata"]["labels"].clone();
+            pod["spec"]["affinity"] = pods[first]["spec"]["affinity"].clone();
+            if dice.one_in(2) {
+                pod["spec"]["nodeName"] = pods[first]["spec"]["nodeName"].clone();
+            }
+        }
+        pods.push(pod);
+    }
     let namespaces = NAMESPACES.into_iter().filter(|_| !dice.one_in(5)).collect::<Vec<_>>();
     let namespaces = namespaces.into_iter().map(|name| dice.namespace(name)).collect();
     let asked = (0..asked).map(|_| dice.asked(&pods)).collect();

@@ -19,7 +19,7 @@ fn is_number(value: &Value) -> Option<i64> {
     value.as_str()?.parse().ok()
 }
 
-pub(super) static DEFECTS: [Defect; 30] = [
+pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "a cordoned node takes pods",
         alteration: Alteration::Question(|question| {
@@ -257,6 +257,38 @@ pub(super) static DEFECTS: [Defect; 30] = [
                     remove(&mut pod["spec"]["affinity"][member], PREFERRED);
                 }
             }
+        }),
+    },
+    Defect {
+        name: "a preference that stands twice counts once",
+        alteration: Alteration::Question(|question| {
+            for pod in question.asked.iter_mut().chain(&mut question.pods) {
+                for member in ["podAffinity", "podAntiAffinity"] {
+                    let preferred = &mut pod["spec"]["affinity"][member][PREFERRED];
+                    if let Some(preferred) = preferred.as_array_mut() {
+                        let mut seen = Vec::new();
+                        preferred.retain(|one| {
+                            !seen.contains(one) && {
+                                seen.push(one.clone());
+                                true
+                            }
+                        });
+                    }
+                }
+            }
+        }),
+    },
+    Defect {
+        name: "pods that look alike count once on a node",
+        alteration: Alteration::Question(|question| {
+            let mut seen: Vec<Value> = Vec::new();
+            question.pods.retain(|pod| {
+                let metadata = &pod["metadata"];
+                let look = json!([metadata["namespace"], metadata["labels"], pod["spec"]]);
+                let is_new = !seen.contains(&look);
+                seen.push(look);
+                is_new
+            });
         }),
     },
     Defect {

@@ -28,12 +28,20 @@ fn normalize(verdict: &mut Value, plugin: &str, way: impl Fn(f64, f64, f64) -> i
     }
 }
 
-pub(super) static DEFECTS: [Defect; 11] = [
+pub(super) static DEFECTS: [Defect; 12] = [
     Defect {
         name: "the score of pods is rounded",
         alteration: Alteration::Verdict(|_, verdict| {
             normalize(verdict, "InterPodAffinity", |raw, least, most| {
                 (100.0 * (raw - least) / (most - least)).round() as i64
+            });
+        }),
+    },
+    Defect {
+        name: "the score of pods is a share of integers",
+        alteration: Alteration::Verdict(|_, verdict| {
+            normalize(verdict, "InterPodAffinity", |raw, least, most| {
+                100 * (raw - least) as i64 / (most - least) as i64
             });
         }),
     },
