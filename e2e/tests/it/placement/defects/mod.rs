@@ -11,7 +11,7 @@ use e2e::placement::{Question, verdict};
 use fieldcache::placement::Answer;
 use serde_json::Value;
 
-use super::{Case, differences, judged};
+use super::{Case, judged};
 
 /// What is wrong with a planted error.
 enum Alteration {
@@ -51,11 +51,8 @@ fn every_planted_error_is_found() -> Result<()> {
 /// The cases that are red with a defect, as far as [`ENOUGH`].
 fn found_by<'cases>(cases: &'cases [Case], defect: &Defect) -> Result<Vec<&'cases str>> {
     let mut red = Vec::new();
-    for Case { name, question, expected } in cases {
-        // A case that is red without a defect proves nothing.
-        if differences::of(question).is_some() {
-            continue;
-        }
+    // A case that is red without a defect proves nothing.
+    for Case { name, question, expected, .. } in cases.iter().filter(|case| !case.is_disputed) {
         let mut altered = question.clone();
         if let Alteration::Question(alter) = defect.alteration {
             alter(&mut altered);
