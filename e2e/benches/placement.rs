@@ -115,29 +115,34 @@ fn beside_updates(
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| update(corpus, cluster, &published, ends));
         let measured = kinds.iter().try_for_each(|(kind, nodes)| {
-            let mut times = Vec::new();
+            let (mut times, mut used) = (Vec::new(), Vec::new());
             let mut bytes = 0;
             for _ in 0..options.rounds {
                 for index in 0..ASKED {
                     let question = review(&corpus.asked(index), nodes);
-                    let start = Instant::now();
+                    let (start, before) = (Instant::now(), accounting::own_thread()?);
                     let now = published.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     bytes = answer(&now, &question)?;
                     drop(now);
                     times.push(start.elapsed());
+                    used.push(accounting::own_thread()?.saturating_sub(before));
                 }
             }
             let [p50, p99] = [0.5, 0.99].map(|share| statistics::percentile(&times, share));
+            let [cpu50, cpu99] = [0.5, 0.99].map(|share| statistics::percentile(&used, share));
             let what = format!("review, {kind}: {what}, {UPDATES_PER_SECOND} updates/s meanwhile");
             let measured = format!(
-                "{} / {} ({} reviews of {ASKED} pods, {})",
+                "{} / {}, CPU {} / {} ({} reviews of {ASKED} pods, {})",
                 duration(p50),
                 duration(p99),
+                duration(cpu50),
+                duration(cpu99),
                 times.len(),
                 megabytes(bytes as u64)
             );
             let line = Line::new("placement", what, measured).target("p99 ≤ 20 ms", p99 <= TARGET);
-            report.add(line.figure("p50Micros", micros(p50)).figure("p99Micros", micros(p99)));
+            let line = line.figure("p50Micros", micros(p50)).figure("p99Micros", micros(p99));
+            report.add(line.figure("cpuP50Micros", micros(cpu50)).figure("cpuP99Micros", micros(cpu99)));
             Ok(())
         });
         drop(end);
