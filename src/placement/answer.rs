@@ -98,6 +98,10 @@ impl Answer {
     /// What the scheduler's event would say, but for what it adds about preemption. Where nodes fit there is no event: then
     /// how many, with the reasons of the others in the same form.
     pub fn message(&self) -> String {
+        self.message_with(&self.reasons())
+    }
+
+    fn message_with(&self, reasons: &[ReasonCount]) -> String {
         if let Some(gated) = self.gates() {
             return gated;
         }
@@ -105,7 +109,6 @@ impl Answer {
         if total == 0 {
             return "no nodes available to schedule pods".to_owned();
         }
-        let reasons = self.reasons();
         let ends_cycle = self.ends_cycle();
         let mut parts: Vec<String> = match ends_cycle {
             true => reasons.iter().take(1).map(|reason| reason.message.to_string()).collect(),
@@ -160,15 +163,14 @@ impl Answer {
     }
 
     /// Nodes in the order of a report: those that fit, best first; then those that fail the fewest rules; then by name.
-    fn ordered(&self) -> Vec<&Verdict> {
+    fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer Verdict>) -> Vec<&'answer Verdict> {
         let rules = |verdict: &Verdict| {
             let reasons = verdict.rejections.iter().map(|rejection| rejection.reason);
             let repeated = reasons.clone().zip(reasons.skip(1)).filter(|(one, next)| one == next).count();
             verdict.rejections.len() - repeated
         };
         let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
-        let mut ordered: Vec<(_, &Verdict)> =
-            self.evaluation.verdicts.iter().map(|verdict| (rank(verdict), verdict)).collect();
+        let mut ordered: Vec<(_, &Verdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
         ordered.sort_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
@@ -178,7 +180,8 @@ impl Answer {
         let mut reporter = Reporter::new(&self.cluster, &self.evaluation.incoming);
         let names: HashSet<&str> = names.iter().map(String::as_str).collect();
         let is_asked = |verdict: &&Verdict| names.is_empty() || names.contains(self.name(verdict));
-        self.ordered().into_iter().filter(is_asked).map(|verdict| self.report(verdict, &mut reporter)).collect()
+        let asked = self.ordered(self.evaluation.verdicts.iter().filter(is_asked));
+        asked.into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 
     fn report(&self, verdict: &Verdict, reporter: &mut Reporter<'_>) -> NodeReport {
@@ -225,7 +228,7 @@ impl Answer {
         for (list, terms) in TermList::ALL.into_iter().zip(parsed) {
             let written = list.written(&incoming.pod.spec);
             for (index, (term, _)) in terms.iter().enumerate() {
-                let (matching_pods, samples) = self.matched(term);
+                let (matching_pods, samples) = self.matched(list, index, term);
                 reports.push(TermReport {
                     field_path: format!("spec.{}", list.path(index)),
                     label_selector: explain::selection_text(&term.selection),
@@ -242,12 +245,14 @@ impl Answer {
     }
 
     /// How many pods on known nodes a term selects, and the names of a few.
-    fn matched(&self, term: &PodTerm) -> (u64, Vec<String>) {
+    fn matched(&self, list: TermList, index: usize, term: &PodTerm) -> (u64, Vec<String>) {
         // A domain by hostname may be missing; that a node is known is asked of the nodes themselves.
         let known: Vec<bool> = self.cluster.nodes.iter().map(|place| place.facts.is_some()).collect();
         let mut pods = 0;
         let mut samples = Vec::new();
-        for group in selected(&self.cluster, term) {
+        let found = self.evaluation.selected.get(&(list, index));
+        let groups = found.map_or_else(|| Cow::Owned(selected(&self.cluster, term)), |found| Cow::Borrowed(&found[..]));
+        for group in groups.iter().copied() {
             for (node, count) in places(&self.cluster, group).iter().filter(|(node, _)| known[*node as usize]) {
                 pods += u64::from(*count);
                 if samples.len() < SAMPLES {
@@ -282,13 +287,14 @@ impl Answer {
         resource_versions: ResourceVersions,
         age_seconds: Option<i64>,
     ) -> PlacementReviewStatus {
+        let reasons = self.reasons();
         PlacementReviewStatus {
             resource_versions,
             age_seconds,
             feasible: self.feasible(),
             total: self.total(),
-            message: self.message(),
-            reasons: self.reasons(),
+            message: self.message_with(&reasons),
+            reasons,
             not_evaluated: NOT_EVALUATED.iter().map(|&text| text.to_owned()).collect(),
             warnings: self.warnings(),
             terms: self.terms(),

@@ -4,6 +4,7 @@
 //! term names there is one table: where all required affinity terms are met, where anti-affinity (own or others') closes
 //! the domain and by whom, and what preferred terms add. Sources: `interpodaffinity/filtering.go` and `scoring.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -12,7 +13,7 @@ use super::carried::Effect;
 use super::cluster::Cluster;
 use super::incoming::Incoming;
 use super::options::{Options, Plugin};
-use super::term::{PodTerm, selects};
+use super::term::{PodTerm, TermList, selects};
 use super::topology::Topology;
 
 /// Who closed a domain.
@@ -100,6 +101,8 @@ pub(super) struct Domains {
     tables: Vec<Table>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
+    /// The groups that the incoming pod's terms select, by list and index: whoever reports a term need not look again.
+    pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
 }
 
 impl Domains {
@@ -140,8 +143,9 @@ impl Domains {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.position(cluster, &term.topology_key)).collect();
         let mut by_all: Option<Vec<u32>> = None;
-        for term in &terms {
+        for (index, term) in terms.iter().enumerate() {
             let groups = selected(cluster, term);
+            self.selected.insert((TermList::RequiredAffinity, index), groups.clone());
             by_all = Some(match by_all {
                 None => groups,
                 Some(earlier) => {
@@ -168,19 +172,25 @@ impl Domains {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
             let position = self.position(cluster, &term.topology_key);
             let Table { topology, anti_affinity, .. } = &mut self.tables[position];
-            for group in selected(cluster, term) {
-                close(anti_affinity, topology, cluster, group, index);
+            let groups = selected(cluster, term);
+            for group in &groups {
+                close(anti_affinity, topology, cluster, *group, index);
             }
+            self.selected.insert((TermList::RequiredAntiAffinity, index as usize), groups);
         }
     }
 
     fn meet_preferences(&mut self, cluster: &Cluster, incoming: &Incoming) {
-        for (sign, terms) in [(1, &incoming.preferred_affinity), (-1, &incoming.preferred_anti_affinity)] {
-            for (term, weight) in terms {
+        let (affinity, anti_affinity) = (&incoming.preferred_affinity, &incoming.preferred_anti_affinity);
+        let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
+        for (list, sign, terms) in lists {
+            for (index, (term, weight)) in terms.iter().enumerate() {
                 let position = self.position(cluster, &term.topology_key);
-                for group in selected(cluster, term) {
-                    self.tables[position].add(cluster, group, sign * i64::from(*weight));
+                let groups = selected(cluster, term);
+                for group in &groups {
+                    self.tables[position].add(cluster, *group, sign * i64::from(*weight));
                 }
+                self.selected.insert((list, index), groups);
             }
         }
     }

@@ -4,6 +4,8 @@
 //! also when one node fits. What is made of it for people is [`super::answer`]. Sources: the plugins nodeunschedulable,
 //! nodename, tainttoleration, nodeaffinity and interpodaffinity of `pkg/scheduler/framework/plugins`.
 
+use std::collections::BTreeMap;
+
 use super::cluster::{Cluster, NodeFacts};
 use super::domains::{Domains, Witness, matches_own_terms};
 use super::incoming::Incoming;
@@ -11,7 +13,7 @@ use super::node::Taint;
 use super::options::{Options, Plugin};
 use super::pod::Pod;
 use super::reason::Reason;
-use super::term::{Narrowing, NodeTerm};
+use super::term::{Narrowing, NodeTerm, TermList};
 use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_away};
 
 /// The taint that a cordoned node stands for, whether it carries it or not.
@@ -70,6 +72,8 @@ pub(super) struct Verdict {
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
+    /// The groups that its terms select, as far as a plugin asked.
+    pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     pub(super) verdicts: Vec<Verdict>,
 }
 
@@ -87,7 +91,7 @@ pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Op
         }
     }
     score(cluster, &incoming, &domains, options, &mut verdicts);
-    Evaluation { incoming, verdicts }
+    Evaluation { incoming, selected: domains.selected, verdicts }
 }
 
 struct Rules<'options> {
