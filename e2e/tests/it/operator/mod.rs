@@ -1,6 +1,7 @@
 //! `fieldcache operator` as manifests/ install it, beside a kube-apiserver with RBAC on: with its ServiceAccount's token, and with no
 //! right but those of manifests/.
 
+mod agents;
 mod aggregation;
 mod consumers;
 mod definitions;
