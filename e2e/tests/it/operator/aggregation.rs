@@ -24,8 +24,8 @@ const GROUP_VERSION: &str = "apis/view.fieldcache.dev/v1alpha1";
 /// kube-apiserver ends requests that are not long-running after a minute.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A cluster whose kube-apiserver is an aggregator, with our APIService at an operator of this host.
-async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache)> {
+/// A cluster whose kube-apiserver is an aggregator, with our APIService at an operator of this host; and who signs for front proxies.
+pub(super) async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache, Authority)> {
     let authority = Authority::create("front-proxy-ca")?;
     let proxy = authority.client("front-proxy", None)?;
     let file = |name: &str, text: String| -> Result<String> { Ok(folder.write(name, text)?.display().to_string()) };
@@ -54,13 +54,13 @@ async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache)> {
     stage.kubectl.succeed(&["patch", "apiservice", SERVICE, "--type=merge", "-p", &patch]).await?;
     let wait = ["wait", "--for=condition=Available", "--timeout=120s", "apiservice", SERVICE];
     stage.kubectl.succeed(&wait).await.with_context(|| operator.process().tail())?;
-    Ok((stage, operator))
+    Ok((stage, operator, authority))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let folder = RunDirectory::create("aggregation")?;
-    let (stage, operator) = stage(&folder).await?;
+    let (stage, operator, _) = stage(&folder).await?;
     let_it_read(&stage, &["pods"]).await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
     stage.apply_this("pods.json", &cache("pods")).await?;

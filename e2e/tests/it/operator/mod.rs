@@ -5,6 +5,7 @@ mod agents;
 mod aggregation;
 mod consumers;
 mod definitions;
+mod escapes;
 mod memory;
 mod replicas;
 mod rights;
