@@ -13,8 +13,8 @@ use e2e::random::Random;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use super::consumers::{bound_token, cache, let_it_read, node, proxy};
-use super::rights::{account, grant, may_use, with_token};
+use super::consumers::{bound_token, node, proxy};
+use super::rights::with_token;
 use super::{SOON, Stage, ready};
 
 const SEED: u64 = 8;
@@ -92,7 +92,6 @@ impl Agent {
 async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
     let stage = Stage::start().await?;
     let kube = stage.control_plane.client();
-    let_it_read(&stage, &["pods"]).await?;
     stage.kubectl.succeed(&["create", "serviceaccount", "agent", "-n", "team-a"]).await?;
     stream::iter((0..NODES).map(Ok))
         .try_for_each_concurrent(AT_ONCE, async |index| node(&stage, &node_of(index)).await)
@@ -108,20 +107,12 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
-    let view = json!({
-        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "own-node" }, "spec": {
-            "authorization": "View", "resources": [{ "group": "", "resource": "pods" }],
-            "consumer": { "fields": [{ "key": "spec.nodeName", "value": "NodeName" }] },
-        },
-    });
-    stage.apply_this("view.json", &view).await?;
-    grant(&stage, "uses-own-node", may_use("own-node"), account("team-a", "agent")).await?;
     let operator = stage.operator("one").await?;
     ready(&operator, &stage.administrator(&operator)?).await?;
     let watches =
         async || metric(&kube, "apiserver_longrunning_requests", &["resource=\"pods\"", "verb=\"WATCH\""]).await;
     let without = watches().await?;
-    stage.apply_this("pods.json", &cache("pods")).await?;
+    stage.apply("walk-through/own-node.yaml").await?;
     let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/own-node"]).await;
     done.with_context(|| operator.process().tail())?;
     let one_more = async |when: &str| {
