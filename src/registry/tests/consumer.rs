@@ -4,9 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
 
+/// Keys that match, keys that do not, the labels of the Pod by key and value, the selector, and why.
+type Row = (
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+);
+
 #[test]
 fn labels_of_a_pod_are_merged_key_by_key() {
-    let rows: [(&[&str], &[&str], &[(&str, &str)], &str, &str); 6] = [
+    let rows: [Row; 6] = [
         (&["a"], &[], &[("a", "1")], "a=1", "the value of the key"),
         (&["a", "b"], &[], &[("a", "1")], "a=1", "a key that the Pod lacks asks for nothing"),
         (&[], &["a"], &[("a", "1")], "a!=1", "another value, or none"),

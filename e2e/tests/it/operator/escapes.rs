@@ -25,6 +25,9 @@ const HIDDEN: &str = "hidden";
 const PODS: &str = "/api/v1/pods";
 const VIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/views";
 
+/// Name and value.
+type Header<'h> = (&'h str, &'h str);
+
 /// Everything that is needed: the View `own` shows Pods of the caller's node without their annotations, `blue` shows shirts and
 /// `rights` Pods with the caller's own rights. The agent may use `own`.
 struct Prison {
@@ -170,7 +173,7 @@ async fn paths(prison: &Prison, tried: &mut Tried) -> Result<()> {
         (format!("{own}{}{SHIRTS}", proxy("blue")), &[404]),
         (format!("{own}/{}{SHIRTS}", proxy("blue")), &[404]),
         (format!("{VIEWS}/none/proxy{PODS}"), &[404]),
-        (format!("{VIEWS}"), &[403, 404]),
+        (VIEWS.to_owned(), &[403, 404]),
         (format!("{VIEWS}/blue"), &[403, 404]),
         ("/apis/fieldcache.dev/v1alpha1/views/blue".to_owned(), &[403, 404]),
         (format!("{own}/api/v1/namespaces/team-b/pods/other"), &[404]),
@@ -232,7 +235,7 @@ async fn headers(prison: &Prison, tried: &mut Tried) -> Result<()> {
     let blue = format!("{}{SHIRTS}", proxy("blue"));
     let masters = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
     let node = ("x-remote-extra-authentication.kubernetes.io%2fnode-name", "n2");
-    let rows: [(&str, &[(&str, &str)], u16); 9] = [
+    let rows: [(&str, &[Header<'_>], u16); 9] = [
         (&blue, &masters, 403),
         (PODS, &masters, 403),
         (&own, &[node], 200),
@@ -334,7 +337,7 @@ async fn through_kube_apiserver(prison: &Prison, tried: &mut Tried) -> Result<()
     let blue = format!("{}{SHIRTS}", proxy("blue"));
     let up = format!("{}/../../blue/proxy{SHIRTS}", proxy("own"));
     let encoded = format!("{}%2f..%2f..%2fblue%2fproxy{SHIRTS}", proxy("own"));
-    let rows: [(&str, &[(&str, &str)], &[u16]); 6] = [
+    let rows: [(&str, &[Header<'_>], &[u16]); 6] = [
         (&blue, &[], &[403]),
         (&blue, &masters, &[403]),
         (&own, &[node], &[200]),

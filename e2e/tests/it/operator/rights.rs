@@ -14,7 +14,10 @@ const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 const POLICY: &str = "validatingadmissionpolicy/views.fieldcache.dev";
 const BINDING: &str = "validatingadmissionpolicybinding/views.fieldcache.dev";
 
-fn view(name: &str, authorization: &str, resources: &[(&str, &str)]) -> Value {
+/// Group and plural of a resource.
+type Named = (&'static str, &'static str);
+
+fn view(name: &str, authorization: &str, resources: &[Named]) -> Value {
     let resources: Vec<Value> =
         resources.iter().map(|(group, resource)| json!({ "group": group, "resource": resource })).collect();
     json!({
@@ -210,7 +213,7 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
     let shirts = ("stable.example.com", "shirts");
     let mut eight = vec![shirts];
     eight.extend(kinds.map(|kind| ("", kind)));
-    let rows: [(&str, &str, &[(&str, &str)], Option<usize>); 9] = [
+    let rows: [(&str, &str, &[Named], Option<usize>); 9] = [
         ("nobody", "Caller", &[shirts], None),
         ("nobody", "View", &[shirts], Some(0)),
         ("lists", "View", &[shirts], Some(0)),
