@@ -69,7 +69,7 @@ pub(super) fn with_token(stage: &Stage, operator: &Fieldcache, token: &str) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<()> {
-    let stage = Stage::start().await?;
+    let mut stage = Stage::start().await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
     stage.apply_this("blue.json", &blue()).await?;
     stage.kubectl.succeed(&["create", "serviceaccount", "tailor", "-n", "team-a"]).await?;
@@ -162,6 +162,33 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
         .await
         .with_context(|| operator.process().tail())?;
     }
+
+    // The policy may not be read any more, so nobody knows.
+    let role = stage.kubectl.succeed(&["get", "clusterrole", "fieldcache", "-o", "json"]).await?;
+    let held: Value = serde_json::from_str(&role)?;
+    let rules = held["rules"].as_array().context("rules")?;
+    let rules: Vec<&Value> =
+        rules.iter().filter(|rule| rule["apiGroups"] != json!(["admissionregistration.k8s.io"])).collect();
+    let fewer = json!({ "rules": rules }).to_string();
+    stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &fewer]).await?;
+    // A watch that is open goes on; kube-apiserver asks anew when the next one begins, at the latest when it is told to end.
+    stage.control_plane.stop_apiserver();
+    stage.control_plane.start_apiserver().await?;
+    eventually("what may not be read is not relied on", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 503, "{answer:?}");
+        Ok(())
+    })
+    .await
+    .with_context(|| operator.process().tail())?;
+    let all = json!({ "rules": held["rules"] }).to_string();
+    stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &all]).await?;
+    eventually("and is again once it may", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 200, "{answer:?}");
+        Ok(())
+    })
+    .await?;
 
     // The right is taken away.
     stage.kubectl.succeed(&["delete", "clusterrolebinding", "uses-blue"]).await?;
