@@ -22,6 +22,7 @@ mod kubectl_beside;
 mod limits;
 mod manifests;
 mod metrics;
+mod non_interference;
 mod operator;
 mod parity;
 mod pass_through;
