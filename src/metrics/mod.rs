@@ -31,7 +31,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::sync::Mutex;
 
 use crate::access::authentication::Peer;
-use crate::access::{Access, Arrived};
+use crate::access::{About, Access, Arrived};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
@@ -130,7 +130,7 @@ impl Metrics {
             path: parts.uri.path(),
             query: &|_| None,
             known: None,
-            namespaces: &|_, _| &[],
+            about: About::Request,
         };
         Box::pin(access.admit(&arrived)).await.map(|_| ()).map_err(Failure::Refused)
     }

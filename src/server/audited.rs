@@ -77,7 +77,7 @@ impl Audited {
         let path = percent_decode(head.inside.uri.path(), false);
         let path = path.as_deref().unwrap_or(head.inside.uri.path());
         let subject = match (head.named, head.through) {
-            (_, Some(through)) if through.view.definition().rights != ViewRights::Caller => Subject::ViewRight,
+            (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
             (Some(_), _) => Subject::View,
             (None, _) if ALWAYS_ALLOWED.contains(&path) => Subject::Health,
             (None, _) => Subject::Other,

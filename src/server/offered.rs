@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::own_group::{self, OwnGroup};
 use super::pass_through::PassThrough;
 use crate::model::{GroupVersion, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
@@ -38,8 +39,42 @@ pub(super) struct Version {
     pub(super) is_stale: bool,
 }
 
-/// The groups to show.
-pub(super) fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
+/// What there is to show.
+pub(super) struct Offered<'c> {
+    pub(super) catalog: &'c Catalog,
+    pub(super) passes: PassThrough,
+    pub(super) own: OwnGroup,
+}
+
+impl Offered<'_> {
+    /// The groups to show.
+    pub(super) fn groups(&self) -> Vec<Group> {
+        let mut groups = match self.own {
+            OwnGroup::Alone => Vec::new(),
+            OwnGroup::Hidden | OwnGroup::Beside => groups(self.catalog, self.passes),
+        };
+        if self.own != OwnGroup::Hidden {
+            // A cluster through which it is aggregated offers it too: here it is answered here.
+            groups.retain(|group| group.name != own_group::GROUP);
+            let versions = vec![Version { name: own_group::VERSION.to_owned(), is_stale: false }];
+            groups.push(Group { name: own_group::GROUP.to_owned(), versions });
+        }
+        groups
+    }
+
+    /// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+    pub(super) fn rows(&self, group: &str, version: &str) -> Vec<Value> {
+        let is_own = (group, version) == (own_group::GROUP, own_group::VERSION);
+        match self.own {
+            OwnGroup::Beside | OwnGroup::Alone if is_own => own_group::rows(),
+            OwnGroup::Alone => Vec::new(),
+            OwnGroup::Hidden | OwnGroup::Beside => rows(self.catalog, self.passes, group, version),
+        }
+    }
+}
+
+/// The groups of the catalog.
+fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
     let fresh = |name: &String| Version { name: name.clone(), is_stale: false };
     let own = catalog
         .groups
@@ -82,8 +117,8 @@ pub(super) fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
     groups
 }
 
-/// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
-pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
+/// The rows of a group and version of the catalog.
+fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
     if passes != PassThrough::Off

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::Scrapers;
 use super::super::format::Format;
 use super::metrics_with;
-use crate::access::{Access, AccessSettings, Arrived};
+use crate::access::{About, Access, AccessSettings, Arrived};
 use crate::audit::Counts;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 
@@ -83,7 +83,7 @@ async fn what_was_decided_about_users_is_shown_without_them() {
         path: "/api/v1/namespaces/secret-namespace/pods",
         query: &|_| None,
         known: None,
-        namespaces: &|_, _| &[],
+        about: About::Request,
     };
     assert!(access.admit(&arrived).await.is_err());
     let (metrics, _, _) = metrics_with(scrapers);
