@@ -475,7 +475,9 @@ impl Server {
             Target::UnknownBuiltIn => Err(Failure::UnknownResource),
             Target::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
-                Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
+                // What else is kept, and how far it is, is not for whoever may see a View.
+                let checks = if asked.through.is_some() { &[] } else { &*self.settings.checks };
+                Ok(health::answer(endpoint, check.as_deref(), &asked.query, checks, draining))
             }
             Target::Version => {
                 asked.is_routed(&negotiate::VERSION)?;

@@ -53,7 +53,8 @@ impl Worlds {
     /// Where two answers to one request part; the second was asked through another View perhaps.
     pub(crate) fn parting(&self, one: &Answer, other: &Answer, view: &str) -> Option<String> {
         let [first, second] = &self.0;
-        parting(&outcome::of(one, &first.versions(), WINDOW), &outcome::of(other, &second.versions(), view))
+        let one = outcome::of(one, (&first.versions(), first.host()), WINDOW);
+        parting(&one, &outcome::of(other, (&second.versions(), second.host()), view))
     }
 
     /// Asks both, and for all pages of a list, the second through another View perhaps.

@@ -1,6 +1,6 @@
 //! An answer as text, every byte and every header of it, so that two can be compared.
 //!
-//! Replaced are versions ([`Versions`]) and the name of the View, where another one is asked on purpose; looked at for being there are what is of
+//! Replaced are versions ([`Versions`]), the server's own address, and the name of the View, where another one is asked on purpose; looked at for being there are what is of
 //! the moment or of the one request: `Date`, `Audit-Id`, `Last-Modified`. A compressed body is compared uncompressed, and then its length, which
 //! versions change, is left out.
 
@@ -18,8 +18,11 @@ const PRESENT: [&str; 3] = ["date", "audit-id", "last-modified"];
 /// The View under test, by which every other one is called in answers.
 pub(crate) const WINDOW: &str = "window";
 
-/// An answer as text.
-pub(crate) fn of(answer: &Answer, versions: &Versions, view: &str) -> String {
+/// Stands for the address under which the server was asked.
+const HOST: &str = "HOST";
+
+/// An answer of a server at `host` as text.
+pub(crate) fn of(answer: &Answer, (versions, host): (&Versions, &str), view: &str) -> String {
     let mut body = answer.body.to_vec();
     let is_compressed = answer.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
     if is_compressed {
@@ -43,7 +46,7 @@ pub(crate) fn of(answer: &Answer, versions: &Versions, view: &str) -> String {
         .collect();
     headers.sort();
     let text = format!("{}\n{}\n{}", answer.status.as_u16(), headers.concat(), printable(&body));
-    line(&text, versions, view)
+    line(&text, versions, view).replace(host, HOST)
 }
 
 /// One line of a watch.

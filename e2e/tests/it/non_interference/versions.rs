@@ -41,11 +41,6 @@ impl Versions {
         self.0.last().copied()
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
-    }
-
     /// Of the change of this number.
     pub(crate) fn of(&self, number: usize) -> Option<u64> {
         self.0.get(number).copied()

@@ -131,6 +131,11 @@ impl World {
         Ok(self.operator.as_client(self.folder.path(), &administrator)?.speaking(Protocol::Http2))
     }
 
+    /// Its address, without the scheme.
+    pub(crate) fn host(&self) -> &str {
+        self.operator.address().trim_start_matches("https://")
+    }
+
     pub(crate) fn tail(&self) -> String {
         self.operator.process().tail()
     }
