@@ -110,6 +110,15 @@ impl Secrets {
         all
     }
 
+    /// One more, that comes later: its schema is beside the others' in the same document.
+    pub(crate) fn late_definition() -> Value {
+        let version = json!({
+            "name": "v1", "served": true, "storage": true,
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "properties": { "omega": { "type": "string" } } } } } },
+        });
+        definition(("socks", "Sock", "Namespaced"), &version)
+    }
+
     /// What is kept: shirts with a field of this cluster's own, which is pruned, beside one that is not.
     pub(crate) fn field_caches(&self) -> Vec<Value> {
         let cache = |group: &str, resource: &str, fields: Value| {

@@ -190,7 +190,7 @@ pub(crate) async fn found(worlds: &Worlds, exchanges: &[Exchange], script: &[Ask
         let view = view["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let mut red = None;
         // The first requests see most; a leak that none of them sees is too small to be found by chance.
-        for part in script[..600].chunks(100) {
+        for part in script[..600].chunks(40) {
             let exchanges = worlds.run(part, &view).await?;
             red = exchanges
                 .into_iter()

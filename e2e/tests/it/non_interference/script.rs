@@ -123,7 +123,8 @@ fn documents() -> Vec<String> {
 
 /// What a field can be asked for: there, hidden here or there, nowhere.
 fn field_term(random: &mut Random) -> String {
-    let fields = [
+    // Two of three are fields that shirts have.
+    let known = [
         "spec.color",
         "spec.color",
         "spec.size",
@@ -132,6 +133,8 @@ fn field_term(random: &mut Random) -> String {
         "tags",
         "metadata.name",
         "metadata.namespace",
+    ];
+    let others = [
         "spec.secret",
         "spec.nested.private",
         "alpha-field",
@@ -141,13 +144,13 @@ fn field_term(random: &mut Random) -> String {
         "status.note",
         "spec.hidden",
         "spec.nodeName",
+        "spec.nodeName",
         "status.podIP",
         "spec.brim",
-        "status.phase",
         "metadata.uid",
         "",
     ];
-    let field = random.choose(&fields);
+    let field = if random.below(3) > 0 { random.choose(&known) } else { random.choose(&others) };
     let word = random.choose(&[ONE.word, OTHER.word]);
     let value = match random.below(12) {
         0 => (*random.choose(&["blue", "cyan", "red", "green"])).to_owned(),
@@ -170,13 +173,13 @@ fn field_term(random: &mut Random) -> String {
         ("metadata.name", 0..3) => name(random.below(30)),
         _ => value,
     };
-    let operator = random.choose(&["%3D", "%3D", "%3D%3D", "!%3D", "%3E"]);
+    let operator = random.choose(&["%3D", "%3D", "%3D", "%3D", "%3D", "%3D%3D", "!%3D", "!%3D", "!%3D", "%3E"]);
     format!("{field}{operator}{value}")
 }
 
 fn label_term(random: &mut Random) -> String {
     let word = random.choose(&[ONE.word, OTHER.word]);
-    match random.below(10) {
+    match random.below(11) {
         0 => "app%3Dshop".to_owned(),
         1 => format!("app%3D{}", random.choose(&["other", word])),
         2 => format!("tier%3D{}", random.choose(&["web", "db", "batch"])),
@@ -186,6 +189,7 @@ fn label_term(random: &mut Random) -> String {
         6 => format!("!{word}"),
         7 => format!("show%3D{}", random.choose(&["yes", word])),
         8 => format!("tone%3D{}", random.choose(&["dark", "pale", "loud"])),
+        9 => format!("tier%20notin%20(web),!{word}"),
         _ => format!("{word}%20in%20("),
     }
 }
@@ -202,20 +206,28 @@ fn parameters(random: &mut Random, changes: usize) -> Vec<String> {
         query.push(format!("labelSelector={}", terms.join(",")));
     }
     if odds(random, 3) {
-        query.push(format!("limit={}", random.choose(&["1", "2", "3", "5", "7", "100", "0", "-1", "x"])));
+        query.push(format!(
+            "limit={}",
+            random.choose(&["1", "2", "2", "3", "3", "5", "5", "7", "10", "100", "0", "-1", "x"])
+        ));
     }
     if odds(random, 4) {
         let version = match random.below(6) {
             0 => "0".to_owned(),
             1 => "1".to_owned(),
-            2 => (*random.choose(&["999999999", "x", "-1", ""])).to_owned(),
+            2 => (*random.choose(&["999999999", "x", "-1", "", "0"])).to_owned(),
             // What the copies saw when they began.
             _ => format!("{{version:{}}}", changes - 1),
         };
         query.push(format!("resourceVersion={version}"));
-    }
-    if odds(random, 5) {
-        query.push(format!("resourceVersionMatch={}", random.choose(&["Exact", "NotOlderThan", "Nothing"])));
+        if odds(random, 2) {
+            query.push(format!(
+                "resourceVersionMatch={}",
+                random.choose(&["Exact", "Exact", "NotOlderThan", "NotOlderThan", "Nothing"])
+            ));
+        }
+    } else if odds(random, 30) {
+        query.push("resourceVersionMatch=Exact".to_owned());
     }
     for (of, text) in [
         (12, "pretty=true"),
@@ -264,6 +276,17 @@ fn collection(random: &mut Random) -> String {
 }
 
 fn object(random: &mut Random) -> String {
+    // Half of them by a name and a place that belong together.
+    if random.below(2) == 0 {
+        let number = random.below(28);
+        let namespace = NAMESPACES[usize::try_from(number % 2).unwrap_or_default()];
+        return match random.below(5) {
+            0 => format!("/api/v1/namespaces/default/pods/pod-{}", random.below(8)),
+            1 => format!("/apis/{GROUP}/v1/hats/{}", name(random.below(6))),
+            2 => format!("/apis/{GROUP}/v1/namespaces/{namespace}/shirts/{}/status", name(number)),
+            _ => format!("/apis/{GROUP}/v1/namespaces/{namespace}/shirts/{}", name(number)),
+        };
+    }
     let collection = collection(random);
     let word = random.choose(&[ONE.word, OTHER.word]);
     let name = match random.below(8) {

@@ -59,10 +59,12 @@ impl Versions {
     /// A text with every version in it replaced.
     pub(crate) fn replace_in(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((end, is_token)) = next_place(rest) {
-            out.push_str(&rest[..end]);
-            rest = &rest[end..];
+        let mut done = 0;
+        for (begin, is_token) in places(text) {
+            // What stands in a token has been dealt with.
+            if begin < done {
+                continue;
+            }
             let is_part = |letter: char| {
                 if is_token {
                     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')
@@ -70,12 +72,13 @@ impl Versions {
                     letter.is_ascii_digit()
                 }
             };
+            let rest = &text[begin..];
             let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
-            let (found, after) = rest.split_at(length);
-            out.push_str(&if is_token { self.token(found) } else { self.number(found) });
-            rest = after;
+            out.push_str(&text[done..begin]);
+            out.push_str(&if is_token { self.token(&rest[..length]) } else { self.number(&rest[..length]) });
+            done = begin + length;
         }
-        out.push_str(rest);
+        out.push_str(&text[done..]);
         out
     }
 
@@ -99,12 +102,16 @@ impl Versions {
     }
 }
 
-/// Where the next version or token begins, and whether it is a token.
-fn next_place(text: &str) -> Option<(usize, bool)> {
-    let of = |marks: &[&str], is_token: bool| {
-        marks.iter().filter_map(|mark| Some((text.find(mark)? + mark.len(), is_token))).min()
+/// Where versions and tokens begin, in order, and whether each is a token.
+fn places(text: &str) -> Vec<(usize, bool)> {
+    let of = |marks: &'static [&'static str], is_token: bool| {
+        marks
+            .iter()
+            .flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), is_token)))
     };
-    [of(&BEFORE_VERSION, false), of(&BEFORE_TOKEN, true)].into_iter().flatten().min()
+    let mut places: Vec<(usize, bool)> = of(&BEFORE_VERSION, false).chain(of(&BEFORE_TOKEN, true)).collect();
+    places.sort_unstable();
+    places
 }
 
 #[test]

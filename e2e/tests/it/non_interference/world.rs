@@ -117,6 +117,19 @@ impl World {
         .with_context(|| self.operator.process().tail())
     }
 
+    /// Adds a kind that nobody sees, and waits until the operator has heard of it.
+    pub(crate) async fn add_hidden_kind(&self) -> Result<()> {
+        objects::create_definition(&self.control_plane.client(), &Secrets::late_definition()).await?;
+        let asking = self.endpoint()?.client();
+        eventually("the schema is published", SOON, async || {
+            let documents = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
+            ensure!(documents.to_string().contains("Sock"), "not yet");
+            Ok(())
+        })
+        .await
+        .with_context(|| self.tail())
+    }
+
     /// Replaces a View by another of its name, which ends what is watched through it.
     pub(crate) async fn replace(&self, view: &Value) -> Result<()> {
         let name = view["metadata"]["name"].as_str().context("a name")?;
