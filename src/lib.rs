@@ -31,6 +31,7 @@
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `access` | who asks and may they; the operator's server only |
+//! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
@@ -61,6 +62,8 @@ pub mod subscribe;
 
 #[cfg(feature = "net")]
 pub mod access;
+#[cfg(feature = "net")]
+pub mod audit;
 #[cfg(feature = "net")]
 pub mod builtin;
 #[cfg(feature = "net")]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 23] = [
+const EDGES: [(&str, &[&str]); 24] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -31,6 +31,8 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),
+    // Who asked for what, written down; a document and a file, told by `server`.
+    ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
     ("operator", &["model", "crd", "extract", "kinds", "builtin", "registry", "source"]),
     (
@@ -47,10 +49,11 @@ const EDGES: [(&str, &[&str]); 23] = [
             "printer",
             "registry",
             "access",
+            "audit",
         ],
     ),
     // The outermost: it reads what the server counted and what the stores hold, and nothing reads it but `cli`.
-    ("metrics", &["model", "query", "store", "registry", "access", "server"]),
+    ("metrics", &["model", "query", "store", "registry", "access", "audit", "server"]),
     ("telemetry", &[]),
     (
         "cli",
@@ -69,6 +72,7 @@ const EDGES: [(&str, &[&str]); 23] = [
             "registry",
             "source",
             "access",
+            "audit",
             "operator",
             "server",
             "metrics",

@@ -18,7 +18,7 @@ use super::exit::Exit;
 use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
 use super::source::{self, FollowOptions};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Scrapers};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
@@ -109,8 +109,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
             opened.registry.clone(),
             server.tally().clone(),
             server.limits().clone(),
-            None,
-            Some(Guard::default()),
+            Scrapers::Anybody(Some(Guard::default())),
         );
         // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
         tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))

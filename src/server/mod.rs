@@ -6,11 +6,12 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
-//! answered, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
+//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
 mod admission;
+mod audited;
 pub mod body;
 pub mod column;
 pub mod discovery;
@@ -67,11 +68,13 @@ use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
 use crate::access::{Access, Admitted, Refusal};
+use crate::audit::Log;
 use crate::model::Scope;
 use crate::registry::documents::{DocumentSource, WithOne};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
+use audited::{Audited, Head};
 use body::{Body, Finish, Pieces};
 use failure::Failure;
 use guards::Guard;
@@ -101,6 +104,8 @@ pub struct Settings {
     pub consistency: Consistency,
     /// Who may what; `None` where whoever reaches the server may everything that its source may.
     pub access: Option<Arc<Access>>,
+    /// Where it is told who asked for what; `None` where that is not wanted.
+    pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
@@ -122,6 +127,7 @@ impl Default for Settings {
             max_lag: None,
             consistency: Consistency::Eventual,
             access: None,
+            audit: None,
             guard: None,
             checks: Vec::new(),
             clock: Arc::new(jiff::Timestamp::now),
@@ -233,7 +239,8 @@ impl Server {
         let headers = response.headers_mut();
         // An answer that was handed on has the id under which it is found in the API server's log.
         if !headers.contains_key("audit-id") {
-            headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&parts.headers));
+            let told = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
+            headers.insert(HeaderName::from_static("audit-id"), told.unwrap_or_else(|| self.audit_id(&parts.headers)));
         }
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -283,10 +290,29 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        let admitted = match &self.settings.access {
+        if let Some(log) = &self.settings.audit {
+            let head = Head {
+                audit_id: &|| String::from_utf8_lossy(self.audit_id(&parts.headers).as_bytes()).into_owned(),
+                inside: parts,
+                outside: &outside,
+                query: &query,
+                named: named.as_ref(),
+                through: through.as_ref().and_then(|through| through.as_ref().ok()),
+            };
+            noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
+        }
+        let mut admitted = match &self.settings.access {
             None => Ok(None),
-            Some(access) => Box::pin(admission::admit(access, parts, &query, through.as_ref())).await,
+            Some(access) => {
+                let known = noted.audited().map(Audited::known);
+                Box::pin(admission::admit(access, parts, &query, through.as_ref(), known)).await
+            }
         };
+        if let Some(audited) = noted.audited()
+            && let Err(untold) = audited.decided(&admitted).await
+        {
+            admitted = Err(untold);
+        }
         let (through, missing) = match through.transpose() {
             Ok(through) => (through, None),
             Err(missing) => (None, Some(missing)),
@@ -449,7 +475,9 @@ impl Server {
             Target::UnknownBuiltIn => Err(Failure::UnknownResource),
             Target::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
-                Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
+                // What else is kept, and how far it is, is not for whoever may see a View.
+                let checks = if asked.through.is_some() { &[] } else { &*self.settings.checks };
+                Ok(health::answer(endpoint, check.as_deref(), &asked.query, checks, draining))
             }
             Target::Version => {
                 asked.is_routed(&negotiate::VERSION)?;
@@ -513,6 +541,9 @@ impl Asked<'_> {
     fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
         if let Failure::Limited(limited) = failure {
             self.limits.count(limited.limit);
+        }
+        if let Some(audited) = self.noted.audited() {
+            audited.failed(failure);
         }
         // Clients read the answer of a watch line by line, errors too.
         if self.query.flag("watch") || legacy_watch {

@@ -148,8 +148,20 @@ pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
 /// Refuses a selection that the state cannot answer.
 ///
 /// # Errors
-/// 400 that names the field and what stands in its way.
+/// 400 that names the field and what stands in its way. In a View only what it shows does, and is not named: it cannot be told
+/// whether that one is shown. A field that the View alone selects by is not for everybody either.
 pub fn answerable(resource: &Resource, selection: &Selection, state: &State) -> Result<(), Failure> {
+    if let Some(restriction) = &resource.seen_through {
+        let within = restriction.restrict(Selection::default());
+        return selection.answerable_within(state, &within).map_err(|field| {
+            let label = resource.plan.fields().get(usize::from(field.0)).map(|field| &*field.label);
+            let offered = resource.plan.offered().map(|field| &*field.label).find(|offered| label == Some(offered));
+            let label = offered.unwrap_or("one that the View selects by");
+            Failure::BadRequest(format!(
+                "field label cannot be used now: {label}: of some object more than {MAX_VALUES} values would have to be indexed"
+            ))
+        });
+    }
     selection.answerable(state).map_err(|Unusable { field, objects, example }| {
         let field = resource.plan.fields().get(usize::from(field.0)).map_or("?", |field| &field.label);
         Failure::BadRequest(format!(

@@ -20,6 +20,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response};
 use tokio::time::Instant;
 
+use super::audited::Audited;
 use super::body::Body;
 use super::params::Query;
 use super::route::Address;
@@ -211,6 +212,7 @@ impl Series {
 pub(super) struct Noted {
     served: OnceLock<Served>,
     path: OnceLock<AnswerPath>,
+    audited: OnceLock<Box<Audited>>,
 }
 
 #[derive(Clone, Debug)]
@@ -235,6 +237,18 @@ impl Noted {
         });
     }
 
+    /// The request is told of in the audit log, if it is.
+    pub(super) fn begin_audit(&self, audited: Option<Audited>) {
+        if let Some(audited) = audited {
+            let _ = self.audited.set(Box::new(audited));
+        }
+    }
+
+    /// What is told of it.
+    pub(super) fn audited(&self) -> Option<&Audited> {
+        self.audited.get().map(|audited| &**audited)
+    }
+
     /// Its objects have been looked for.
     pub(super) fn accessed(&self, access: Access) {
         self.found(AnswerPath::Own(access));
@@ -247,6 +261,10 @@ impl Noted {
 
     /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
     pub(super) fn answered(self, tally: &Arc<Tally>, method: &Method, begun: Instant, response: &mut Response<Body>) {
+        if let Some(audited) = self.audited.into_inner() {
+            audited.answered(response.status().as_u16(), response.body().is_stream());
+            response.body_mut().hold(audited);
+        }
         let served = self.served.into_inner();
         let outcome = Outcome {
             verb: served.as_ref().map_or_else(|| Verb::of_method(method), |served| served.verb),

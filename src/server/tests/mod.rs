@@ -4,6 +4,7 @@
 //! stores a test changes by hand.
 
 mod admission;
+mod audited;
 mod body;
 mod discovery;
 mod documentation;

@@ -11,6 +11,7 @@ use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::views::{PATH, ViewDefinition, ViewPart};
 use crate::selector::{FieldExpression, FieldExpressionOperator};
 use crate::server::Settings;
+use crate::server::health::Check;
 
 const BLUE: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 
@@ -67,7 +68,9 @@ async fn a_view_is_a_server_of_what_it_shows() {
 
 #[tokio::test]
 async fn everything_around_speaks_of_the_view_alone() {
-    let fixture = Fixture::with_shirts(Settings::default());
+    let check = Check::one("store", false, || Err("about to be read".to_owned()));
+    let fixture = Fixture::with_shirts(Settings { checks: vec![check], ..Settings::default() });
+    assert_eq!(fixture.get("/readyz").await.code, 500);
     serve(&fixture, blue());
     let groups = fixture.get(&format!("{BLUE}/apis")).await.json();
     assert_eq!(groups["groups"].as_array().map(Vec::len), Some(1), "{groups}");
@@ -79,6 +82,7 @@ async fn everything_around_speaks_of_the_view_alone() {
         (Method::GET, format!("{BLUE}/api/v1/pods"), 404, "a resource that it does not have"),
         (Method::GET, format!("{BLUE}/apis/stable.example.com/v1/hats"), 404, "one of the same group"),
         (Method::GET, format!("{BLUE}/readyz"), 200, "health is the server's"),
+        (Method::GET, format!("{BLUE}/readyz/store"), 404, "but not what else is kept"),
         (Method::GET, BLUE.to_owned(), 200, "its root"),
         (Method::GET, format!("{BLUE}/"), 200, "its root, with a slash"),
         (Method::POST, format!("{BLUE}{SHIRTS}"), 405, "it is read-only"),
@@ -113,7 +117,10 @@ async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
     assert_eq!((unknown.code.as_u16(), &*unknown.message()), (400, "field label not supported: spec.size"));
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let table = fixture.get_with(&path, &table).await.json();
-    assert_eq!(table["rows"][0]["cells"], json!(["x", "blue", null, null]), "{table}");
+    assert_eq!(table["rows"][0]["cells"], json!(["x", "blue"]), "{table}");
+    let columns: Vec<&str> =
+        table["columnDefinitions"].as_array().unwrap().iter().filter_map(|column| column["name"].as_str()).collect();
+    assert_eq!(columns, ["Name", "Color"], "a column would say what is left out");
     let partial = [("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")];
     assert!(!fixture.get_with(&path, &partial).await.body.contains("creationTimestamp\":\"2026"));
     let one = fixture.get(&format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/x")).await.json();
