@@ -19,6 +19,7 @@
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
+//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an indexed copy of nodes and pods |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
@@ -53,6 +54,7 @@ pub mod crd;
 pub mod extract;
 pub mod model;
 pub mod openapi;
+pub mod placement;
 pub mod printer;
 pub mod query;
 pub mod schema;

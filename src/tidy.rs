@@ -22,6 +22,8 @@ const EDGES: [(&str, &[&str]); 24] = [
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
     ("printer", &["selector"]),
+    // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
+    ("placement", &["model", "selector"]),
     // Texts of somebody else's metrics; it knows nothing of what is served here.
     ("advise", &[]),
     // Documents that people write, and what is wrong with them.
@@ -196,6 +198,7 @@ fn the_core_names_no_edge_crate() {
         "subscribe",
         "openapi",
         "printer",
+        "placement",
         "advise",
     ];
     let edge = [

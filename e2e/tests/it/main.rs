@@ -26,6 +26,7 @@ mod non_interference;
 mod operator;
 mod parity;
 mod pass_through;
+mod placement;
 mod printers;
 mod recipes;
 mod self_check;
