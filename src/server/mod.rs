@@ -32,6 +32,7 @@ pub mod negotiate;
 mod offered;
 pub mod params;
 pub mod pass_through;
+pub mod placement_review;
 pub mod read;
 pub mod route;
 pub mod stall;

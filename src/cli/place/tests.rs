@@ -1,0 +1,1 @@
+//! `fieldcache place` over folders.
