@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 24] = [
+const EDGES: [(&str, &[&str]); 25] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -30,7 +30,15 @@ const EDGES: [(&str, &[&str]); 24] = [
     ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
-    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
+    // Texts into values: what folders, commands and requests have in common.
+    ("manifest", &["schema"]),
+    (
+        "source",
+        &[
+            "model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "manifest",
+            "registry",
+        ],
+    ),
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),
     // Controllers; what is served they read and do not change.
@@ -48,6 +56,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "openapi",
             "printer",
             "placement",
+            "manifest",
             "registry",
             "access",
         ],
@@ -70,6 +79,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "advise",
             "kinds",
             "builtin",
+            "manifest",
             "registry",
             "source",
             "access",

@@ -25,7 +25,7 @@ pub(super) fn answer(
     target: &Target,
     asked: &Asked<'_>,
 ) -> Result<Response<Body>, Failure> {
-    let groups = offered::groups(catalog, passes);
+    let groups = offered::groups(catalog, passes, asked.through.is_none());
     let body = match target {
         Target::CoreVersions | Target::Groups => {
             if *target == Target::CoreVersions {

@@ -6,7 +6,7 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
-//! answered, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
+//! answered, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept. [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
@@ -79,6 +79,7 @@ use limits::{LimitSettings, Limits, User};
 use negotiate::{Format, Offer};
 use params::Query;
 use pass_through::PassThrough;
+use placement_review::Reviews;
 use route::{Address, Target};
 use strong::Consistency;
 use tally::{Noted, Tally};
@@ -149,6 +150,7 @@ pub struct Server {
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
+    reviews: Reviews,
 }
 
 /// A request with what every handler wants to know of it.
@@ -181,6 +183,7 @@ impl Server {
             answers: AtomicU64::new(0),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
+            reviews: Reviews::default(),
         }
     }
 
@@ -217,8 +220,9 @@ impl Server {
     {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
-        // Nobody reads it but who stands behind.
-        let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
+        // Nobody reads it but who stands behind, and who answers a review.
+        let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
+        let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, user)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
@@ -331,6 +335,9 @@ impl Server {
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
         admission::check(asked, uri.path(), &target)?;
+        if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
+            return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        }
         // From a View nothing is handed on.
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
             pass_through::check_impersonation(asked.headers)?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::pass_through::PassThrough;
+use super::placement_review as reviews;
 use crate::model::{GroupVersion, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
@@ -38,13 +39,18 @@ pub(super) struct Version {
     pub(super) is_stale: bool,
 }
 
-/// The groups to show.
-pub(super) fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
+/// The groups to show. What is not shown in a View is shown where `is_whole`.
+pub(super) fn groups(catalog: &Catalog, passes: PassThrough, is_whole: bool) -> Vec<Group> {
     let fresh = |name: &String| Version { name: name.clone(), is_stale: false };
-    let own = catalog
-        .groups
-        .iter()
-        .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
+    let own =
+        catalog
+            .groups
+            .iter()
+            .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() })
+            .chain(is_whole.then(|| Group {
+                name: reviews::GROUP.to_owned(),
+                versions: vec![fresh(&reviews::VERSION.to_owned())],
+            }));
     if passes == PassThrough::Off {
         return own.collect();
     }
@@ -84,6 +90,8 @@ pub(super) fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
 
 /// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
+    // Nobody gets so far in a View: the group is not shown there.
+    let reviews = (group == reviews::GROUP && version == reviews::VERSION).then(reviews::row);
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
     if passes != PassThrough::Off
@@ -98,6 +106,9 @@ pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version:
         }
     }
     rows.extend(missing.into_iter().map(|resource| own(resource, passes)));
+    // The cluster may have the row of a fieldcache in it.
+    rows.retain(|row| reviews.is_none() || row["resource"] != reviews::RESOURCE);
+    rows.extend(reviews);
     rows
 }
 

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::arguments::PlaceArguments;
 use crate::cli::exit;
+use crate::manifest::yaml::{Form, documents};
 use crate::placement::review::{KIND, PlacementReviewSpec, PodReference, WhatIf};
 use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
-use crate::source::yaml::{Form, documents};
 
 /// A review to answer.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::model::Gvr;
+use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
 use crate::placement::{Cluster, Namespace, Node, Pod, ReadError};
 use crate::registry::{Catalog, Live, LiveState, NotReady, Registry, Resource};
@@ -165,7 +165,7 @@ struct Place {
     live: Arc<Live>,
     epoch: u64,
     end: Cursor,
-    version: String,
+    version: Version,
 }
 
 impl Place {
@@ -174,7 +174,7 @@ impl Place {
             live: held.resource.live.clone(),
             epoch: held.snapshot.epoch(),
             end: held.snapshot.end(),
-            version: held.snapshot.version().to_string(),
+            version: held.snapshot.version(),
         }
     }
 }
@@ -228,6 +228,16 @@ impl PlacementIndex {
             // Copies went away, or questions stay away: whoever asks next has it made anew.
             self.lock().index = None;
         }
+    }
+
+    /// Whether there is an index now.
+    pub fn is_held(&self) -> bool {
+        self.lock().index.is_some()
+    }
+
+    /// The versions of nodes, pods and namespaces that it has been brought to.
+    pub fn followed_to(&self) -> Option<[String; 3]> {
+        self.lock().index.as_ref().map(|index| index.places.each_ref().map(|place| place.version.to_string()))
     }
 
     fn is_wanted(&self) -> bool {
@@ -286,8 +296,11 @@ impl Index {
 
     fn advanced(mut self, copies: &Copies) -> Index {
         for (kind, held) in copies.all().into_iter().enumerate() {
-            // Somebody else may have come further meanwhile.
-            if held.snapshot.end() <= self.places[kind].end {
+            // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
+            let place = &self.places[kind];
+            if held.snapshot.end() < place.end
+                || held.snapshot.end() == place.end && held.snapshot.version() <= place.version
+            {
                 continue;
             }
             // An object that changed often is read once.
@@ -343,9 +356,9 @@ impl Index {
         Indexed {
             cluster: self.cluster.clone(),
             resource_versions: ResourceVersions {
-                nodes: nodes.version.clone(),
-                pods: pods.version.clone(),
-                namespaces: namespaces.version.clone(),
+                nodes: nodes.version.to_string(),
+                pods: pods.version.to_string(),
+                namespaces: namespaces.version.to_string(),
             },
             unreadable: self
                 .unreadable

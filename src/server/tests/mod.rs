@@ -17,6 +17,7 @@ mod list;
 mod listen;
 mod options;
 mod pass_through;
+mod placement_review;
 mod samples;
 mod strong;
 mod table;
