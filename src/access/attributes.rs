@@ -128,6 +128,19 @@ impl Attributes {
         Ok(attributes)
     }
 
+    /// The right to use something by its name: not a request that anybody can make, but one that stands behind others.
+    pub fn using(group: &str, version: &str, resource: &str, name: &str) -> Attributes {
+        let text = str::to_owned;
+        let about = ResourceAttributes {
+            group: text(group),
+            version: text(version),
+            resource: text(resource),
+            name: text(name),
+            ..ResourceAttributes::default()
+        };
+        Attributes { verb: "use".to_owned(), path: String::new(), resource: Some(about) }
+    }
+
     /// Leaves out requirements on fields that the API server does not know. What is asked for then is more than what is
     /// answered, never less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {

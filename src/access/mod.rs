@@ -131,7 +131,7 @@ pub struct Admitted {
     pub identity: Arc<Identity>,
     /// What for, as it reads.
     pub attributes: Arc<Attributes>,
-    /// What was asked about: the same, or the same in each of a View's namespaces.
+    /// What was asked about; see [`About`].
     decided: Arc<[Attributes]>,
     authorizer: Arc<Authorizer>,
 }
@@ -155,8 +155,19 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// Looks up the first value of a query parameter.
     pub query: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
-    /// The namespaces to which a View restricts a resource, by group and plural; none where it does not, or where there is no View.
-    pub namespaces: &'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync),
+    /// What of it has to be asked about.
+    pub about: About<'a>,
+}
+
+/// What has to be asked about a request.
+#[derive(Clone, Copy)]
+pub enum About<'a> {
+    /// Itself.
+    Request,
+    /// The same in each of some namespaces: those to which a View restricts a resource, by group and plural; none where it does not.
+    Namespaces(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
+    /// Something else in its place, such as the right to use a View.
+    Instead(&'a Attributes),
 }
 
 impl Access {
@@ -225,9 +236,16 @@ impl Access {
         let attributes = Attributes::read(arrived.method, arrived.path, arrived.query);
         let mut attributes = attributes.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
         attributes.keep_fields(&*self.settings.known_field);
-        let is_health = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
+        // In a View nobody is nobody: whether there is one is for those who are known.
+        let is_health = matches!(arrived.about, About::Request)
+            && attributes.resource.is_none()
+            && ALWAYS_ALLOWED.contains(&&*attributes.path);
         let identity = self.identify(arrived, is_health).await?;
-        let decided: Arc<[Attributes]> = attributes.in_each(arrived.namespaces).into();
+        let decided: Arc<[Attributes]> = match arrived.about {
+            About::Request => [attributes.clone()].into(),
+            About::Namespaces(namespaces) => attributes.in_each(namespaces).into(),
+            About::Instead(other) => [other.clone()].into(),
+        };
         for attributes in &*decided {
             match self.authorizer.decide(&identity, attributes).await {
                 Decision::Allowed => {}

@@ -19,13 +19,15 @@ use super::output::write_out;
 use super::own_certificate::{Keeper, OwnCertificate};
 use super::source::{self, FollowOptions};
 use crate::access::certificates::Requested;
-use crate::access::{Access, AccessSettings};
+use crate::access::{Access, AccessSettings, KnownField};
+use crate::extract::Origin;
 use crate::metrics::Metrics;
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
 use crate::operator::synced::Synced;
 use crate::operator::views::Address;
 use crate::operator::{self, Operator};
+use crate::registry::{Registry, Resource};
 use crate::server::health::Check;
 use crate::server::listen::Listener;
 use crate::server::tls::{CertificateFiles, Tls};
@@ -84,15 +86,6 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         base: arguments.views_url.unwrap_or_else(|| format!("https://fieldcache.{}.svc", arguments.namespace)),
         authorities,
     };
-    let settings = AccessSettings {
-        audiences: arguments.audiences,
-        accept_api_audience: arguments.accept_api_audience,
-        ..AccessSettings::default()
-    };
-    let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
-    let following = access.clone();
-    // Before the source: whoever is trusted is known by the time there is something to ask for.
-    let trusting = tokio::spawn(async move { following.follow().await });
     let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
     let kept: BTreeSet<Gvr> = source::parse_resources(&arguments.resources)?.into_iter().collect();
     let wanted = watch::Sender::new(Arc::new(kept.clone()));
@@ -107,6 +100,14 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         memory_limit: arguments.limits.memory_limit,
     };
     let opened = source::follow(source, options).await?;
+    let settings = AccessSettings {
+        audiences: arguments.audiences,
+        accept_api_audience: arguments.accept_api_audience,
+        known_field: known_field(opened.registry.clone()),
+    };
+    let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
+    let following = access.clone();
+    let trusting = tokio::spawn(async move { following.follow().await });
     let election = Election {
         namespace: arguments.namespace,
         name: LEASE.to_owned(),
@@ -188,6 +189,18 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         scraping.abort();
     }
     Ok(Exit::Done)
+}
+
+/// Whether the API server knows a field: all but those of FieldCaches, so that a requirement on one of these is not told to it.
+fn known_field(registry: Arc<Registry>) -> KnownField {
+    Arc::new(move |gvr, label| {
+        let catalog = registry.catalog();
+        let is_extra = |resource: &Arc<Resource>| {
+            let mut fields = resource.plan.fields().iter();
+            fields.any(|field| field.label == label && field.origin == Origin::FieldCache)
+        };
+        !catalog.copy(gvr).is_some_and(is_extra)
+    })
 }
 
 /// The name of the Lease.

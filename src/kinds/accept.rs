@@ -36,8 +36,6 @@ pub enum Reason {
     FieldNotSelectable,
     /// No FieldCache keeps the resource.
     NotCached,
-    /// It comes in a later release.
-    NotSupported,
     /// An extra field is wrong; the word is its own.
     Field(extra::Reason),
 }
@@ -51,7 +49,6 @@ impl Reason {
             Reason::InvalidSelector => "InvalidSelector",
             Reason::FieldNotSelectable => "FieldNotSelectable",
             Reason::NotCached => "NotCached",
-            Reason::NotSupported => "NotSupported",
             Reason::Field(reason) => reason.as_str(),
         }
     }
@@ -173,13 +170,19 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec
 /// keeps it.
 pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if spec.authorization == Authorization::View {
-        let message = "a View as a right comes in a later release; use authorization Caller";
-        problems.push(problem("spec.authorization", Reason::NotSupported, message));
-    }
-    if spec.consumer.is_some() {
-        let message = "values out of the caller's token come in a later release";
-        problems.push(problem("spec.consumer", Reason::NotSupported, message));
+    if let Some(consumer) = &spec.consumer
+        && !(consumer.match_label_keys.is_empty() && consumer.mismatch_label_keys.is_empty())
+    {
+        if spec.authorization == Authorization::View {
+            let message = "matchLabelKeys and mismatchLabelKeys follow labels that a Pod's owner may change: they need \
+                           authorization Caller";
+            problems.push(problem("spec.consumer", Reason::InvalidSelector, message));
+        }
+        if plan_of("", "pods").is_none() {
+            let message = "matchLabelKeys and mismatchLabelKeys are read of the caller's Pod, and nothing keeps pods: make a \
+                           FieldCache pods";
+            problems.push(problem("spec.consumer", Reason::NotCached, message));
+        }
     }
     for (index, shown) in spec.resources.iter().enumerate() {
         let place = format!("spec.resources[{index}]");
@@ -198,6 +201,17 @@ pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Ve
             if let Err(unsupported) = plan.resolve(&requirement.key) {
                 let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
                 let message = format!("{}; offer it with the FieldCache's selectableFields", unsupported.message);
+                problems.push(problem(place, Reason::FieldNotSelectable, message));
+            }
+        }
+        for (number, field) in spec.consumer.iter().flat_map(|consumer| &consumer.fields).enumerate() {
+            if let Err(unsupported) = plan.resolve(&field.key) {
+                let place = format!("spec.consumer.fields[{number}].key");
+                let message = format!(
+                    "spec.resources[{index}] has no such field: {}; every resource of the View needs it, so offer it with the \
+                     FieldCache's selectableFields",
+                    unsupported.message
+                );
                 problems.push(problem(place, Reason::FieldNotSelectable, message));
             }
         }

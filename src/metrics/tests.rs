@@ -360,7 +360,7 @@ async fn what_was_decided_about_users_is_shown_without_them() {
         headers: &headers,
         path: "/api/v1/namespaces/secret-namespace/pods",
         query: &|_| None,
-        namespaces: &|_, _| &[],
+        about: crate::access::About::Request,
     };
     assert!(access.admit(&arrived).await.is_err());
     let none = Arc::new(Registry::new(Catalog::new(Vec::new(), [], VersionInfo::default())));

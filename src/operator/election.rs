@@ -120,20 +120,29 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
 }
 
 /// Gives the Lease back, so that another replica need not wait for its end. Best effort: the process is ending.
+///
+/// [`run`] has been dropped by then, but a renewal that it had sent may still arrive, between the reading and the writing here:
+/// then it is read again.
 pub async fn release(client: Client, election: &Election) {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
     let given_back = async {
-        let mut lease = leases.get(&election.name).await?;
-        let spec = lease.spec.get_or_insert_default();
-        if spec.holder_identity.as_ref() == Some(&election.identity) {
+        loop {
+            let mut lease = leases.get(&election.name).await?;
+            let spec = lease.spec.get_or_insert_default();
+            if spec.holder_identity.as_ref() != Some(&election.identity) {
+                return Ok::<_, kube::Error>(());
+            }
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
-            leases.replace(&election.name, &PostParams::default(), &lease).await?;
+            if took(leases.replace(&election.name, &PostParams::default(), &lease).await)? {
+                return Ok(());
+            }
         }
-        Ok::<_, kube::Error>(())
     };
-    if let Ok(Err(error)) = timeout(election.retry_period, given_back).await {
-        tracing::debug!(error = %error, "the Lease was not given back; it ends by itself");
+    match timeout(election.renew_deadline, given_back).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(error = %error, "the Lease was not given back; it ends by itself"),
+        Err(_) => tracing::debug!("giving the Lease back was not answered in time; it ends by itself"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
 //! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`. Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
+pub mod admission_policy;
 pub mod election;
 mod events;
 pub mod field_caches;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt, stream};
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::watcher::Config;
 use tokio::sync::watch;
 
 use crate::kinds::{FieldCache, SelectableResource, View};
@@ -63,17 +65,19 @@ pub struct Operator {
 /// Runs the controllers until the future is dropped.
 pub async fn run(operator: Operator) {
     let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address } = operator;
-    let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone());
-    let (views, view_changes) = world::follow::<View>(client.clone());
+    let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone(), Config::default());
+    let (views, view_changes) = world::follow::<View>(client.clone(), Config::default());
     let judged = watch::Sender::default();
     let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
+    let policy = watch::Sender::new(admission_policy::unread());
     let world = World {
         registry: registry.clone(),
         definitions: definitions.clone(),
         field_caches: field_caches.clone(),
         verdicts: verdicts.subscribe(),
+        policy: policy.subscribe(),
     };
-    let changed = watch::Sender::new(0);
+    let (changed, admitting) = (watch::Sender::new(0), admission_policy::follow(client.clone(), policy.clone()));
     let leading = watch::Sender::new(false);
     let serving = views::serve(world.clone(), views, view_changes, judged.clone());
     let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address };
@@ -87,6 +91,7 @@ pub async fn run(operator: Operator) {
             world::Wanted { kept, wanted, store_options, synced }
         ),
         phases::follow(registry, changed),
+        admitting,
         election::run(client, election.clone(), &leading),
         serving,
         writing,
@@ -110,10 +115,11 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
         }
         let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.to_owned()) };
         let recorder = Recorder::new(client.clone(), reporter);
-        let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone());
+        let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone(), Config::default());
         let triggers = stream::select(ticks(phases.clone()), ticks(world.verdicts.clone()));
         let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
         let of_views = stream::select(of_views, ticks(address.authorities.clone()));
+        let of_views = stream::select(of_views, ticks(world.policy.clone()));
         let (served, address) = ((world.clone(), judged.clone()), address.clone());
         tokio::select! {
             () = field_caches::run(client.clone(), world.clone(), recorder.clone(), triggers) => {}

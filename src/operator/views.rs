@@ -25,8 +25,9 @@ use super::stores::{Problem, Verdicts};
 use super::world::World;
 use super::{FIELD_MANAGER, events};
 use crate::extract::{Plan, Prune};
-use crate::kinds::view::Endpoint;
-use crate::kinds::{Consistency, View, ViewStatus, accept};
+use crate::kinds::view::{ConsumerValue, Endpoint};
+use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
+use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
 use crate::registry::views::{PATH, ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LiveState, ViewVerdicts};
 
@@ -100,12 +101,31 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
         prune: Prune::new(shown.prune.iter().map(String::as_str)),
     });
+    let consumer = spec.consumer.clone().unwrap_or_default();
     let definition = ViewDefinition {
         parts: parts.collect(),
-        rights: ViewRights::Caller,
+        rights: match spec.authorization {
+            Authorization::Caller => ViewRights::Caller,
+            Authorization::View => ViewRights::View,
+        },
+        consumer: ConsumerTerms {
+            fields: consumer.fields.into_iter().map(|field| (field.key, taken(field.value))).collect(),
+            match_label_keys: consumer.match_label_keys,
+            mismatch_label_keys: consumer.mismatch_label_keys,
+        },
         is_strong: spec.consistency == Consistency::Strong,
     };
     ViewVerdict { generation, outcome: Ok(definition) }
+}
+
+fn taken(value: ConsumerValue) -> Taken {
+    match value {
+        ConsumerValue::NodeName => Taken::NodeName,
+        ConsumerValue::PodName => Taken::PodName,
+        ConsumerValue::PodUID => Taken::PodUid,
+        ConsumerValue::Namespace => Taken::Namespace,
+        ConsumerValue::ServiceAccountName => Taken::ServiceAccountName,
+    }
 }
 
 /// Serves the Views for as long as it is polled, and tells what is thought of them.
@@ -115,20 +135,25 @@ pub async fn serve(
     changes: impl Stream<Item = ()>,
     judged: watch::Sender<Arc<Judged>>,
 ) {
-    let World { registry, mut definitions, mut verdicts, .. } = world;
+    let World { registry, mut definitions, mut verdicts, mut policy, .. } = world;
     let mut changes = std::pin::pin!(changes);
     loop {
         let known = views.wait_until_ready().now_or_never().is_some();
         if known {
             let (verdicts, definitions) =
                 (verdicts.borrow_and_update().clone(), definitions.borrow_and_update().clone());
+            let policy = policy.borrow_and_update().clone();
             let all = views.state();
             let now: Judged = all.iter().map(|view| (view.name_any(), judge(view, &verdicts, &definitions))).collect();
             let served: ViewVerdicts = now
                 .iter()
                 .map(|(name, verdict)| {
-                    let outcome = verdict.outcome.clone();
-                    (name.clone(), outcome.map_err(|problems| problems[0].message.clone()))
+                    let outcome = verdict.outcome.clone().map_err(|problems| problems[0].message.clone());
+                    let outcome = outcome.and_then(|definition| match (definition.rights, &policy) {
+                        (ViewRights::View, Err(problem)) => Err(problem.clone()),
+                        _ => Ok(definition),
+                    });
+                    (name.clone(), outcome)
                 })
                 .collect();
             registry.replace_views(served);
@@ -144,6 +169,7 @@ pub async fn serve(
             change = changes.next() => if change.is_none() { return },
             changed = definitions.changed() => if changed.is_err() { return },
             changed = verdicts.changed() => if changed.is_err() { return },
+            changed = policy.changed() => if changed.is_err() { return },
         }
         sleep(SETTLE).await;
         // What came meanwhile is in the store already.
@@ -159,8 +185,8 @@ struct Context {
     address: Address,
 }
 
-/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a verdict or the authorities have
-/// changed.
+/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a verdict, the policy or the
+/// authorities have changed.
 pub async fn run(
     client: Client,
     world: World,
@@ -219,6 +245,11 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
         }
     };
     let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", "everything that it selects by is there");
+    // Who may write a View that gives rights is for that policy to say: without it anybody could give any right.
+    let policy = world.policy.borrow().clone();
+    if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
+        return vec![accepted, Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem)];
+    }
     let catalog = world.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
         let mut states = catalog

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::admission_policy::PolicyState;
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
@@ -37,6 +38,8 @@ pub struct World {
     pub field_caches: Store<FieldCache>,
     /// What is thought of them.
     pub verdicts: watch::Receiver<Arc<Verdicts>>,
+    /// Whether Views that give rights are written under our admission policy.
+    pub policy: watch::Receiver<PolicyState>,
 }
 
 impl fmt::Debug for World {
@@ -45,21 +48,21 @@ impl fmt::Debug for World {
     }
 }
 
-/// Follows objects of one of our kinds for ever: a store of them, and a stream that has an item whenever one has changed and that
+/// Follows objects of one kind, those that are selected, for ever: a store of them, and a stream that has an item whenever one has changed and that
 /// must be polled. What stands in the way is logged and tried again.
-pub fn follow<K>(client: Client) -> (Store<K>, impl Stream<Item = ()> + Send)
+pub fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let changes = watcher(Api::<K>::all(client), watcher::Config::default()).default_backoff().reflect(writer);
+    let changes = watcher(Api::<K>::all(client), selected).default_backoff().reflect(writer);
     let changes = changes.filter_map(|event| {
         ready(match event {
             Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(()),
             Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
             Err(error) => {
                 let kind = <K as Resource>::kind(&());
-                tracing::warn!(%kind, error = %error, "objects of this kind of ours cannot be followed; are crds/ applied and the rights of manifests/ granted?");
+                tracing::warn!(%kind, error = %error, "objects of this kind cannot be followed; are crds/ applied and the rights of manifests/ granted?");
                 None
             }
         })

@@ -3,12 +3,13 @@
 //! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
 //! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
 //! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches cleanly.
-//! [`views`] are parts of the catalog under names of their own.
+//! [`views`] are parts of the catalog under names of their own, some of them another one for each [`consumer`].
 //! This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
 pub mod chain;
 mod checks;
+pub mod consumer;
 mod definitions;
 pub mod documents;
 mod freshness;

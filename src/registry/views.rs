@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
+use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use super::documents::Part;
 use super::{Catalog, Group, Resource};
 use crate::extract::{FieldRef, Plan, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
-use crate::selector::{FieldExpression, FieldExpressionOperator, LabelSelector};
+use crate::selector::{FieldExpression, FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::Object;
 
 /// What stands before the name of a View in its URL; `/proxy` follows the name.
@@ -43,6 +44,8 @@ pub enum ViewRights {
     /// Those of who asks.
     #[default]
     Caller,
+    /// The right to use the View.
+    View,
 }
 
 /// What is served as a View.
@@ -52,6 +55,8 @@ pub struct ViewDefinition {
     pub parts: Vec<ViewPart>,
     /// Whose rights decide.
     pub rights: ViewRights,
+    /// What the selection takes from who asks.
+    pub consumer: ConsumerTerms,
     /// Whether reads must not be older than their request.
     pub is_strong: bool,
 }
@@ -94,6 +99,8 @@ pub struct Restriction {
     labels: LabelSelector,
     fields: Vec<FieldTerm>,
     prune: Prune,
+    /// Fields whose values are those of who asks. Until they are put in, nothing is shown.
+    open: Vec<(FieldRef, ConsumerValue)>,
     ended: watch::Receiver<bool>,
 }
 
@@ -137,7 +144,9 @@ impl View {
             let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
             let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
-            let Ok(restriction) = Restriction::new(part, &resource.plan, self.ended.subscribe()) else { continue };
+            let restriction = Restriction::new(part, &resource.plan, self.ended.subscribe())
+                .and_then(|restriction| restriction.with_open(&self.definition.consumer, &resource.plan));
+            let Ok(restriction) = restriction else { continue };
             resources.push(Arc::new(resource.through(restriction)));
         }
         let groups = whole.groups_of_copies().iter().filter_map(|group| {
@@ -197,7 +206,31 @@ impl Restriction {
             let field = plan.resolve(&expression.key)?;
             fields.push(FieldTerm { field, operator: for_field(plan, field, &expression.operator) });
         }
-        Ok(Restriction { labels: part.labels.clone(), fields, prune: part.prune.clone(), ended })
+        Ok(Restriction { labels: part.labels.clone(), fields, prune: part.prune.clone(), open: Vec::new(), ended })
+    }
+
+    /// With fields that take their values from who asks.
+    ///
+    /// # Errors
+    /// The first field that the version does not offer.
+    fn with_open(self, terms: &ConsumerTerms, plan: &Plan) -> Result<Restriction, UnsupportedLabel> {
+        let open = terms.fields.iter().map(|(label, value)| Ok((plan.resolve(label)?, *value)));
+        Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
+    }
+
+    /// The same for one consumer.
+    #[must_use]
+    pub fn of_consumer(&self, consumer: &Consumer) -> Restriction {
+        let mut restriction = Restriction { open: Vec::new(), ..self.clone() };
+        for (field, value) in &self.open {
+            // A value that the consumer lacks stays open.
+            match consumer.value(*value) {
+                Some(text) => restriction.fields.push(FieldTerm::new(*field, FieldOperator::Equals, text)),
+                None => restriction.open.push((*field, *value)),
+            }
+        }
+        restriction.labels.requirements.extend_from_slice(&consumer.labels.requirements);
+        restriction
     }
 
     /// What a request selects, of what is shown.
@@ -205,12 +238,17 @@ impl Restriction {
     pub fn restrict(&self, mut selection: Selection) -> Selection {
         selection.labels.requirements.extend_from_slice(&self.labels.requirements);
         selection.fields.extend_from_slice(&self.fields);
+        if !self.open.is_empty() {
+            // Invariant: what was not put in shows nothing, rather than everything.
+            let operator = FieldExpressionOperator::In(Vec::new());
+            selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
+        }
         selection
     }
 
     /// Whether it leaves objects out.
     pub fn is_selective(&self) -> bool {
-        !self.labels.requirements.is_empty() || !self.fields.is_empty()
+        !self.labels.requirements.is_empty() || !self.fields.is_empty() || !self.open.is_empty()
     }
 
     /// What is left out of objects.
@@ -237,6 +275,13 @@ fn for_field(plan: &Plan, field: FieldRef, operator: &FieldExpressionOperator) -
 }
 
 impl Resource {
+    /// A View's resource as one consumer sees it.
+    #[must_use]
+    pub fn of_consumer(&self, consumer: &Consumer) -> Resource {
+        let seen_through = self.seen_through.as_ref().map(|restriction| restriction.of_consumer(consumer));
+        Resource { seen_through, ..self.clone() }
+    }
+
     /// An object as this resource shows it; `None` where that cannot be made, which is a defect and shows nothing.
     pub fn show(&self, object: Object) -> Option<Object> {
         let Some(restriction) = self.seen_through.as_ref().filter(|restriction| !restriction.prune.is_empty()) else {

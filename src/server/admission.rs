@@ -12,8 +12,10 @@ use super::params::{Query, percent_decode};
 use super::route::Target;
 use super::through::Through;
 use super::{Asked, REQUEST_TIMEOUT};
+use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
-use crate::access::{Access, Admitted, Arrived, Refusal, front_proxy};
+use crate::access::{About, Access, Admitted, Arrived, Refusal, front_proxy};
+use crate::registry::views::ViewRights;
 
 /// Decides about a request, and takes out of it whatever said who it is from. `None`: it is known who asks, and nothing more was asked
 /// about, since the View is not served.
@@ -29,13 +31,20 @@ pub(super) async fn admit(
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
+    let using = view.map(|view| Attributes::using("fieldcache.dev", "v1alpha1", "views", view.name()));
+    let namespaces =
+        |group: &str, resource: &str| -> &[String] { view.map_or(&[], |view| view.namespaces(group, resource)) };
     let arrived = Arrived {
         peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
         method: &parts.method,
         headers: &parts.headers,
         path: path.as_deref().unwrap_or(parts.uri.path()),
         query: &|key| query.get(key),
-        namespaces: &|group, resource| view.map_or(&[], |view| view.namespaces(group, resource)),
+        about: match (view.map(|view| view.definition().rights), &using) {
+            (Some(ViewRights::View), Some(using)) => About::Instead(using),
+            (Some(_), _) => About::Namespaces(&namespaces),
+            (None, _) => About::Request,
+        },
     };
     let admitted = match through {
         Some(Err(_)) => access.identify(&arrived, false).await.map(|_| None),

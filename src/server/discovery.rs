@@ -14,7 +14,7 @@ use crate::registry::Catalog;
 use super::body::Body;
 use super::failure::Failure;
 use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate};
-use super::offered::{self, Group};
+use super::offered::{self, Group, Offered};
 use super::pass_through::PassThrough;
 use super::route::Target;
 use super::{Asked, document, encode, read, with_type};
@@ -25,7 +25,8 @@ pub(super) fn answer(
     target: &Target,
     asked: &Asked<'_>,
 ) -> Result<Response<Body>, Failure> {
-    let groups = offered::groups(catalog, passes, asked.through.is_none());
+    let offer = Offered { catalog, passes, own: asked.own_group() };
+    let groups = offer.groups();
     let body = match target {
         Target::CoreVersions | Target::Groups => {
             if *target == Target::CoreVersions {
@@ -34,7 +35,7 @@ pub(super) fn answer(
             let agreed = negotiate(asked.headers, Offer::Discovery)?;
             let is_core = *target == Target::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
-                return Ok(aggregated(catalog, passes, &groups, is_core, asked));
+                return Ok(aggregated(&offer, &groups, is_core, asked));
             }
             if is_core { core_versions(&groups, asked) } else { group_list(&groups) }
         }
@@ -45,7 +46,7 @@ pub(super) fn answer(
             body
         }
         Target::GroupVersion(group_version) => {
-            let resources = resources(catalog, passes, &groups, group_version)?;
+            let resources = resources(&offer, &groups, group_version)?;
             if read::is_built_in(catalog, &group_version.group) {
                 asked.is_routed(&OBJECTS)?;
             }
@@ -98,26 +99,21 @@ fn group_members(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-fn resources(
-    catalog: &Catalog,
-    passes: PassThrough,
-    groups: &[Group],
-    group_version: &GroupVersion,
-) -> Result<Value, Failure> {
+fn resources(offer: &Offered<'_>, groups: &[Group], group_version: &GroupVersion) -> Result<Value, Failure> {
     let is_shown = groups.iter().any(|group| {
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
     });
     if !is_shown {
-        let is_built_in = read::is_built_in(catalog, &group_version.group);
+        let is_built_in = read::is_built_in(offer.catalog, &group_version.group);
         return Err(if is_built_in { Failure::UnknownResource } else { Failure::PageNotFound });
     }
     let mut rows = Vec::new();
-    for row in offered::rows(catalog, passes, &group_version.group, &group_version.version) {
+    for row in offer.rows(&group_version.group, &group_version.version) {
         let name = row["resource"].as_str().unwrap_or_default();
         let namespaced = row["scope"] == "Namespaced";
         let verbs = |row: &Value| row["verbs"].as_array().cloned().unwrap_or_default();
         let gvr = Gvr::new(&*group_version.group, &*group_version.version, name);
-        let hash = catalog.resource(&gvr).map_or("", |resource| &*resource.storage_version_hash);
+        let hash = offer.catalog.resource(&gvr).map_or("", |resource| &*resource.storage_version_hash);
         // A row without verbs stands there for its subresources alone; the older document has no such rows.
         if !verbs(&row).is_empty() {
             let mut older = json!({
@@ -181,17 +177,11 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// `/api` and `/apis` as one document each.
-fn aggregated(
-    catalog: &Catalog,
-    passes: PassThrough,
-    groups: &[Group],
-    is_core: bool,
-    asked: &Asked<'_>,
-) -> Response<Body> {
+fn aggregated(offer: &Offered<'_>, groups: &[Group], is_core: bool, asked: &Asked<'_>) -> Response<Body> {
     let items: Vec<Value> = groups
         .iter()
         .filter(|group| group.name.is_empty() == is_core)
-        .map(|group| aggregated_group(catalog, passes, group))
+        .map(|group| aggregated_group(offer, group))
         .collect();
     let body = json!({
         "kind": "APIGroupDiscoveryList",
@@ -221,7 +211,7 @@ fn aggregated(
     response
 }
 
-fn aggregated_group(catalog: &Catalog, passes: PassThrough, group: &Group) -> Value {
+fn aggregated_group(offer: &Offered<'_>, group: &Group) -> Value {
     let versions: Vec<Value> = group
         .versions
         .iter()
@@ -230,7 +220,7 @@ fn aggregated_group(catalog: &Catalog, passes: PassThrough, group: &Group) -> Va
                 "version": version.name,
                 "freshness": if version.is_stale { "Stale" } else { "Current" },
             });
-            let rows = offered::rows(catalog, passes, &group.name, &version.name);
+            let rows = offer.rows(&group.name, &version.name);
             if !rows.is_empty() {
                 merge(&mut members, json!({ "resources": rows }));
             }

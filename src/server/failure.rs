@@ -429,7 +429,7 @@ fn invalid_review(problems: &[Problem]) -> Parts {
     Parts::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "Invalid",
-        format!("{KIND}.{} \"\" is invalid: {message}", super::placement_review::GROUP),
+        format!("{KIND}.{} \"\" is invalid: {message}", super::own_group::GROUP),
     )
-    .with(json!({"group": super::placement_review::GROUP, "kind": KIND, "causes": causes}))
+    .with(json!({"group": super::own_group::GROUP, "kind": KIND, "causes": causes}))
 }

@@ -4,7 +4,7 @@
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
 //! answered, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept. [`through`] is a View: a server of its own behind a path.
 //!
@@ -30,6 +30,7 @@ pub mod list;
 pub mod listen;
 pub mod negotiate;
 mod offered;
+mod own_group;
 pub mod params;
 pub mod pass_through;
 pub mod placement_review;
@@ -50,8 +51,8 @@ pub mod yaml;
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -68,6 +69,7 @@ use tokio::time::Instant;
 
 use crate::access::{Access, Admitted, Refusal};
 use crate::model::Scope;
+use crate::registry::documents::{DocumentSource, WithOne};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
@@ -77,6 +79,7 @@ use guards::Guard;
 use health::Check;
 use limits::{LimitSettings, Limits, User};
 use negotiate::{Format, Offer};
+use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
@@ -151,6 +154,8 @@ pub struct Server {
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
     reviews: Reviews,
+    /// The documents of the catalog with that of our own group.
+    with_own: Mutex<Option<Arc<WithOne>>>,
 }
 
 /// A request with what every handler wants to know of it.
@@ -184,6 +189,7 @@ impl Server {
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
             reviews: Reviews::default(),
+            with_own: Mutex::default(),
         }
     }
 
@@ -277,7 +283,7 @@ impl Server {
         let named = Named::of(outside.path());
         let through = named.as_ref().map(|named| {
             let view = named.view(&self.registry)?;
-            Ok(Through { view, prefix: named.prefix.to_owned() })
+            Ok(Through { view, prefix: named.prefix.to_owned(), consumer: None })
         });
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
@@ -315,6 +321,12 @@ impl Server {
         }
         if let Some(missing) = missing {
             return asked.failed(&missing, false);
+        }
+        if let Some(through) = &mut asked.through {
+            let identity = asked.admitted.as_ref().map(|admitted| &*admitted.identity);
+            if let Err(failure) = Box::pin(through.meet(identity, &self.registry.catalog())).await {
+                return asked.failed(&failure, is_legacy_watch(parts.uri.path()));
+            }
         }
         match self.dispatch(&mut asked, &parts.uri, body).await {
             Ok(response) => response,
@@ -389,9 +401,27 @@ impl Server {
         }
     }
 
+    /// The documents that a request is shown.
+    fn document_source(&self, asked: &Asked<'_>) -> Option<Arc<dyn DocumentSource>> {
+        let source = self.catalog(asked).documents.clone();
+        match (asked.own_group(), source) {
+            (OwnGroup::Alone, _) => Some(own_group::documents().clone()),
+            (OwnGroup::Beside, Some(source)) => {
+                let mut held = self.with_own.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(held) = held.as_ref().filter(|held| held.is_of(&source)) {
+                    return Some(held.clone());
+                }
+                let with_own = Arc::new(WithOne::new(source, own_group::KEY, own_group::v3_forms()?));
+                *held = Some(with_own.clone());
+                Some(with_own)
+            }
+            (OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside, source) => source,
+        }
+    }
+
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
-        let source = self.catalog(asked).documents.clone().ok_or(Failure::PageNotFound)?;
+        let source = self.document_source(asked).ok_or(Failure::PageNotFound)?;
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
         let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
             .await
@@ -439,7 +469,10 @@ impl Server {
 
     async fn resource(&self, asked: &Asked<'_>, address: &Address) -> Result<Response<Body>, Failure> {
         let catalog = self.catalog(asked);
-        let resource = read::find(&catalog, address)?;
+        let mut resource = read::find(&catalog, address)?;
+        if let Some(through) = &asked.through {
+            resource = through.seen(resource);
+        }
         asked.noted.served(asked, address, &resource);
         refuse_method(asked.method, address, &resource)?;
         let answered = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
@@ -507,6 +540,15 @@ impl Asked<'_> {
             return Err(Failure::MethodNotAllowedHere);
         }
         negotiate::routed(self.headers, offered)
+    }
+
+    /// How our own group is shown: a View has none of its own, and a server that asks nobody who it is has no Views.
+    fn own_group(&self) -> OwnGroup {
+        match &self.admitted {
+            _ if self.through.is_some() => OwnGroup::Hidden,
+            Some(admitted) => OwnGroup::of(&admitted.identity.user),
+            None => OwnGroup::WithoutViews,
+        }
     }
 
     /// Whether it asks how it is answered, and may know.

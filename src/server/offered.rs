@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::own_group::{self, OwnGroup};
 use super::pass_through::PassThrough;
-use super::placement_review as reviews;
+use super::placement_review;
 use crate::model::{GroupVersion, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
@@ -39,18 +40,56 @@ pub(super) struct Version {
     pub(super) is_stale: bool,
 }
 
-/// The groups to show. What is not shown in a View is shown where `is_whole`.
-pub(super) fn groups(catalog: &Catalog, passes: PassThrough, is_whole: bool) -> Vec<Group> {
+/// What there is to show.
+pub(super) struct Offered<'c> {
+    pub(super) catalog: &'c Catalog,
+    pub(super) passes: PassThrough,
+    pub(super) own: OwnGroup,
+}
+
+impl Offered<'_> {
+    /// The groups to show.
+    pub(super) fn groups(&self) -> Vec<Group> {
+        let mut groups = match self.own {
+            OwnGroup::Alone => Vec::new(),
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => groups(self.catalog, self.passes),
+        };
+        if self.own != OwnGroup::Hidden {
+            // A cluster through which it is aggregated offers it too: here it is answered here.
+            groups.retain(|group| group.name != own_group::GROUP);
+            let versions = vec![Version { name: own_group::VERSION.to_owned(), is_stale: false }];
+            groups.push(Group { name: own_group::GROUP.to_owned(), versions });
+        }
+        groups
+    }
+
+    /// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+    pub(super) fn rows(&self, group: &str, version: &str) -> Vec<Value> {
+        let is_own = (group, version) == (own_group::GROUP, own_group::VERSION);
+        match self.own {
+            OwnGroup::Beside | OwnGroup::Alone if is_own => own_group::rows(),
+            OwnGroup::Alone => Vec::new(),
+            OwnGroup::WithoutViews if is_own => {
+                // What a fieldcache in the cluster offers is reached through its API server.
+                let mut rows = rows(self.catalog, self.passes, group, version);
+                rows.retain(|row| row["resource"] != placement_review::RESOURCE);
+                rows.push(placement_review::row());
+                rows
+            }
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => {
+                rows(self.catalog, self.passes, group, version)
+            }
+        }
+    }
+}
+
+/// The groups of the catalog.
+fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
     let fresh = |name: &String| Version { name: name.clone(), is_stale: false };
-    let own =
-        catalog
-            .groups
-            .iter()
-            .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() })
-            .chain(is_whole.then(|| Group {
-                name: reviews::GROUP.to_owned(),
-                versions: vec![fresh(&reviews::VERSION.to_owned())],
-            }));
+    let own = catalog
+        .groups
+        .iter()
+        .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
     if passes == PassThrough::Off {
         return own.collect();
     }
@@ -88,10 +127,8 @@ pub(super) fn groups(catalog: &Catalog, passes: PassThrough, is_whole: bool) -> 
     groups
 }
 
-/// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
-pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
-    // Nobody gets so far in a View: the group is not shown there.
-    let reviews = (group == reviews::GROUP && version == reviews::VERSION).then(reviews::row);
+/// The rows of a group and version of the catalog.
+fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
     if passes != PassThrough::Off
@@ -106,9 +143,6 @@ pub(super) fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version:
         }
     }
     rows.extend(missing.into_iter().map(|resource| own(resource, passes)));
-    // The cluster may have the row of a fieldcache in it.
-    rows.retain(|row| reviews.is_none() || row["resource"] != reviews::RESOURCE);
-    rows.extend(reviews);
     rows
 }
 

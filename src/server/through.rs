@@ -4,14 +4,20 @@
 //! any other, over the View's catalog. Nothing is handed on from there, and whoever asks for how it is answered (`explain`) is not
 //! told: plans count what the View does not show. What a View shows is `registry::views`', who may ask is `access`'s.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 use http::uri::PathAndQuery;
 
 use super::failure::Failure;
+use super::read;
+use crate::access::Identity;
+use crate::model::Gvr;
+use crate::registry::consumer::{Consumer, ConsumerValue, FollowedPod};
 use crate::registry::views::PATH;
-use crate::registry::{Catalog, Registry, View, ViewState};
+use crate::registry::{Catalog, Registry, Resource, View, ViewState};
 use crate::selector::syntax;
 
 const PROXY: &str = "/proxy";
@@ -67,7 +73,7 @@ impl<'p> Named<'p> {
                 )))
             }
             None => Err(Failure::NotFound {
-                gvr: crate::model::Gvr::new("fieldcache.dev", "v1alpha1", "views"),
+                gvr: Gvr::new("fieldcache.dev", "v1alpha1", "views"),
                 name: self.name.to_owned(),
             }),
         }
@@ -79,10 +85,96 @@ pub(super) struct Through {
     pub(super) view: Arc<View>,
     /// What clients have before the path inside.
     pub(super) prefix: String,
+    /// Who asks, where the View shows everybody something else. Until it is known, such a View shows nothing.
+    pub(super) consumer: Option<Seen>,
+}
+
+/// A consumer of a View.
+pub(super) struct Seen {
+    pub(super) consumer: Consumer,
+    /// Its Pod, where its labels are in the selection.
+    pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
 impl Through {
     pub(super) fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         self.view.catalog(whole)
     }
+
+    /// A resource of its catalog, as who asks sees it.
+    pub(super) fn seen(&self, resource: Arc<Resource>) -> Arc<Resource> {
+        match &self.consumer {
+            Some(seen) => Arc::new(resource.of_consumer(&seen.consumer)),
+            None => resource,
+        }
+    }
+
+    /// Finds out what the View takes from who asks.
+    ///
+    /// # Errors
+    /// 403 that names what is missing; 429 or 503 while there is no copy of the Pods.
+    pub(super) async fn meet(&mut self, identity: Option<&Identity>, whole: &Catalog) -> Result<(), Failure> {
+        let terms = &self.view.definition().consumer;
+        if terms.is_empty() {
+            return Ok(());
+        }
+        let missing = |what: &dyn fmt::Display, remedy: &str| {
+            Failure::Forbidden(format!("the View {} takes {what} from who asks: {remedy}", self.view.name()))
+        };
+        let mut values = Vec::new();
+        for wanted in terms.values() {
+            let found = identity.and_then(|identity| claimed(identity, wanted));
+            let Some(found) = found else {
+                let remedy = match wanted {
+                    ConsumerValue::Namespace | ConsumerValue::ServiceAccountName => "ask with a ServiceAccount's token",
+                    ConsumerValue::NodeName | ConsumerValue::PodName | ConsumerValue::PodUid => {
+                        "ask with a ServiceAccount's token that is bound to a Pod, such as the one that is mounted into it"
+                    }
+                };
+                return Err(missing(&wanted, remedy));
+            };
+            values.push((wanted, found.to_owned()));
+        }
+        let mut consumer = Consumer { values, ..Consumer::default() };
+        let mut pod = None;
+        if terms.needs_pod() {
+            let pods = whole.copy(&Gvr::new("", "v1", "pods"));
+            let pods =
+                pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
+            let snapshot = read::snapshot(&pods.live, Duration::ZERO).await?;
+            let part = |wanted| consumer.value(wanted).unwrap_or_default();
+            let named = (part(ConsumerValue::Namespace), part(ConsumerValue::PodName), part(ConsumerValue::PodUid));
+            let terms = Arc::new(terms.clone());
+            let followed = FollowedPod::new(&pods.live, &snapshot, named, &terms);
+            let followed =
+                followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token is not there"))?;
+            consumer.labels = followed.labels().clone();
+            pod = Some(Arc::new(followed));
+        }
+        self.consumer = Some(Seen { consumer, pod });
+        Ok(())
+    }
+}
+
+/// What kube-apiserver says of a ServiceAccount (apiserver `authentication/serviceaccount`).
+const USER: &str = "system:serviceaccount:";
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
+
+/// A part of what a token says; `None` where it does not say it, or says several things.
+fn claimed(identity: &Identity, wanted: ConsumerValue) -> Option<&str> {
+    let (namespace, name) = identity.user.strip_prefix(USER)?.split_once(':')?;
+    let extra = |key: &str| match identity.extra.get(key).map(Vec::as_slice) {
+        Some([value]) => Some(&**value),
+        _ => None,
+    };
+    let found = match wanted {
+        ConsumerValue::NodeName => extra(NODE_NAME),
+        ConsumerValue::PodName => extra(POD_NAME),
+        ConsumerValue::PodUid => extra(POD_UID),
+        ConsumerValue::Namespace => Some(namespace),
+        ConsumerValue::ServiceAccountName => Some(name),
+    };
+    found.filter(|found| !found.is_empty())
 }

@@ -21,6 +21,7 @@ use crate::access::permission::Permission;
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
+use crate::registry::consumer::FollowedPod;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::views::Restriction;
 use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
@@ -99,6 +100,7 @@ pub(super) async fn answer(
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
+        pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: (resource.live.open_watch(), counted),
         resource: resource.clone(),
         shape,
@@ -226,6 +228,8 @@ struct Watch {
     draining: state::Receiver<bool>,
     /// Of the View that it goes through.
     view_ended: Option<state::Receiver<bool>>,
+    /// Of who asks, where its labels are in the selection.
+    pod: Option<Arc<FollowedPod>>,
     _open: (OpenWatch, CountedWatch),
     resource: Arc<Resource>,
     shape: Shape,
@@ -250,12 +254,12 @@ impl Watch {
                 return None;
             }
             // What it has been told is not what the View shows now, so its client must list.
-            if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
+            if let Some(what) = self.shown_anew() {
                 if matches!(self.place, Place::Ended) {
                     return None;
                 }
                 self.place = Place::Ended;
-                let message = "too old resource version: the View has changed since".to_owned();
+                let message = format!("too old resource version: {what} since");
                 write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch.into_bytes());
             }
@@ -288,6 +292,15 @@ impl Watch {
                 self.wait().await;
             }
         }
+    }
+
+    /// Why a View shows something else now than when the watch began.
+    fn shown_anew(&self) -> Option<&'static str> {
+        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
+            return Some("the View has changed");
+        }
+        let is_changed = self.pod.as_ref().is_some_and(|pod| pod.is_changed());
+        is_changed.then_some("the labels of the Pod that asks have changed")
     }
 
     async fn begin(&mut self, start: Start, snapshot: Snapshot, batch: &mut Vec<u8>) {
@@ -481,9 +494,16 @@ impl Watch {
                 None => std::future::pending().await,
             }
         };
+        let pod_changed = async {
+            match &self.pod {
+                Some(pod) => pod.news().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = self.subscription.news() => {}
             () = view_ended => {}
+            () = pod_changed => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
         }

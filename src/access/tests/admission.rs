@@ -14,7 +14,7 @@ use super::trust::config_map;
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::authentication::Peer;
 use crate::access::counts::{Authenticated, Method as By};
-use crate::access::{Access, AccessSettings, Admitted, Arrived, Refusal};
+use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Refusal};
 use crate::server::params::Query;
 
 /// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
@@ -51,7 +51,7 @@ async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) ->
         headers: &headers,
         path,
         query: &|key| query.get(key),
-        namespaces: &|_, _| &[],
+        about: About::Request,
     };
     access.admit(&arrived).await
 }

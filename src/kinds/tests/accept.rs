@@ -109,10 +109,16 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
             pods(json!({"labelSelector": {"matchExpressions": [{"key": "-", "operator": "Exists"}]}})),
             Some((Reason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
         ),
-        (json!({"authorization": "View"}), Some((Reason::NotSupported, "spec.authorization"))),
+        (json!({"authorization": "View"}), None),
+        (json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}), None),
+        (json!({"consumer": {"matchLabelKeys": ["app"]}}), None),
         (
-            json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}),
-            Some((Reason::NotSupported, "spec.consumer")),
+            json!({"authorization": "View", "consumer": {"mismatchLabelKeys": ["app"]}}),
+            Some((Reason::InvalidSelector, "spec.consumer")),
+        ),
+        (
+            json!({"consumer": {"fields": [{"key": "spec.node", "value": "NodeName"}]}}),
+            Some((Reason::FieldNotSelectable, "spec.consumer.fields[0].key")),
         ),
     ] {
         let problems = judge(asked.clone());

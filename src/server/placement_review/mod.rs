@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::body::Body;
 use super::failure::Failure;
 use super::negotiate::{Offer, negotiate};
+use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
 use super::{Asked, MOST_ATTEMPTS, Server, document, read};
 use crate::model::Gvr;
@@ -30,12 +31,8 @@ use answering::{Runtime, Unanswered};
 use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
 use rights::Right;
 
-/// The group of what is no stored object.
-pub const GROUP: &str = "view.fieldcache.dev";
-/// Its version.
-pub const VERSION: &str = "v1alpha1";
 /// The plural name.
-pub const RESOURCE: &str = "placementreviews";
+pub(super) const RESOURCE: &str = "placementreviews";
 
 /// Reviews that are answered at a time: each takes a processor for as long as it lasts.
 const MOST_AT_ONCE: usize = 4;

@@ -141,7 +141,11 @@ async fn a_review_is_created_and_answered_at_once() {
     let headers = [("content-type", "application/yaml; charset=utf-8"), ("accept", "application/yaml")];
     let answer = fixture.ask(Method::POST, &format!("{REVIEWS}?dryRun=All"), &headers, &yaml).await;
     assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/yaml"));
-    assert!(answer.body.contains("message: \"0/2 nodes are available: 2 node(s) didn't match Pod's"), "{}", answer.body);
+    assert!(
+        answer.body.contains("message: \"0/2 nodes are available: 2 node(s) didn't match Pod's"),
+        "{}",
+        answer.body
+    );
     assert!(
         answer.body.contains("name: two\n    rejections:") && !answer.body.contains("name: one\n"),
         "{}",

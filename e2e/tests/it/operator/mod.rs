@@ -1,9 +1,11 @@
 //! `fieldcache operator` as manifests/ install it, beside a kube-apiserver with RBAC on: with its ServiceAccount's token, and with no
 //! right but those of manifests/.
 
+mod consumers;
 mod definitions;
 mod memory;
 mod replicas;
+mod rights;
 mod views;
 mod walk_through;
 

@@ -1,6 +1,8 @@
 //! Two replicas: one certificate, one writer, the same answers; and the death of the one that writes.
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -9,7 +11,8 @@ use base64::prelude::BASE64_STANDARD;
 use e2e::components::{Component, locate};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::http::{Client, Endpoint};
+use e2e::http::{Client, Endpoint, Request};
+use http::Method;
 use serde_json::json;
 
 use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
@@ -118,5 +121,32 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     let event = two.client.watch(&path).await?.event(SOON).await?;
     ensure!(event["object"]["spec"]["color"] == "last", "its client goes on with the other: {event}");
 
-    two.operator.stop().await
+    // One that is told to end gives the Lease back, even where it is written at that moment: a renewal that was under way is such
+    // a write. Here somebody else writes it all the time.
+    let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (client, over, turns) = (stage.control_plane.client(), is_over.clone(), written.clone());
+    let writing = tokio::spawn(async move {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/fieldcache");
+        while !over.load(Ordering::Relaxed) {
+            let turn = turns.fetch_add(1, Ordering::Relaxed);
+            let note = json!({ "metadata": { "annotations": { "turn": turn.to_string() } } });
+            let mut patch = Request::new(Method::PATCH, &*path).header("content-type", "application/merge-patch+json");
+            patch.body = note.to_string().into();
+            client.send(patch).await?.success()?;
+        }
+        anyhow::Ok(())
+    });
+    eventually("somebody writes", SOON, async || {
+        ensure!(written.load(Ordering::Relaxed) > 5);
+        Ok(())
+    })
+    .await?;
+    let before = written.load(Ordering::Relaxed);
+    let stopped = two.operator.stop().await;
+    is_over.store(true, Ordering::Relaxed);
+    writing.await??;
+    stopped?;
+    println!("given back beside {} writes of somebody else", written.load(Ordering::Relaxed) - before);
+    ensure!(leader(&stage).await?.is_empty(), "nobody leads");
+    Ok(())
 }

@@ -1,0 +1,270 @@
+//! Views as rights: the right to use one is enough, only who may read what it shows may write it, and without the policy that asks
+//! for this it is not served.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Endpoint};
+use e2e::kubectl::Kubectl;
+use serde_json::{Value, json};
+
+use super::{SHIRTS, SOON, Stage, names, ready};
+
+const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
+const POLICY: &str = "validatingadmissionpolicy/views.fieldcache.dev";
+const BINDING: &str = "validatingadmissionpolicybinding/views.fieldcache.dev";
+
+fn view(name: &str, authorization: &str, resources: &[(&str, &str)]) -> Value {
+    let resources: Vec<Value> =
+        resources.iter().map(|(group, resource)| json!({ "group": group, "resource": resource })).collect();
+    json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": name },
+        "spec": { "authorization": authorization, "resources": resources },
+    })
+}
+
+fn blue() -> Value {
+    let mut view = view("blue", "View", &[("stable.example.com", "shirts")]);
+    let requirement = json!({ "key": "spec.color", "operator": "In", "values": ["blue"] });
+    view["spec"]["resources"][0]["fieldSelector"] = json!({ "matchExpressions": [requirement] });
+    view
+}
+
+/// A ClusterRole of these rules, bound to a subject.
+pub(super) async fn grant(stage: &Stage, name: &str, rules: Value, subject: Value) -> Result<()> {
+    let metadata = json!({ "name": name });
+    let rbac = "rbac.authorization.k8s.io";
+    let role =
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": rules });
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata, "subjects": [subject],
+        "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": name },
+    });
+    stage.apply_this(&format!("{name}-role.json"), &role).await?;
+    stage.apply_this(&format!("{name}-binding.json"), &binding).await?;
+    Ok(())
+}
+
+pub(super) fn account(namespace: &str, name: &str) -> Value {
+    json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name })
+}
+
+pub(super) fn user(name: &str) -> Value {
+    json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name })
+}
+
+/// The right to use a View.
+pub(super) fn may_use(view: &str) -> Value {
+    json!([{ "apiGroups": ["fieldcache.dev"], "resources": ["views"], "resourceNames": [view], "verbs": ["use"] }])
+}
+
+/// A client with this token.
+pub(super) fn with_token(stage: &Stage, operator: &Fieldcache, token: &str) -> Result<Client> {
+    let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt"))?;
+    Ok(Endpoint::secure(operator.address(), &authority, None)?.with_token(token)?.client())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<()> {
+    let stage = Stage::start().await?;
+    stage.apply("walk-through/shirts-cache.yaml").await?;
+    stage.apply_this("blue.json", &blue()).await?;
+    stage.kubectl.succeed(&["create", "serviceaccount", "tailor", "-n", "team-a"]).await?;
+    let operator = stage.operator("one").await?;
+    ready(&operator, &stage.administrator(&operator)?).await?;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/blue"]).await;
+    done.with_context(|| operator.process().tail())?;
+
+    // The one right, and neither less nor more than the View.
+    let token = stage.token("team-a", "tailor", Some("fieldcache.dev")).await?;
+    let tailor = with_token(&stage, &operator, &token)?;
+    let list = format!("{PROXY}{SHIRTS}");
+    let refused = tailor.get(&list).await?;
+    ensure!(refused.status == 403, "{refused:?}");
+    let told = refused.text();
+    let expected = "views.fieldcache.dev \\\"blue\\\" is forbidden: User \\\"system:serviceaccount:team-a:tailor\\\" cannot use resource \\\"views\\\" in API group \\\"fieldcache.dev\\\" at the cluster scope";
+    ensure!(told.contains(expected), "{told}");
+    grant(&stage, "uses-blue", may_use("blue"), account("team-a", "tailor")).await?;
+    let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
+    eventually("a right that was given counts after ten seconds at most", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 200 && names(&answer.json()?)? == blue, "{answer:?}");
+        Ok(())
+    })
+    .await?;
+    for (path, status, why) in [
+        (format!("{PROXY}/apis/stable.example.com/v1/namespaces/team-a/shirts/example1"), 200, "one object"),
+        (format!("{PROXY}/apis/stable.example.com/v1/namespaces/team-a/shirts/example3"), 404, "one that is not in it"),
+        (format!("{PROXY}/apis"), 200, "discovery"),
+        (format!("{PROXY}/openapi/v3"), 200, "documents"),
+        (format!("{PROXY}/apis/fieldcache.dev/v1alpha1/views/blue"), 404, "no other resources, not even itself"),
+        (format!("{PROXY}{PROXY}{SHIRTS}"), 404, "no View in a View"),
+        (SHIRTS.to_owned(), 403, "nothing outside of it"),
+    ] {
+        let answer = tailor.get(&path).await?;
+        ensure!(answer.status == status, "{why}: {path}: {answer:?}");
+    }
+    let collection = format!("{PROXY}/apis/stable.example.com/v1/namespaces/team-a/shirts");
+    let answer = tailor.send(e2e::http::Request::new(http::Method::DELETE, collection)).await?;
+    ensure!(answer.status == 405, "the right to use it is no right to write: {answer:?}");
+
+    // The policy is gone, is another one, does not deny, or holds for others only.
+    let version = tailor.get_json(&list).await?["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let mut watch = tailor.watch(&format!("{list}?watch=true&resourceVersion={version}")).await?;
+    let manifest = format!("{}/view-policy.yaml", stage.manifests);
+    let none = r#"[{"op":"remove","path":"/spec/validations/7"}]"#;
+    let ignored = r#"[{"op":"replace","path":"/spec/failurePolicy","value":"Ignore"}]"#;
+    let elsewhere =
+        r#"[{"op":"replace","path":"/spec/matchConstraints/objectSelector","value":{"matchLabels":{"a":"b"}}}]"#;
+    let audited = r#"[{"op":"replace","path":"/spec/validationActions","value":["Audit"]}]"#;
+    let narrowed =
+        r#"[{"op":"add","path":"/spec/matchResources","value":{"objectSelector":{"matchLabels":{"a":"b"}}}}]"#;
+    let rows: [(&str, &[&str]); 7] = [
+        ("the policy is deleted", &["delete", POLICY]),
+        ("the binding is deleted", &["delete", BINDING]),
+        ("a question is not asked", &["patch", POLICY, "--type=json", "-p", none]),
+        ("a question without answer is let pass", &["patch", POLICY, "--type=json", "-p", ignored]),
+        ("some Views are not asked about", &["patch", POLICY, "--type=json", "-p", elsewhere]),
+        ("the answer is only noted", &["patch", BINDING, "--type=json", "-p", audited]),
+        ("the binding is for some Views only", &["patch", BINDING, "--type=json", "-p", narrowed]),
+    ];
+    for (index, (what, arguments)) in rows.into_iter().enumerate() {
+        stage.kubectl.succeed(arguments).await?;
+        eventually(what, SOON, async || {
+            let held = stage.condition("view/blue", "Ready").await?;
+            ensure!(held["status"] == "False" && held["reason"] == "AdmissionPolicyMissing", "{held}");
+            ensure!(held["message"].as_str().is_some_and(|text| text.contains("manifests/view-policy.yaml")), "{held}");
+            let answer = tailor.get(&list).await?;
+            ensure!(answer.status == 503, "{answer:?}");
+            Ok(())
+        })
+        .await
+        .with_context(|| operator.process().tail())?;
+        if index == 0 {
+            let event = watch.event(SOON).await?;
+            ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "its watches end: {event}");
+            let accepted = stage.condition("view/blue", "Accepted").await?;
+            ensure!(accepted["status"] == "True", "nothing is wrong with the View itself: {accepted}");
+        }
+        stage.kubectl.succeed(&["apply", "--server-side", "--force-conflicts", "-f", &manifest]).await?;
+        // A member that is not in the manifest stays where others have put it.
+        if arguments[1] == BINDING && arguments.len() > 2 {
+            stage.kubectl.succeed(&["replace", "--force", "-f", &manifest]).await?;
+        }
+        eventually("the policy is there again", SOON, async || {
+            let answer = tailor.get(&list).await?;
+            ensure!(answer.status == 200, "{answer:?}: {what}");
+            Ok(())
+        })
+        .await
+        .with_context(|| operator.process().tail())?;
+    }
+
+    // The right is taken away.
+    stage.kubectl.succeed(&["delete", "clusterrolebinding", "uses-blue"]).await?;
+    eventually("a right that was taken away ends after ten seconds at most", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 403, "{answer:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
+    let stage = Stage::start().await?;
+    let all = ["list", "watch"];
+    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });
+    let kinds = ["pods", "nodes", "configmaps", "services", "endpoints", "events", "namespaces"];
+    let rows = [
+        ("nobody", json!([])),
+        ("lists", json!([rule("stable.example.com", "shirts", &["get", "list"])])),
+        ("watches", json!([rule("stable.example.com", "shirts", &["get", "watch"])])),
+        ("reads", json!([rule("stable.example.com", "shirts", &all)])),
+        (
+            "named",
+            json!([{ "apiGroups": ["stable.example.com"], "resources": ["shirts"], "resourceNames": ["a"], "verbs": all }]),
+        ),
+        (
+            "all",
+            json!([rule("stable.example.com", "shirts", &all), { "apiGroups": [""], "resources": kinds, "verbs": all }]),
+        ),
+    ];
+    for (name, rules) in rows {
+        grant(&stage, name, rules, user(name)).await?;
+        let binding = format!("edits-{name}");
+        let who = format!("--user={name}");
+        stage
+            .kubectl
+            .succeed(&["create", "clusterrolebinding", &binding, "--clusterrole=fieldcache-editor", &who])
+            .await?;
+    }
+    // In one namespace only.
+    let role = ["create", "clusterrole", "local", "--verb=list,watch", "--resource=shirts.stable.example.com"];
+    stage.kubectl.succeed(&role).await?;
+    let local = ["create", "rolebinding", "local", "-n", "team-a", "--clusterrole=local", "--user=local"];
+    stage.kubectl.succeed(&local).await?;
+    let edits = ["create", "clusterrolebinding", "edits-local", "--clusterrole=fieldcache-editor", "--user=local"];
+    stage.kubectl.succeed(&edits).await?;
+
+    let shirts = ("stable.example.com", "shirts");
+    let mut eight = vec![shirts];
+    eight.extend(kinds.map(|kind| ("", kind)));
+    let rows: [(&str, &str, &[(&str, &str)], Option<usize>); 9] = [
+        ("nobody", "Caller", &[shirts], None),
+        ("nobody", "View", &[shirts], Some(0)),
+        ("lists", "View", &[shirts], Some(0)),
+        ("watches", "View", &[shirts], Some(0)),
+        ("named", "View", &[shirts], Some(0)),
+        ("local", "View", &[shirts], Some(0)),
+        ("reads", "View", &[shirts], None),
+        ("reads", "View", &[shirts, ("", "pods")], Some(1)),
+        ("all", "View", &eight, None),
+    ];
+    let as_user = async |name: &str| {
+        let (_, document) = stage.control_plane.as_user(name, None)?;
+        Kubectl::with_kubeconfig(&stage.folder.write(&format!("{name}-kubeconfig"), document.to_string())?)
+    };
+    // The policy works some time after it has been made.
+    let nobody = as_user("nobody").await?;
+    let first = stage.folder.write("first.json", view("first", "View", &[shirts]).to_string())?;
+    eventually("the policy is in force", SOON, async || {
+        let ran = nobody.run(&["create", "--dry-run=server", "-f", &first.display().to_string()]).await?;
+        ensure!(ran.exit_code != 0 && ran.stderr.contains("ValidatingAdmissionPolicy"), "{}{}", ran.stdout, ran.stderr);
+        Ok(())
+    })
+    .await?;
+    for (index, (name, authorization, resources, refused)) in rows.into_iter().enumerate() {
+        let kubectl = as_user(name).await?;
+        let own = view(&format!("v{index}"), authorization, resources);
+        let file = stage.folder.write(&format!("v{index}.json"), own.to_string())?;
+        let ran = kubectl.run(&["create", "-f", &file.display().to_string()]).await?;
+        let row = format!("{name}: {authorization} {resources:?}: {}{}", ran.stdout, ran.stderr);
+        match refused {
+            None => ensure!(ran.exit_code == 0, "{row}"),
+            Some(at) => {
+                ensure!(ran.exit_code != 0 && ran.stderr.contains("Forbidden"), "{row}");
+                ensure!(ran.stderr.contains(&format!("spec.resources[{at}] cannot be given away")), "{row}");
+            }
+        }
+    }
+    // By an update neither: of one's own View, of somebody else's, by patch, apply, replace and edit of a list's end.
+    let own = stage.folder.write("own.json", view("v0", "View", &[shirts]).to_string())?.display().to_string();
+    let right = r#"{"spec":{"authorization":"View"}}"#;
+    let more = r#"[{"op":"add","path":"/spec/resources/-","value":{"group":"","resource":"secrets"}}]"#;
+    let attempts: [(&str, &[&str]); 5] = [
+        ("nobody", &["patch", "view/v0", "--type=merge", "-p", right]),
+        ("nobody", &["replace", "-f", &own]),
+        ("nobody", &["apply", "--server-side", "--force-conflicts", "-f", &own]),
+        ("nobody", &["annotate", "view/v6", "a=b"]),
+        ("reads", &["patch", "view/v6", "--type=json", "-p", more]),
+    ];
+    for (name, arguments) in attempts {
+        let ran = as_user(name).await?.run(arguments).await?;
+        let is_refused = ran.exit_code != 0 && ran.stderr.contains("cannot be given away");
+        ensure!(is_refused, "{name}: {arguments:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    let kept = stage.kubectl.succeed(&["get", "view/v0", "-o", "jsonpath={.spec.authorization}"]).await?;
+    ensure!(kept == "Caller", "{kept}");
+    Ok(())
+}

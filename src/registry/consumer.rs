@@ -1,0 +1,191 @@
+//! What a View takes from who asks: values of the caller's token, and labels of the caller's own Pod.
+//!
+//! Plain data and its rules, read of no token and no request: whose values they are is found out in `access`, and asked for in
+//! `server::through`. The values go into a parsed selection, never into its text, so none of them can say more than itself. Labels
+//! are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`FollowedPod`] tells when they change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::router::{Mailed, Subscription};
+use super::{Live, LiveState};
+use crate::extract::FieldRef;
+use crate::query::{FieldTerm, Selection};
+use crate::selector::{FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
+use crate::store::{Object, Snapshot};
+
+/// A part of a caller's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsumerValue {
+    /// The node on which the caller's Pod runs.
+    NodeName,
+    /// The name of the caller's Pod.
+    PodName,
+    /// The uid of the caller's Pod.
+    PodUid,
+    /// The namespace of the caller's ServiceAccount.
+    Namespace,
+    /// The name of the caller's ServiceAccount.
+    ServiceAccountName,
+}
+
+/// What a View takes from who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsumerTerms {
+    /// Labels of fields, and what each must equal.
+    pub fields: Vec<(String, ConsumerValue)>,
+    /// Keys of labels that must have the value that they have on the caller's Pod.
+    pub match_label_keys: Vec<String>,
+    /// Keys of labels that must not have it.
+    pub mismatch_label_keys: Vec<String>,
+}
+
+/// Who asks, as far as a View takes it into its selection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consumer {
+    /// What its token says; no value is empty.
+    pub values: Vec<(ConsumerValue, String)>,
+    /// What its Pod's labels ask for.
+    pub labels: LabelSelector,
+}
+
+impl ConsumerTerms {
+    /// Whether everybody is shown the same.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && !self.needs_pod()
+    }
+
+    /// Whether the labels of the caller's Pod are asked for.
+    pub fn needs_pod(&self) -> bool {
+        !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
+    }
+
+    /// Everything of the token that is needed, each once.
+    pub fn values(&self) -> Vec<ConsumerValue> {
+        let of_pod = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid];
+        let of_pod = of_pod.into_iter().filter(|_| self.needs_pod());
+        let mut values = Vec::new();
+        for value in self.fields.iter().map(|(_, value)| *value).chain(of_pod) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    /// What a Pod's labels ask for: a key that the Pod lacks asks for nothing.
+    pub fn labels(&self, of_pod: &BTreeMap<String, String>) -> LabelSelector {
+        let required = |keys: &[String], operator: fn(Vec<String>) -> LabelOperator| -> Vec<LabelRequirement> {
+            let requirement = |key: &String| {
+                let value = of_pod.get(key)?.clone();
+                Some(LabelRequirement { key: key.clone(), operator: operator(vec![value]) })
+            };
+            keys.iter().filter_map(requirement).collect()
+        };
+        let mut requirements = required(&self.match_label_keys, LabelOperator::In);
+        requirements.extend(required(&self.mismatch_label_keys, LabelOperator::NotIn));
+        LabelSelector { requirements }
+    }
+}
+
+impl Consumer {
+    /// What its token says; `None` where it does not.
+    pub fn value(&self, wanted: ConsumerValue) -> Option<&str> {
+        self.values.iter().find(|(value, _)| *value == wanted).map(|(_, text)| &**text)
+    }
+}
+
+impl fmt::Display for ConsumerValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ConsumerValue::NodeName => "the node of a Pod",
+            ConsumerValue::PodName => "the name of a Pod",
+            ConsumerValue::PodUid => "the uid of a Pod",
+            ConsumerValue::Namespace => "the namespace of a ServiceAccount",
+            ConsumerValue::ServiceAccountName => "the name of a ServiceAccount",
+        })
+    }
+}
+
+/// A Pod whose labels a selection was made of.
+#[derive(Debug)]
+pub struct FollowedPod {
+    live: Arc<Live>,
+    subscription: Subscription,
+    key: String,
+    uid: String,
+    terms: Arc<ConsumerTerms>,
+    labels: LabelSelector,
+}
+
+#[derive(Deserialize)]
+struct PodHead {
+    metadata: PodMetadata,
+}
+
+#[derive(Deserialize)]
+struct PodMetadata {
+    uid: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+/// What the labels of this very Pod ask for; `None` where it is not there.
+fn asked_of(snapshot: &Snapshot, key: &str, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
+    let json = snapshot.get(key).map(Object::json)?;
+    let head: PodHead = serde_json::from_slice(&json).ok()?;
+    (head.metadata.uid == uid).then(|| terms.labels(&head.metadata.labels))
+}
+
+impl FollowedPod {
+    /// Follows a Pod of this copy; `None` where the Pod of that uid is not there.
+    pub fn new(
+        live: &Arc<Live>,
+        snapshot: &Snapshot,
+        (namespace, name, uid): (&str, &str, &str),
+        terms: &Arc<ConsumerTerms>,
+    ) -> Option<FollowedPod> {
+        let is_exactly = |field, value: &str| FieldTerm::new(field, FieldOperator::Equals, value);
+        let selection = Selection {
+            namespace: Some(namespace.to_owned()),
+            fields: vec![is_exactly(FieldRef::Name, name)],
+            ..Selection::default()
+        };
+        let key = format!("{namespace}/{name}");
+        // What has changed since the snapshot is found at the first look: a new box says that it has overflowed.
+        let subscription = live.router().subscribe(Arc::new(selection), false);
+        let labels = asked_of(snapshot, &key, uid, terms)?;
+        let followed =
+            FollowedPod { live: live.clone(), subscription, key, uid: uid.to_owned(), terms: terms.clone(), labels };
+        Some(followed)
+    }
+
+    /// What its labels ask for.
+    pub fn labels(&self) -> &LabelSelector {
+        &self.labels
+    }
+
+    /// Whether they ask for something else now, or it is gone.
+    pub fn is_changed(&self) -> bool {
+        // What is in the box may be older than the state, so only that something has come matters.
+        if matches!(self.subscription.take(), Mailed::Changes { changes, .. } if changes.is_empty()) {
+            return false;
+        }
+        match self.live.state() {
+            LiveState::Ready(snapshot) => {
+                asked_of(&snapshot, &self.key, &self.uid, &self.terms).as_ref() != Some(&self.labels)
+            }
+            LiveState::Gone => true,
+            // Nothing is known of the Pod for now, and what was shown stays the caller's own right.
+            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
+        }
+    }
+
+    /// Until there may be something to look at.
+    pub async fn news(&self) {
+        self.subscription.news().await;
+    }
+}
