@@ -4,7 +4,7 @@
 //! says about the rules was decided by [`super::evaluate`]; the documents are [`super::review`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::cluster::{Cluster, NodeFacts};
 use super::condition;
@@ -169,14 +169,15 @@ impl Answer {
         let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
         let mut ordered: Vec<(_, &Verdict)> =
             self.evaluation.verdicts.iter().map(|verdict| (rank(verdict), verdict)).collect();
-        ordered.sort_by(|(left, _), (right, _)| left.cmp(right));
+        ordered.sort_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
     /// Reports of nodes: of all, or of those named.
     pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
         let mut reporter = Reporter::new(&self.cluster, &self.evaluation.incoming);
-        let is_asked = |verdict: &&Verdict| names.is_empty() || names.iter().any(|name| name == self.name(verdict));
+        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let is_asked = |verdict: &&Verdict| names.is_empty() || names.contains(self.name(verdict));
         self.ordered().into_iter().filter(is_asked).map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 

@@ -70,7 +70,6 @@ pub(super) struct Verdict {
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
-    pub(super) domains: Domains,
     pub(super) verdicts: Vec<Verdict>,
 }
 
@@ -88,7 +87,7 @@ pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Op
         }
     }
     score(cluster, &incoming, &domains, options, &mut verdicts);
-    Evaluation { incoming, domains, verdicts }
+    Evaluation { incoming, verdicts }
 }
 
 struct Rules<'options> {

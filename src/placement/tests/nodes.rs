@@ -88,9 +88,12 @@ fn every_pair_of_a_node_selector_must_be_a_label() {
     assert_eq!(fitting(&review(&nodes, &[], &asked(both))), ["other"], "nodeSelector and affinity must both hold");
 }
 
+/// A label's value, operator, values, whether they match, and why.
+type OperatorRow = (Option<&'static str>, &'static str, &'static [&'static str], bool, &'static str);
+
 #[test]
 fn operators_of_node_affinity_compare_as_upstream() {
-    let rows: [(Option<&str>, &str, &[&str], bool, &str); 24] = [
+    let rows: [OperatorRow; 24] = [
         (Some("x"), "In", &["x", "y"], true, "listed"),
         (Some("z"), "In", &["x", "y"], false, "not listed"),
         (None, "In", &["x"], false, "absent"),

@@ -269,10 +269,10 @@ fn the_asked_pod_never_counts() {
     let stored = running("default/web", "a1", &["app=web"], away.clone());
     let mut waiting: Pod = stored.clone();
     waiting.spec.node_name = String::new();
-    assert_eq!(review(&nodes(), &[stored.clone()], &waiting).feasible(), 4, "by its name");
+    assert_eq!(review(&nodes(), std::slice::from_ref(&stored), &waiting).feasible(), 4, "by its name");
     let mut renamed = waiting.clone();
     renamed.metadata.name = "another".to_owned();
-    assert_eq!(review(&nodes(), &[stored.clone()], &renamed).feasible(), 4, "by its uid");
+    assert_eq!(review(&nodes(), std::slice::from_ref(&stored), &renamed).feasible(), 4, "by its uid");
     renamed.metadata.uid = "another".to_owned();
     assert_eq!(review(&nodes(), &[stored], &renamed).feasible(), 3, "another pod does count");
 }

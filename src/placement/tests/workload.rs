@@ -16,9 +16,12 @@ fn of(kind: &str, extra: Value) -> Workload {
         .unwrap()
 }
 
+/// A kind, more of its spec, and the labels that are added.
+type LabelRow = (&'static str, Value, &'static [(&'static str, &'static str)]);
+
 #[test]
 fn controllers_add_their_labels() {
-    let rows: [(&str, Value, &[(&str, &str)]); 6] = [
+    let rows: [LabelRow; 6] = [
         ("Deployment", json!({}), &[("pod-template-hash", NEW_REVISION)]),
         ("ReplicaSet", json!({}), &[]),
         (

@@ -15,9 +15,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 	"time"
 
@@ -84,13 +86,28 @@ type score struct {
 }
 
 func main() {
-	klog.SetOutput(io.Discard)
-	klog.LogToStderr(false)
+	if err := silence(); err != nil {
+		fmt.Fprintf(os.Stderr, "placement-judge: %v\n", err)
+		os.Exit(1)
+	}
 	metrics.Register()
 	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "placement-judge: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// silence keeps what the plugins log, such as every value that is no number, from standard error.
+func silence() error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			return err
+		}
+	}
+	klog.SetOutput(io.Discard)
+	return nil
 }
 
 func run(in io.Reader, out io.Writer) error {
@@ -127,15 +144,34 @@ func (q *question) answer(ctx context.Context) ([]*verdict, error) {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return nil, err
 	}
+	// One snapshot serves all that do not run in it themselves.
+	var shared *plugins
 	verdicts := []*verdict{}
 	for _, pod := range q.Asked {
-		verdict, err := q.judge(ctx, pod)
+		asked, err := shared, error(nil)
+		if runs := q.runs(pod); runs || shared == nil {
+			if asked, err = q.plugins(ctx, pod); err != nil {
+				return nil, err
+			}
+			if !runs {
+				shared = asked
+			}
+		}
+		verdict, err := asked.judge(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
 		verdicts = append(verdicts, verdict)
 	}
 	return verdicts, nil
+}
+
+func isItself(pod, asked *v1.Pod) bool {
+	return pod.Namespace == asked.Namespace && pod.Name == asked.Name || pod.UID != "" && pod.UID == asked.UID
+}
+
+func (q *question) runs(asked *v1.Pod) bool {
+	return slices.ContainsFunc(q.Pods, func(pod *v1.Pod) bool { return isItself(pod, asked) })
 }
 
 // counted are the pods in the scheduler's cache.
@@ -146,9 +182,8 @@ func (q *question) counted(asked *v1.Pod) []*v1.Pod {
 	}
 	counted := []*v1.Pod{}
 	for _, pod := range q.Pods {
-		isItself := pod.Namespace == asked.Namespace && pod.Name == asked.Name || pod.UID != "" && pod.UID == asked.UID
 		isOver := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		if known[pod.Spec.NodeName] && !isItself && !isOver {
+		if known[pod.Spec.NodeName] && !isItself(pod, asked) && !isOver {
 			counted = append(counted, pod)
 		}
 	}
@@ -157,7 +192,7 @@ func (q *question) counted(asked *v1.Pod) []*v1.Pod {
 
 // plugins of one snapshot.
 type plugins struct {
-	snapshot      *cache.Snapshot
+	infos         []fwk.NodeInfo
 	unschedulable fwk.FilterPlugin
 	name          fwk.FilterPlugin
 	taint         fwk.Plugin
@@ -201,8 +236,13 @@ func (q *question) plugins(ctx context.Context, asked *v1.Pod) (*plugins, error)
 		}
 		made = append(made, plugin)
 	}
+	infos, err := snapshot.NodeInfos().List()
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(infos, func(i, j int) bool { return infos[i].Node().Name < infos[j].Node().Name })
 	return &plugins{
-		snapshot:      snapshot,
+		infos:         infos,
 		unschedulable: made[0].(fwk.FilterPlugin),
 		name:          made[1].(fwk.FilterPlugin),
 		taint:         made[2],
@@ -211,24 +251,16 @@ func (q *question) plugins(ctx context.Context, asked *v1.Pod) (*plugins, error)
 	}, nil
 }
 
-func (q *question) judge(ctx context.Context, pod *v1.Pod) (*verdict, error) {
-	plugins, err := q.plugins(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
-	infos, err := plugins.snapshot.NodeInfos().List()
-	if err != nil {
-		return nil, err
-	}
-	sort.Slice(infos, func(i, j int) bool { return infos[i].Node().Name < infos[j].Node().Name })
+func (p *plugins) judge(ctx context.Context, pod *v1.Pod) (*verdict, error) {
+	infos := p.infos
 	start := time.Now()
 	found := &verdict{Nodes: map[string]node{}}
 	state := framework.NewCycleState()
 	diagnosis := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
-	filters := []fwk.FilterPlugin{plugins.unschedulable, plugins.name, plugins.taint.(fwk.FilterPlugin)}
+	filters := []fwk.FilterPlugin{p.unschedulable, p.name, p.taint.(fwk.FilterPlugin)}
 	var names *fwk.PreFilterResult
 	ended := false
-	for _, plugin := range []fwk.Plugin{plugins.nodeAffinity, plugins.podAffinity} {
+	for _, plugin := range []fwk.Plugin{p.nodeAffinity, p.podAffinity} {
 		result, status := plugin.(fwk.PreFilterPlugin).PreFilter(ctx, state, pod, infos)
 		switch {
 		case status.IsSkip():
@@ -251,7 +283,7 @@ func (q *question) judge(ctx context.Context, pod *v1.Pod) (*verdict, error) {
 		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
 		for _, info := range infos {
 			if !names.NodeNames.Has(info.Node().Name) {
-				add(found, info.Node().Name, plugins.nodeAffinity, status)
+				add(found, info.Node().Name, p.nodeAffinity, status)
 			}
 		}
 	}
@@ -265,7 +297,7 @@ func (q *question) judge(ctx context.Context, pod *v1.Pod) (*verdict, error) {
 				continue
 			}
 			// Outside of the names the terms only say so again.
-			if !isCandidate && plugin.Name() == plugins.nodeAffinity.Name() {
+			if !isCandidate && plugin.Name() == p.nodeAffinity.Name() {
 				continue
 			}
 			if isCandidate && len(found.Nodes[name].Reasons) == 0 {
@@ -285,7 +317,7 @@ func (q *question) judge(ctx context.Context, pod *v1.Pod) (*verdict, error) {
 		if len(infos) == 0 {
 			found.Message = "no nodes available to schedule pods"
 		}
-	} else if err := plugins.score(ctx, state, pod, feasible, found); err != nil {
+	} else if err := p.score(ctx, state, pod, feasible, found); err != nil {
 		found.ScoreError = err.Error()
 		for _, info := range feasible {
 			found.Nodes[info.Node().Name] = node{Reasons: []reason{}, Scores: map[string]score{}}

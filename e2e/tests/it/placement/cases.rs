@@ -2,18 +2,9 @@
 //!
 //! Only what an API server lets through, but for what stored objects may still carry; each case is made from its number alone.
 
+use e2e::placement::Question;
 use e2e::random::Random;
 use serde_json::{Map, Value, json};
-
-/// A cluster, and pods that are asked about.
-#[derive(Debug)]
-pub(crate) struct Case {
-    pub(crate) nodes: Vec<Value>,
-    pub(crate) pods: Vec<Value>,
-    pub(crate) namespaces: Vec<Value>,
-    pub(crate) asked: Vec<Value>,
-    pub(crate) options: Value,
-}
 
 const NAMESPACES: [&str; 3] = ["one", "two", "three"];
 const ZONES: [&str; 3] = ["x", "y", "z"];
@@ -93,7 +84,7 @@ impl Dice {
             }
         });
         let mut term = json!({"matchExpressions": expressions});
-        if self.one_in(5) {
+        if self.one_in(3) {
             let fields = self.list(2, |dice| {
                 let name = dice.word(&["n0", "n1", "n2", "n9"]);
                 json!({"key": "metadata.name", "operator": dice.word(&["In", "In", "NotIn"]), "values": [name]})
@@ -241,18 +232,21 @@ impl Dice {
     }
 }
 
-/// The case of that number.
-pub(crate) fn case(number: u64, asked: usize) -> Case {
+/// The cluster of that number, and so many pods that are asked about.
+pub(crate) fn question(number: u64, asked: usize) -> Question {
     let mut dice = Dice(Random::of(0x706c_6163_656d_656e, number));
-    let node_count = usize::try_from(dice.0.below(8)).unwrap_or_default();
+    // Now and then so many that a count of the event has two digits.
+    let most_nodes = if dice.one_in(20) { 30 } else { 8 };
+    let node_count = usize::try_from(dice.0.below(most_nodes)).unwrap_or_default();
     let pod_count = usize::try_from(dice.0.below(16)).unwrap_or_default();
     let nodes = (0..node_count).map(|index| dice.node(index)).collect();
     let pods: Vec<Value> = (0..pod_count).map(|index| dice.pod(index, node_count)).collect();
-    let namespaces =
-        NAMESPACES.into_iter().filter_map(|name| (!dice.one_in(5)).then(|| dice.namespace(name))).collect();
+    let namespaces = NAMESPACES.into_iter().filter(|_| !dice.one_in(5)).collect::<Vec<_>>();
+    let namespaces = namespaces.into_iter().map(|name| dice.namespace(name)).collect();
     let asked = (0..asked).map(|_| dice.asked(&pods)).collect();
+    let hard_weight = [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()];
     let mut options = json!({
-        "hardPodAffinityWeight": [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()],
+        "hardPodAffinityWeight": hard_weight,
         "ignorePreferredTermsOfExistingPods": dice.one_in(3),
         "tolerationComparison": dice.one_in(2),
     });
@@ -267,5 +261,5 @@ pub(crate) fn case(number: u64, asked: usize) -> Case {
                 json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": term[0]}]});
         }
     }
-    Case { nodes, pods, namespaces, asked, options }
+    Question { nodes, pods, namespaces, asked, options }
 }
