@@ -42,7 +42,7 @@ const EDGES: [(&str, &[&str]); 25] = [
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),
     // Controllers; what is served they read and do not change.
-    ("operator", &["model", "crd", "extract", "kinds", "builtin", "registry", "source"]),
+    ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "source"]),
     (
         "server",
         &[

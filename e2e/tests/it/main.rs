@@ -25,6 +25,7 @@ mod operator;
 mod parity;
 mod pass_through;
 mod placement;
+mod placing;
 mod printers;
 mod recipes;
 mod self_check;

@@ -196,7 +196,8 @@ fn printed(arguments: &PlaceArguments, copies: &Copies, answers: &[Answered]) ->
                 Some(name) => reasoning::text(answered, name, node(copies, name)),
                 None => table::text(&answered.subject, &answered.review, is_wide),
             };
-            answers.iter().map(one).collect::<Vec<_>>().join("\n")
+            let footer = answers.first().map(|answered| table::footer(&answered.review, is_wide));
+            format!("{}{}", answers.iter().map(one).collect::<Vec<_>>().join("\n"), footer.unwrap_or_default())
         }
     };
     (text, exit)

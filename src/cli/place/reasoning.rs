@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Answered;
-use super::table::{reason, scores};
-use crate::placement::review::{NodeReport, PlacementReview, TermReport, WhatIf};
+use super::table::{reason, scores, warnings};
+use crate::placement::review::{NodeReport, TermReport, WhatIf};
 use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
 use crate::placement::{Node, Taint, condition, pod::Toleration};
 
@@ -28,19 +28,8 @@ pub(super) fn text(answered: &Answered, name: &str, node: Option<Node>) -> Strin
         let _ = writeln!(text, "\nScore: {total} = {}", scores(report));
     }
     let _ = writeln!(text, "\nAll nodes: {}", status.message);
-    for warning in &status.warnings {
-        let _ = writeln!(text, "Warning: {warning}");
-    }
-    footer(review, &mut text);
+    text.push_str(&warnings(review));
     text
-}
-
-fn footer(review: &PlacementReview, text: &mut String) {
-    let Some(status) = &review.status else { return };
-    text.push_str("\nNot looked at:\n");
-    for one in &status.not_evaluated {
-        let _ = writeln!(text, "  {one}");
-    }
 }
 
 fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {

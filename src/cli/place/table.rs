@@ -20,28 +20,30 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
         text.push('\n');
         text.push_str(&terms(review).print());
     }
-    text.push('\n');
-    for warning in &status.warnings {
-        let _ = writeln!(text, "Warning: {warning}");
+    text.push_str(&warnings(review));
+    text
+}
+
+pub(super) fn warnings(review: &PlacementReview) -> String {
+    let warnings = review.status.iter().flat_map(|status| &status.warnings);
+    let lines: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// What was looked at and what was not, which is the same for all reviews of one command.
+pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
+    let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_LOOKED_AT}\n") };
+    let mut text = "\nNot looked at:\n".to_owned();
+    for one in &status.not_evaluated {
+        let _ = writeln!(text, "  {one}");
     }
-    match is_wide {
-        false => {
-            let _ = writeln!(text, "{NOT_LOOKED_AT}");
-        }
-        true => {
-            let _ = writeln!(text, "Not looked at:");
-            for one in &status.not_evaluated {
-                let _ = writeln!(text, "  {one}");
-            }
-            let versions = &status.resource_versions;
-            let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "Looked at: nodes {}, pods {}, namespaces {}{age}.",
-                versions.nodes, versions.pods, versions.namespaces
-            );
-        }
-    }
+    let versions = &status.resource_versions;
+    let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "Looked at: nodes {}, pods {}, namespaces {}{age}.",
+        versions.nodes, versions.pods, versions.namespaces
+    );
     text
 }
 

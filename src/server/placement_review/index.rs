@@ -39,7 +39,7 @@ pub enum MissingCopy {
     /// Nobody keeps it.
     #[error(
         "where a Pod may run is answered from copies of nodes, pods and namespaces, and {resource} are not kept here: \
-         make a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{group: \"\", resource: {resource}}})"
+         make a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{resource: {resource}}})"
     )]
     NotKept {
         /// Its plural name.

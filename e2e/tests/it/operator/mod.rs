@@ -4,6 +4,7 @@
 mod consumers;
 mod definitions;
 mod memory;
+mod placement;
 mod replicas;
 mod rights;
 mod views;
