@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
+use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::views::{PATH, ViewDefinition, ViewPart};
 use crate::selector::{FieldExpression, FieldExpressionOperator};
 use crate::server::Settings;
@@ -152,4 +153,42 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
     assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
     watched.expect_end("and nothing follows").await;
     assert_eq!(whole.next().await.unwrap()["type"], "ADDED", "others go on");
+}
+
+#[tokio::test]
+async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let terms =
+        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
+    let definition = ViewDefinition { parts: vec![blue()], consumer: terms, ..ViewDefinition::default() };
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    for path in [ALL_SHIRTS, "/apis", "/openapi/v3", "/version"] {
+        let answer = fixture.get(&format!("{BLUE}{path}")).await;
+        assert_eq!(answer.code, 403, "nobody says who asks: {path}: {}", answer.body);
+    }
+    // What is made for a consumer is made of the View's own resource.
+    let whole = fixture.registry.catalog();
+    let Some(crate::registry::ViewState::Served(view)) = fixture.registry.view("blue") else { panic!("served") };
+    let catalog = view.catalog(&whole);
+    let gvr = crate::model::Gvr::new("stable.example.com", "v1", "shirts");
+    let resource = catalog.resource(&gvr).unwrap();
+    let snapshot = match resource.live.state() {
+        crate::registry::LiveState::Ready(snapshot) => snapshot,
+        other => panic!("{other:?}"),
+    };
+    let names = |resource: &crate::registry::Resource| -> Vec<String> {
+        let selection = resource.restrict(crate::query::Selection::default());
+        let state = crate::query::State::current(snapshot.clone());
+        crate::query::Listing::new(state, &selection, None).map(|object| object.key().to_string()).collect()
+    };
+    let of = |values: &[(ConsumerValue, &str)]| {
+        let values = values.iter().map(|(value, text)| (*value, (*text).to_owned())).collect();
+        names(&resource.of_consumer(&Consumer { values, ..Consumer::default() }))
+    };
+    assert!(names(resource).is_empty(), "before it is known who asks");
+    assert!(of(&[]).is_empty(), "of who does not have the value");
+    assert!(of(&[(ConsumerValue::PodName, "blue")]).is_empty(), "of who has another one");
+    assert_eq!(of(&[(ConsumerValue::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
+    assert!(of(&[(ConsumerValue::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
+    assert!(of(&[(ConsumerValue::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
 }
