@@ -51,8 +51,8 @@ pub mod yaml;
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -69,7 +69,7 @@ use tokio::time::Instant;
 
 use crate::access::{Access, Admitted, Refusal};
 use crate::model::Scope;
-use crate::registry::documents::{DocumentSource, WithOne};
+use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
@@ -154,8 +154,6 @@ pub struct Server {
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
     reviews: Reviews,
-    /// The documents of the catalog with that of our own group.
-    with_own: Mutex<Option<Arc<WithOne>>>,
 }
 
 /// A request with what every handler wants to know of it.
@@ -189,7 +187,6 @@ impl Server {
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
             reviews: Reviews::default(),
-            with_own: Mutex::default(),
         }
     }
 
@@ -402,20 +399,14 @@ impl Server {
     }
 
     /// The documents that a request is shown.
+    ///
+    /// Our own group has one for the aggregator only. kubectl looks whether what it creates can be validated by the server, by the
+    /// PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not list or
+    /// are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it validates itself.
     fn document_source(&self, asked: &Asked<'_>) -> Option<Arc<dyn DocumentSource>> {
-        let source = self.catalog(asked).documents.clone();
-        match (asked.own_group(), source) {
-            (OwnGroup::Alone, _) => Some(own_group::documents().clone()),
-            (OwnGroup::Beside, Some(source)) => {
-                let mut held = self.with_own.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(held) = held.as_ref().filter(|held| held.is_of(&source)) {
-                    return Some(held.clone());
-                }
-                let with_own = Arc::new(WithOne::new(source, own_group::KEY, own_group::v3_forms()?));
-                *held = Some(with_own.clone());
-                Some(with_own)
-            }
-            (OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside, source) => source,
+        match asked.own_group() {
+            OwnGroup::Alone => Some(own_group::documents().clone()),
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => self.catalog(asked).documents.clone(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Our own group of the API, `view.fieldcache.dev/v1alpha1`: what discovery and OpenAPI say of it.
 //!
 //! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::through`]), and `placementreviews` are answered and not kept ([`super::placement_review`]). It is announced beside everything else
-//! that is served, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
+//! that is served, without a document, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
 //! every document of an index of OpenAPI (kube-aggregator `pkg/controllers/openapiv3`). Inside of a View it is not there.
 
 use std::sync::{Arc, LazyLock};
@@ -9,14 +9,14 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use super::placement_review;
-use crate::registry::documents::{Fixed, Forms};
+use crate::registry::documents::Fixed;
 
 /// The group.
 pub(super) const GROUP: &str = "view.fieldcache.dev";
 /// Its only version.
 pub(super) const VERSION: &str = "v1alpha1";
 /// The key of its OpenAPI v3 document.
-pub(super) const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
+const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
 
 /// As whom kube-apiserver's aggregator asks for discovery and for OpenAPI (kube-aggregator `pkg/apiserver`,
 /// `pkg/controllers/openapi/aggregator`).
@@ -66,11 +66,6 @@ pub(super) fn documents() -> &'static Arc<Fixed> {
     static DOCUMENTS: LazyLock<Arc<Fixed>> =
         LazyLock::new(|| Arc::new(Fixed::new(Box::new(v2), [(KEY.to_owned(), Box::new(v3) as _)])));
     &DOCUMENTS
-}
-
-/// Its OpenAPI v3 document.
-pub(super) fn v3_forms() -> Option<Arc<Forms>> {
-    documents().v3.shared(KEY)
 }
 
 fn info() -> Value {
