@@ -340,7 +340,10 @@ impl Server {
         if let Some(guard) = &self.settings.guard {
             guard.check(asked.authority, asked.headers)?;
         }
-        guards::check_body(asked.method, asked.headers)?;
+        // A review changes nothing, and `kubectl create --raw` sends no media type.
+        if !placement_review::wants_body(asked.method, uri.path()) {
+            guards::check_body(asked.method, asked.headers)?;
+        }
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
         admission::check(asked, uri.path(), &target)?;

@@ -69,14 +69,14 @@ const REVIEW: Shape = Shape::Members(&[
     ("status", Shape::Any),
 ]);
 
-/// The form of a body by its media type.
+/// The form of a body by its media type; without one JSON is meant, as upstream has it.
 ///
 /// # Errors
 /// 415.
 pub(super) fn form(headers: &HeaderMap) -> Result<Form, Failure> {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match sent.split(';').next().unwrap_or_default().trim() {
-        "application/json" => Ok(Form::Json),
+        "" | "application/json" => Ok(Form::Json),
         "application/yaml" => Ok(Form::Yaml),
         _ => Err(Failure::UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: application/json, \

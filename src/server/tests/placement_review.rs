@@ -195,7 +195,7 @@ async fn bodies_are_decoded_strictly() {
     let review = |spec: &str| format!("{{{version},\"spec\":{spec}}}");
     let json = ("content-type", "application/json");
     for (header, body, code, message) in [
-        (("accept", "*/*"), review("{}"), 415, "accepted media types include".to_owned()),
+        (("accept", "*/*"), review("[]"), 400, "spec: expected an object, not a list".to_owned()),
         (
             ("content-type", "text/plain"),
             review("{}"),
