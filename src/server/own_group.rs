@@ -44,7 +44,7 @@ impl OwnGroup {
 
 /// Its rows, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
-    vec![placement_review::row(), views()]
+    vec![views(), placement_review::row()]
 }
 
 fn views() -> Value {

@@ -158,12 +158,10 @@ async fn follows(stage: &Stage, administrator: &Client, asked: &Value) -> Result
     stage.kubectl.succeed(&["cordon", "one"]).await?;
     eventually("it is cordoned", SOON, async || {
         let status = administrator.send(request()).await?.json()?["status"].clone();
-        let reasons: Vec<&str> = status["nodes"][0]["rejections"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|one| one["reason"].as_str())
-            .collect();
+        let nodes = status["nodes"].as_array().context("nodes")?;
+        let one = nodes.iter().find(|node| node["name"] == "one").context("the node")?;
+        let rejections = one["rejections"].as_array().into_iter().flatten();
+        let reasons: Vec<&str> = rejections.filter_map(|one| one["reason"].as_str()).collect();
         // Cordoning taints too, when a controller gets to it.
         ensure!(status["feasible"] == 0 && reasons.contains(&"NodeUnschedulable"), "{status}");
         Ok(())
