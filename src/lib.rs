@@ -29,6 +29,7 @@
 //! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `operator` | in the cluster: controllers of our own kinds, leader election |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
+//! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `access` | who asks and may they; the operator's server only |
@@ -72,6 +73,8 @@ pub mod builtin;
 pub mod cli;
 #[cfg(feature = "net")]
 pub mod kinds;
+#[cfg(feature = "net")]
+pub mod manifest;
 #[cfg(feature = "net")]
 pub mod metrics;
 #[cfg(feature = "net")]

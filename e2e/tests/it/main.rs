@@ -27,6 +27,7 @@ mod operator;
 mod parity;
 mod pass_through;
 mod placement;
+mod placing;
 mod printers;
 mod recipes;
 mod self_check;
