@@ -29,9 +29,11 @@
 //! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `operator` | in the cluster: controllers of our own kinds, leader election |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
+//! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `access` | who asks and may they; the operator's server only |
+//! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
@@ -64,11 +66,15 @@ pub mod subscribe;
 #[cfg(feature = "net")]
 pub mod access;
 #[cfg(feature = "net")]
+pub mod audit;
+#[cfg(feature = "net")]
 pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
 #[cfg(feature = "net")]
 pub mod kinds;
+#[cfg(feature = "net")]
+pub mod manifest;
 #[cfg(feature = "net")]
 pub mod metrics;
 #[cfg(feature = "net")]

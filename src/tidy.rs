@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 24] = [
+const EDGES: [(&str, &[&str]); 26] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -30,11 +30,21 @@ const EDGES: [(&str, &[&str]); 24] = [
     ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
-    ("source", &["model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "registry"]),
+    // Texts into values: what folders, commands and requests have in common.
+    ("manifest", &["schema"]),
+    (
+        "source",
+        &[
+            "model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "manifest",
+            "registry",
+        ],
+    ),
     // Who may what. Of the registry it knows only whom to ask.
     ("access", &["model", "selector", "registry"]),
+    // Who asked for what, written down; a document and a file, told by `server`.
+    ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
-    ("operator", &["model", "crd", "extract", "kinds", "builtin", "registry", "source"]),
+    ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "source"]),
     (
         "server",
         &[
@@ -47,12 +57,15 @@ const EDGES: [(&str, &[&str]); 24] = [
             "subscribe",
             "openapi",
             "printer",
+            "placement",
+            "manifest",
             "registry",
             "access",
+            "audit",
         ],
     ),
     // The outermost: it reads what the server counted and what the stores hold, and nothing reads it but `cli`.
-    ("metrics", &["model", "query", "store", "registry", "access", "server"]),
+    ("metrics", &["model", "query", "store", "registry", "access", "audit", "server"]),
     ("telemetry", &[]),
     (
         "cli",
@@ -65,12 +78,15 @@ const EDGES: [(&str, &[&str]); 24] = [
             "store",
             "query",
             "openapi",
+            "placement",
             "advise",
             "kinds",
             "builtin",
+            "manifest",
             "registry",
             "source",
             "access",
+            "audit",
             "operator",
             "server",
             "metrics",

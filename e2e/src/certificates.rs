@@ -3,9 +3,11 @@
 //! It issues what a test needs and nothing lives longer than the run; nothing here is a model for production.
 
 use anyhow::{Context, Result};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SigningKey as _,
 };
 
 /// A certificate and its private key, both PEM.
@@ -85,4 +87,31 @@ impl Authority {
 pub fn signing_keys() -> Result<(String, String)> {
     let pair = KeyPair::generate()?;
     Ok((pair.serialize_pem(), pair.public_key_pem()))
+}
+
+/// A JSON Web Token of these claims, signed with a key of [`signing_keys`]: ES256 of RFC 7518.
+///
+/// # Errors
+/// When the key is none, or the cryptography library refuses.
+pub fn signed_token(private_key: &str, claims: &serde_json::Value) -> Result<String> {
+    let pair = KeyPair::from_pem(private_key)?;
+    let part = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let signed = format!("{}.{}", part(br#"{"alg":"ES256"}"#), part(claims.to_string().as_bytes()));
+    let signature = raw_signature(&pair.sign(signed.as_bytes())?).context("a signature of two numbers")?;
+    Ok(format!("{signed}.{}", part(&signature)))
+}
+
+/// The two numbers of a DER signature, each in 32 bytes, as JSON Web Signatures have them.
+fn raw_signature(der: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = der.get(2..)?;
+    let mut raw = Vec::with_capacity(64);
+    for _ in 0..2 {
+        let length = usize::from(*rest.get(1)?);
+        let number = rest.get(2..2 + length)?;
+        rest = rest.get(2 + length..)?;
+        let number = number.strip_prefix(&[0]).unwrap_or(number);
+        raw.extend(std::iter::repeat_n(0, 32_usize.checked_sub(number.len())?));
+        raw.extend_from_slice(number);
+    }
+    Some(raw)
 }

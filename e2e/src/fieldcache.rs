@@ -213,12 +213,13 @@ pub fn program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The address in a line such as `fieldcache 0.1.0 serving manifests/samples at http://127.0.0.1:8181`.
+/// The address in a line, of standard output or of a log, such as `fieldcache 0.1.0 serving manifests/samples at http://127.0.0.1:8181`.
 #[must_use]
 pub fn address(line: &str) -> Option<String> {
     // A source can be an address too, so the one after `at` counts.
     let (_, served) = line.split_once("serving ")?;
     let from = served.rfind(" at http://127.0.0.1:").or_else(|| served.rfind(" at https://127.0.0.1:"))? + " at ".len();
-    let address = served[from..].split_whitespace().next()?;
+    // A log line can be JSON, where the text ends with a quotation mark.
+    let address = served[from..].split(|letter: char| letter.is_whitespace() || letter == '"').next()?;
     Some(address.trim_end_matches(['/', '.', ',']).to_owned())
 }

@@ -197,7 +197,7 @@ impl Process {
             .with_context(|| self.tail())
     }
 
-    /// Waits for a complete line on its standard output of which `wanted` makes something, and returns that.
+    /// Waits for a complete line on its standard output or error of which `wanted` makes something, and returns that.
     ///
     /// # Errors
     /// When no such line came before `deadline` or before the program's end.
@@ -210,9 +210,9 @@ impl Process {
         let found = eventually(what, deadline, async || {
             // Asked before reading, so that what a program wrote just before its end is still seen.
             let ended = self.exit_code()?;
-            let output = self.stdout()?;
-            let complete = output.rsplit_once('\n').map_or("", |(complete, _)| complete);
-            match (complete.lines().find_map(&wanted), ended) {
+            let outputs = [self.stdout()?, self.stderr()?];
+            let complete = outputs.iter().map(|output| output.rsplit_once('\n').map_or("", |(complete, _)| complete));
+            match (complete.flat_map(str::lines).find_map(&wanted), ended) {
                 (Some(seen), _) => Ok(Ok(seen)),
                 (None, Some(code)) => Ok(Err(code)),
                 (None, None) => bail!("no such line yet"),

@@ -32,7 +32,7 @@ pub mod tokens;
 pub mod trust;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, Method};
 use tokio::sync::watch;
@@ -155,6 +155,8 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// Looks up the first value of a query parameter.
     pub query: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// Where it is left who asks, as soon as that is known.
+    pub known: Option<&'a OnceLock<Arc<Identity>>>,
     /// What of it has to be asked about.
     pub about: About<'a>,
 }
@@ -273,6 +275,9 @@ impl Access {
             Found::Unanswered => return Err(Refusal::Unreviewed),
             Found::Limited => return Err(Refusal::TooManyFailures),
         };
+        if let Some(known) = arrived.known {
+            let _ = known.set(identity.clone());
+        }
         if identity.is_anonymous() {
             let result = if may_be_nobody { Authenticated::Success } else { Authenticated::Failure };
             self.counts.authenticated(counts::Method::None, result);

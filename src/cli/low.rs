@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::limits::LimitArguments;
+use super::place::arguments::PlaceArguments;
+use crate::audit;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
 use crate::telemetry::{self, LogFormat};
@@ -45,9 +47,8 @@ pub enum Command {
     /// Query with sort, count and facets (not there yet)
     #[command(hide = true)]
     Get(Later),
-    /// Say where a Pod may run (not there yet)
-    #[command(hide = true)]
-    Place(Later),
+    /// Say where a Pod may run, and why not elsewhere
+    Place(Box<PlaceArguments>),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
 }
@@ -152,7 +153,7 @@ pub struct OperatorArguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
     pub address: SocketAddr,
-    /// Also serve Prometheus metrics, at /metrics of this address, to whoever reaches it; off by default
+    /// Also serve Prometheus metrics over TLS, at /metrics of this address, to whoever may get the nonResourceURL /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_address: Option<SocketAddr>,
     /// Serve with this certificate: PEM, its issuers after it; read again when it is replaced
@@ -188,12 +189,42 @@ pub struct OperatorArguments {
     /// How often each copy is compared with what the cluster lists; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
+    /// Which requests are told of in the audit log, as audit.k8s.io/v1 events of level Metadata, one line of JSON each
+    #[arg(long, value_name = "WHICH", default_value = "view-rights")]
+    pub audit_policy: AuditPolicyArgument,
+    /// The file of the audit log, written to at its end; - is standard output, where nothing else is written
+    #[arg(long, value_name = "FILE", default_value = audit::log::STANDARD_OUTPUT)]
+    pub audit_log_path: String,
     /// How much there may be of what clients take.
     #[command(flatten)]
     pub limits: LimitArguments,
     /// What is logged, and how.
     #[command(flatten)]
     pub log: LogArguments,
+}
+
+/// Which requests the audit log tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AuditPolicyArgument {
+    /// None
+    None,
+    /// Those through Views with authorization View, which the cluster's own audit log cannot tell of
+    ViewRights,
+    /// Those through any View
+    Views,
+    /// All but those for health
+    All,
+}
+
+impl From<AuditPolicyArgument> for audit::Policy {
+    fn from(argument: AuditPolicyArgument) -> audit::Policy {
+        match argument {
+            AuditPolicyArgument::None => audit::Policy::None,
+            AuditPolicyArgument::ViewRights => audit::Policy::ViewRights,
+            AuditPolicyArgument::Views => audit::Policy::Views,
+            AuditPolicyArgument::All => audit::Policy::All,
+        }
+    }
 }
 
 /// How fresh an answer is whose request names no resourceVersion.

@@ -15,13 +15,13 @@ use tokio::sync::watch;
 
 use super::exit::Exit;
 use super::low::{OperatorArguments, SourceArguments};
-use super::output::write_out;
 use super::own_certificate::{Keeper, OwnCertificate};
 use super::source::{self, FollowOptions};
 use crate::access::certificates::Requested;
 use crate::access::{Access, AccessSettings, KnownField};
+use crate::audit::{Log, Policy};
 use crate::extract::Origin;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Scrapers};
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
 use crate::operator::synced::Synced;
@@ -46,6 +46,13 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let metrics_listener = match arguments.metrics_address {
         Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
         None => None,
+    };
+    let policy = Policy::from(arguments.audit_policy);
+    let audit = match policy {
+        Policy::None => None,
+        Policy::ViewRights | Policy::Views | Policy::All => {
+            Some(Arc::new(Log::open(&arguments.audit_log_path, policy)?))
+        }
     };
     if arguments.accept_api_audience {
         tracing::warn!(
@@ -72,6 +79,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             (Some(own), tls)
         }
     };
+    let metrics_listener = metrics_listener.map(|listener| listener.with_tls(tls.shared()));
     let listener = listener.with_tls(tls);
     let authorities = match (&own, arguments.tls_ca_file) {
         (Some(own), _) => own.authorities(),
@@ -139,17 +147,20 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
         ],
         access: Some(access.clone()),
+        audit: audit.clone(),
         // Nothing is handed on to it; it is asked how far it is.
         upstream: Some(upstream),
         limits: arguments.limits.settings(),
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let indexing = server.placement_index().follow(opened.registry.clone());
     let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
-        let counts = Some(access.counts().clone());
-        let metrics =
-            Metrics::new(opened.registry.clone(), server.tally().clone(), server.limits().clone(), counts, None);
+        let scrapers =
+            Scrapers::Known { access: access.clone(), audit: audit.as_ref().map(|log| log.counts().clone()) };
+        let (tally, limits) = (server.tally().clone(), server.limits().clone());
+        let metrics = Metrics::new(opened.registry.clone(), tally, limits, scrapers);
         let address = listener.address();
         (address, tokio::spawn(listener.run(Arc::new(metrics), std::future::pending())))
     });
@@ -161,12 +172,12 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             _ = terminated.recv() => {}
         }
     };
-    let mut greeting = format!("serving {} at https://{}\n", opened.name, listener.address());
+    // Logged, not printed: standard output is the audit log's.
+    tracing::info!("serving {} at https://{}", opened.name, listener.address());
     if let Some((address, _)) = &scraping {
-        greeting.push_str(&format!("metrics: http://{address}/metrics\n"));
+        tracing::info!("metrics: https://{address}/metrics");
     }
     let serving = tokio::spawn(listener.run(server, stop));
-    write_out(&greeting)?;
     let keeping = async {
         match own {
             Some(own) => own.keep().await,
@@ -178,6 +189,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         ended = trusting => match ended.context("what the cluster trusts is not followed any more")? {},
         never = keeping => match never {},
+        never = indexing => match never {},
         ended = &mut controlling => ended.context("the controllers met a defect")?,
     }
     // Another replica need not wait for the Lease's end.
@@ -185,6 +197,9 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     election::release(connection.client(), &election).await;
     if let Some((_, scraping)) = scraping {
         scraping.abort();
+    }
+    if let Some(log) = audit {
+        log.finish().await;
     }
     Ok(Exit::Done)
 }

@@ -18,7 +18,7 @@ use super::exit::Exit;
 use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
 use super::source::{self, FollowOptions};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Scrapers};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
 use crate::server::listen::Listener;
@@ -103,14 +103,14 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let indexing = server.placement_index().follow(opened.registry.clone());
     let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
         let metrics = Metrics::new(
             opened.registry.clone(),
             server.tally().clone(),
             server.limits().clone(),
-            None,
-            Some(Guard::default()),
+            Scrapers::Anybody(Some(Guard::default())),
         );
         // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
         tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
@@ -134,6 +134,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
         _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
+        never = indexing => match never {},
         () = around => {}
     }
     if let Some(scraping) = scraping {

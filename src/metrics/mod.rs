@@ -6,9 +6,11 @@
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
 //! their fields, verbs and codes, never an object, a selector or a user.
 //!
-//! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ.
+//! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ. In the operator
+//! it asks whoever comes who they are, and the API server whether they may get the nonResourceURL `/metrics`, as every component of Kubernetes does ([`Scrapers`]).
 
 pub mod access;
+pub mod audit;
 pub mod format;
 pub mod limits;
 pub mod process;
@@ -20,16 +22,20 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::sync::Mutex;
 
-use crate::access::counts::Counts;
+use crate::access::authentication::Peer;
+use crate::access::{About, Access, Arrived};
+use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
+use crate::server::failure::Failure;
 use crate::server::guards::Guard;
 use crate::server::limits::{Limits, User};
 use crate::server::listen::Answers;
@@ -41,35 +47,45 @@ use format::Format;
 /// Names of the labels that say which resource; see `model::Gvr`.
 const RESOURCE_LABELS: [&str; 3] = ["group", "version", "resource"];
 
+/// Who is answered.
+#[derive(Clone, Debug)]
+pub enum Scrapers {
+    /// Whoever reaches a local server, but no browser where there is a guard.
+    Anybody(Option<Guard>),
+    /// Who is known and may.
+    Known {
+        /// Decides about them, and about the requests that are counted.
+        access: Arc<Access>,
+        /// What has become of the audit log, where there is one.
+        audit: Option<Arc<AuditCounts>>,
+    },
+}
+
 /// Answers `/metrics`.
 #[derive(Debug)]
 pub struct Metrics {
     families: Arc<prometheus_client::registry::Registry>,
-    /// Keeps browsers out, as for the server beside it.
-    guard: Option<Guard>,
+    scrapers: Scrapers,
     /// One answer is made at a time; further scrapers wait. Sizes of stores are walked for, which one thread is enough for.
     turn: Mutex<()>,
 }
 
 impl Metrics {
     /// Of these resources, of the server that counts into `tally` and `limits`, and of who may what, where that is asked.
-    pub fn new(
-        resources: Arc<Resources>,
-        tally: Arc<Tally>,
-        limits: Arc<Limits>,
-        access: Option<Arc<Counts>>,
-        guard: Option<Guard>,
-    ) -> Metrics {
+    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, limits: Arc<Limits>, scrapers: Scrapers) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));
         families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
         families.register_collector(Box::new(stores::Stores::new(resources)));
-        if let Some(counts) = access {
-            families.register_collector(Box::new(access::Access::new(counts)));
+        if let Scrapers::Known { access, audit } = &scrapers {
+            families.register_collector(Box::new(access::Access::new(access.counts().clone())));
+            if let Some(counts) = audit {
+                families.register_collector(Box::new(audit::Audit::new(counts.clone())));
+            }
         }
         families.register_collector(Box::new(process::Process));
-        Metrics { families: Arc::new(families), guard, turn: Mutex::new(()) }
+        Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }
     }
 
     /// Everything, now. Walks stores; not for a thread that answers requests.
@@ -96,16 +112,39 @@ impl Metrics {
         response
     }
 
+    /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
+    async fn admit(&self, parts: &Parts) -> Result<(), Failure> {
+        let access = match &self.scrapers {
+            Scrapers::Anybody(None) => return Ok(()),
+            Scrapers::Anybody(Some(guard)) => {
+                let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+                let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+                return guard.check(authority, &parts.headers);
+            }
+            Scrapers::Known { access, .. } => access,
+        };
+        let arrived = Arrived {
+            peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
+            method: &parts.method,
+            headers: &parts.headers,
+            path: parts.uri.path(),
+            query: &|_| None,
+            known: None,
+            about: About::Request,
+        };
+        Box::pin(access.admit(&arrived)).await.map(|_| ()).map_err(Failure::Refused)
+    }
+
     /// Answers one request, whatever its body.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
-        let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
-        let refusal = self.guard.as_ref().and_then(|guard| guard.check(authority, &parts.headers).err());
-        let mut response = match (refusal, parts.uri.path(), &parts.method) {
+        let mut response = match (self.admit(&parts).await.err(), parts.uri.path(), &parts.method) {
             (Some(failure), _, _) => {
                 let mut response = plain(failure.code(), failure.status());
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                if let Some(seconds) = failure.retry_after() {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                }
                 response
             }
             (None, "/metrics", &Method::GET | &Method::HEAD) => self.scraped(&parts.headers).await,

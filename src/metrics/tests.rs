@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 
 mod dashboard;
+mod scrapers;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +19,7 @@ use serde_json::json;
 
 use super::format::Format;
 use super::process::Figures;
-use super::{Metrics, format};
-use crate::access::counts::Counts;
+use super::{Metrics, Scrapers, format};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
@@ -85,11 +85,11 @@ fn store(resource: &Resource) -> Store {
 
 /// Shirts are loaded, hats are not; some requests have been answered.
 fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
-    metrics_with(guard, None)
+    metrics_with(Scrapers::Anybody(guard))
 }
 
-/// The same, of a server that asks who may what, if there are counts of it.
-fn metrics_with(guard: Option<Guard>, access: Option<Arc<Counts>>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
+/// The same, for these.
+fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
     shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
     shirts.live.count_relist();
@@ -120,7 +120,7 @@ fn metrics_with(guard: Option<Guard>, access: Option<Arc<Counts>>) -> (Metrics, 
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings::default()));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, access, guard), shirts, hats)
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers), shirts, hats)
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
@@ -336,46 +336,4 @@ async fn only_metrics_are_there_and_only_to_be_read() {
         }
         assert_eq!(parts.headers.contains_key(header::ALLOW), code == 405, "{what}");
     }
-}
-
-#[tokio::test]
-async fn what_was_decided_about_users_is_shown_without_them() {
-    #[derive(Debug)]
-    struct Nobody;
-    impl crate::registry::upstream::Upstream for Nobody {
-        fn send(
-            &self,
-            _: http::Request<crate::registry::upstream::UpstreamBody>,
-        ) -> futures::future::BoxFuture<'_, Result<http::Response<crate::registry::upstream::UpstreamBody>, String>>
-        {
-            Box::pin(async { Err("refused".to_owned()) })
-        }
-    }
-    let access = crate::access::Access::new(Arc::new(Nobody), crate::access::AccessSettings::default()).unwrap();
-    let mut headers = http::HeaderMap::new();
-    headers.insert(http::header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
-    let arrived = crate::access::Arrived {
-        peer: None,
-        method: &http::Method::GET,
-        headers: &headers,
-        path: "/api/v1/namespaces/secret-namespace/pods",
-        query: &|_| None,
-        about: crate::access::About::Request,
-    };
-    assert!(access.admit(&arrived).await.is_err());
-    let none = Arc::new(Registry::new(Catalog::new(Vec::new(), [], VersionInfo::default())));
-    let limits = Arc::new(Limits::new(LimitSettings::default()));
-    let metrics = Metrics::new(none, Arc::default(), limits, Some(access.counts().clone()), None);
-    let text = metrics.text(Format::Plain);
-    for line in [
-        "fieldcache_authentication_total{method=\"token\",result=\"error\"} 1",
-        "fieldcache_authentication_total{method=\"certificate\",result=\"success\"} 0",
-        "fieldcache_authorization_total{decision=\"allowed\"} 0",
-        "fieldcache_review_total{kind=\"TokenReview\",result=\"error\"} 1",
-        "fieldcache_review_cache_request_total{kind=\"TokenReview\",status=\"miss\"} 1",
-        "fieldcache_watch_revoked_total 0",
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line}: {text}");
-    }
-    assert!(!text.contains("secret"), "{text}");
 }

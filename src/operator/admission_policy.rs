@@ -5,9 +5,12 @@
 //! binding are applied with everything else; a replica serves such Views only while both are as it knows them. It puts nothing
 //! right itself: who may write admission policies may do everything, and fieldcache may not.
 //!
+//! Rights that were taken away count like a policy that is gone; an API server that does not answer does not, for then nobody is asked
+//! who may use a View either, and without an answer nobody may.
+//!
 //! What this cannot tell: who wrote a View in a time when the policy was not there. README says what to do then.
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
     ValidatingAdmissionPolicySpec,
@@ -19,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::world;
-use crate::source::yaml::{self, Form};
+use crate::manifest::yaml::{self, Form};
 
 /// The policy and its binding, as they are applied.
 pub const MANIFEST: &str = include_str!("../../manifests/view-policy.yaml");
@@ -107,20 +110,29 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
         }
     };
     let named = Config::default().fields(&format!("metadata.name={NAME}"));
-    let (policies, policy_changes) = world::follow::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
-    let (bindings, binding_changes) = world::follow::<ValidatingAdmissionPolicyBinding>(client, named);
+    let (policies, policy_changes) = world::follow_strictly::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
+    let (bindings, binding_changes) = world::follow_strictly::<ValidatingAdmissionPolicyBinding>(client, named);
+    let policy_changes = policy_changes.map(|change| (0, change));
+    let binding_changes = binding_changes.map(|change| (1, change));
     let mut changes = std::pin::pin!(futures::stream::select(policy_changes, binding_changes));
-    while changes.next().await.is_some() {
-        let (policies_read, bindings_read) = (policies.wait_until_ready(), bindings.wait_until_ready());
-        // Both must have been listed once; what is then not there is missing.
-        let (Some(_), Some(_)) =
-            (futures::FutureExt::now_or_never(policies_read), futures::FutureExt::now_or_never(bindings_read))
-        else {
-            continue;
+    let mut may_read = [true, true];
+    while let Some((which, change)) = changes.next().await {
+        may_read[which] = change.is_ok();
+        let now = if may_read == [true, true] {
+            // Both must have been listed once; what is then not there is missing.
+            let (Some(_), Some(_)) =
+                (policies.wait_until_ready().now_or_never(), bindings.wait_until_ready().now_or_never())
+            else {
+                continue;
+            };
+            let policy = policies.state().into_iter().find(|policy| policy.name_any() == NAME);
+            let binding = bindings.state().into_iter().find(|binding| binding.name_any() == NAME);
+            wanted.check(policy.as_deref(), binding.as_deref())
+        } else {
+            Err(format!(
+                "the ValidatingAdmissionPolicy {NAME} or its binding may not be read: grant the rights of manifests/rbac.yaml"
+            ))
         };
-        let policy = policies.state().into_iter().find(|policy| policy.name_any() == NAME);
-        let binding = bindings.state().into_iter().find(|binding| binding.name_any() == NAME);
-        let now = wanted.check(policy.as_deref(), binding.as_deref());
         state.send_if_modified(|held| {
             let differs = *held != now;
             if differs {

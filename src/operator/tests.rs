@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::json;
 
+use super::admission_policy::{MANIFEST, Wanted};
 use super::election::{Election, Judgment, judge, written};
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
@@ -15,6 +17,7 @@ use super::stores::{Verdicts, judge_all, named};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::kinds::{FieldCache, FieldOrigin};
+use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::{Definition, Definitions, Group, ResourceOrigin};
 
@@ -240,4 +243,44 @@ fn a_lease_counts_its_holders() {
     let renewed = written(Some(&taken), &election, at(3));
     assert_eq!((renewed.lease_transitions, renewed.acquire_time), (Some(5), Some(at(2))), "renewed, not acquired");
     assert_eq!(renewed.renew_time, Some(at(3)));
+}
+
+#[test]
+fn the_admission_policy_is_right_only_as_it_is_applied() {
+    let wanted = Wanted::read().unwrap();
+    let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Form::Yaml);
+    assert!(broken.is_empty(), "{broken:?}");
+    let served = |changed: &dyn Fn(&mut serde_json::Value, &mut serde_json::Value)| {
+        let (mut policy, mut binding) = (documents[0].value.clone(), documents[1].value.clone());
+        changed(&mut policy, &mut binding);
+        let policy: Option<ValidatingAdmissionPolicy> = serde_json::from_value(policy).unwrap();
+        let binding: Option<ValidatingAdmissionPolicyBinding> = serde_json::from_value(binding).unwrap();
+        wanted.check(policy.as_ref(), binding.as_ref())
+    };
+    assert_eq!(served(&|_, _| {}), Ok(()));
+    let described = |policy: &mut serde_json::Value, _: &mut serde_json::Value| {
+        policy["metadata"]["labels"] = json!({"team": "a"});
+        policy["status"] = json!({"observedGeneration": 1});
+    };
+    assert_eq!(served(&described), Ok(()), "what others write around it does not matter");
+    type Change = fn(&mut serde_json::Value, &mut serde_json::Value);
+    let rows: [(&str, Change, &str); 9] = [
+        ("no policy", |policy, _| *policy = json!(null), "there is no ValidatingAdmissionPolicy views"),
+        ("no binding", |_, binding| *binding = json!(null), "there is no ValidatingAdmissionPolicyBinding views"),
+        ("going", |policy, _| policy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"), "there is no"),
+        ("no spec", |policy, _| policy["spec"] = json!(null), "is not that of this release"),
+        ("fails open", |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"), "is not that of this release"),
+        ("asks less", |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()), "is not that"),
+        (
+            "asks nobody",
+            |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),
+            "is not that of this release",
+        ),
+        ("notes", |_, binding| binding["spec"]["validationActions"] = json!(["Audit"]), "PolicyBinding views"),
+        ("elsewhere", |_, binding| binding["spec"]["policyName"] = json!("other"), "is not that of this release"),
+    ];
+    for (what, change, expected) in rows {
+        let problem = served(&change).unwrap_err();
+        assert!(problem.contains(expected) && problem.contains("manifests/view-policy.yaml"), "{what}: {problem}");
+    }
 }

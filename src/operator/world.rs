@@ -54,20 +54,47 @@ pub fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl S
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
+    let (store, changes) = follow_strictly(client, selected);
+    (store, changes.filter_map(|change| ready(change.ok())))
+}
+
+/// The same, where it matters whether what is known may be known: an item is an error for as long as the objects may not be read. Other
+/// failures are no items; the objects that were seen last may still be right then.
+pub fn follow_strictly<K>(
+    client: Client,
+    selected: watcher::Config,
+) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
     let (store, writer) = reflector::store();
     let changes = watcher(Api::<K>::all(client), selected).default_backoff().reflect(writer);
     let changes = changes.filter_map(|event| {
         ready(match event {
-            Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(()),
+            Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(Ok(())),
             Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
             Err(error) => {
                 let kind = <K as Resource>::kind(&());
                 tracing::warn!(%kind, error = %error, "objects of this kind cannot be followed; are crds/ applied and the rights of manifests/ granted?");
-                None
+                is_forbidden(&error).then_some(Err(Forbidden))
             }
         })
     });
     (store, changes)
+}
+
+/// The API server refuses to show objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forbidden;
+
+fn is_forbidden(error: &watcher::Error) -> bool {
+    use kube::Error::Api;
+    let code = match error {
+        watcher::Error::InitialListFailed(Api(status)) | watcher::Error::WatchStartFailed(Api(status)) => status.code,
+        watcher::Error::WatchError(status) => status.code,
+        _ => return false,
+    };
+    matches!(code, 401 | 403)
 }
 
 /// The stores to keep, and who is told of them.

@@ -1,6 +1,6 @@
 //! What a request asks for: namespace, labels, fields.
 
-use super::{Access, State};
+use super::{Access, Hits, Plan, State};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
@@ -57,8 +57,45 @@ impl Selection {
         if !self.fields.iter().any(overflows) {
             return false;
         }
+        self.may_select(object)
+    }
+
+    /// Whether it selects the object, or could: whatever can be told holds.
+    fn may_select(&self, object: &Object) -> bool {
+        let overflows = |term: &FieldTerm| matches!(term.field, FieldRef::Field(index) if object.overflows(index));
         let decided = self.fields.iter().filter(|term| !overflows(term)).cloned().collect();
         Selection { namespace: self.namespace.clone(), labels: self.labels.clone(), fields: decided }.matches(object)
+    }
+
+    /// The same as [`Selection::answerable`] where only objects that `within` selects, or could, are to be heard of: others stand in
+    /// nobody's way. `within` is a part of the selection.
+    ///
+    /// # Errors
+    /// The first field that cannot be selected by.
+    pub fn answerable_within(&self, state: &State, within: &Selection) -> Result<(), FieldIndex> {
+        let snapshot = state.snapshot();
+        for term in &self.fields {
+            let FieldRef::Field(field) = term.field else { continue };
+            let is_met_then =
+                || state.undone().values().flatten().any(|object| object.overflows(field) && within.may_select(object));
+            let is_met_now = || {
+                if snapshot.overflowing(field).is_none() {
+                    return false;
+                }
+                // The index finds those that overflow; what it says of other fields is right where those do not.
+                let is_whole = |term: &&FieldTerm| !matches!(term.field, FieldRef::Field(index) if snapshot.overflowing(index).is_some());
+                let mut fields: Vec<FieldTerm> = within.fields.iter().filter(is_whole).cloned().collect();
+                fields.push(FieldTerm::new(FieldRef::Field(field.overflow()), FieldOperator::Equals, ""));
+                let overflowing = Selection { fields, ..within.clone() };
+                let Hits::Slots(slots) = Plan::new(&overflowing, snapshot).hits() else { return true };
+                let mut objects = slots.iter().filter_map(|slot| snapshot.object(slot));
+                objects.any(|object| !state.undone().contains_key(object.key()) && within.may_select(object))
+            };
+            if is_met_then() || is_met_now() {
+                return Err(field);
+            }
+        }
+        Ok(())
     }
 
     /// Why it cannot be answered in this state, if so: a field that it names is not wholly indexed.

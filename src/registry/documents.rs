@@ -34,7 +34,12 @@ pub struct Part {
     whole: Arc<dyn DocumentSource>,
     shown: Arc<Shown>,
     made: Mutex<Made>,
+    /// What was shown in its place before, until something is made.
+    before: Mutex<Before>,
 }
+
+/// What was made of another source, or for a View that showed something else.
+type Before = (Option<Arc<Forms>>, Option<Arc<DocumentSet>>);
 
 /// What has been made, and of what.
 #[derive(Debug, Default)]
@@ -44,8 +49,8 @@ struct Made {
 }
 
 impl Part {
-    /// What these resources show of it.
-    pub(super) fn new(whole: Arc<dyn DocumentSource>, resources: &[Arc<Resource>]) -> Part {
+    /// What these resources show of it, in the place of another part.
+    pub(super) fn new(whole: Arc<dyn DocumentSource>, resources: &[Arc<Resource>], before: Option<&Part>) -> Part {
         let shown = resources.iter().map(|resource| ShownResource {
             group: resource.gvr.group.clone(),
             version: resource.gvr.version.clone(),
@@ -55,7 +60,20 @@ impl Part {
             prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
             fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
         });
-        Part { whole, shown: Arc::new(Shown::new(shown)), made: Mutex::default() }
+        let before = before.map(Part::newest).unwrap_or_default();
+        Part { whole, shown: Arc::new(Shown::new(shown)), made: Mutex::default(), before: Mutex::new(before) }
+    }
+
+    /// What it has made, or what was made before it.
+    fn newest(&self) -> Before {
+        let (made, before) = (self.made(), self.before());
+        let v2 = made.v2.as_ref().map(|(_, forms)| forms.clone());
+        let v3 = made.v3.as_ref().map(|(_, set)| set.clone());
+        (v2.or_else(|| before.0.clone()), v3.or_else(|| before.1.clone()))
+    }
+
+    fn before(&self) -> MutexGuard<'_, Before> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {
@@ -74,7 +92,9 @@ impl DocumentSource for Part {
                 return Ok(forms.clone());
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
-            let forms = Arc::new(Forms::v2(Box::new(move || shown.part_of(of.value()))));
+            let before = made.v2.take().map(|(_, forms)| forms).or_else(|| self.before().0.take());
+            let forms = Forms::v2(Box::new(move || shown.part_of(of.value())));
+            let forms = Arc::new(forms.after(before));
             made.v2 = Some((whole, forms.clone()));
             Ok(forms)
         })
@@ -90,57 +110,16 @@ impl DocumentSource for Part {
                 return Ok(set.clone());
             }
             let of_view = whole.v3.iter().filter(|(key, _)| self.shown.has_document(key));
+            let before = made.v3.take().map(|(_, set)| set).or_else(|| self.before().1.take());
             let forms = of_view.map(|(key, forms)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
-                (key.clone(), Arc::new(Forms::v3(Box::new(move || shown.part_of(of.value())))))
+                let forms = Forms::v3(Box::new(move || shown.part_of(of.value())));
+                let before = before.as_ref().and_then(|before| before.v3.get(key)).cloned();
+                (key.clone(), Arc::new(forms.after(before)))
             });
-            let set = Arc::new(DocumentSet::of_forms(forms.collect()));
+            let set = DocumentSet::of_forms(forms.collect());
+            let set = Arc::new(DocumentSet { before: before.and_then(|before| before.known()), ..set });
             made.v3 = Some((whole.clone(), set.clone()));
-            Ok(set)
-        })
-    }
-}
-
-/// The documents of a source, and one v3 document more.
-#[derive(Debug)]
-pub struct WithOne {
-    whole: Arc<dyn DocumentSource>,
-    key: String,
-    forms: Arc<Forms>,
-    /// What was made last, and of what.
-    made: Mutex<Option<(Arc<DocumentSet>, Arc<DocumentSet>)>>,
-}
-
-impl WithOne {
-    /// Adds a document.
-    pub fn new(whole: Arc<dyn DocumentSource>, key: impl Into<String>, forms: Arc<Forms>) -> WithOne {
-        WithOne { whole, key: key.into(), forms, made: Mutex::default() }
-    }
-
-    /// Whether it adds to this one.
-    pub fn is_of(&self, source: &Arc<dyn DocumentSource>) -> bool {
-        Arc::ptr_eq(&self.whole, source)
-    }
-}
-
-impl DocumentSource for WithOne {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
-        self.whole.v2()
-    }
-
-    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
-        Box::pin(async {
-            let whole = self.whole.v3().await?;
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((of, set)) = &*made
-                && Arc::ptr_eq(of, &whole)
-            {
-                return Ok(set.clone());
-            }
-            let mut v3 = whole.v3.clone();
-            v3.insert(self.key.clone(), self.forms.clone());
-            let set = Arc::new(DocumentSet::of_forms(v3));
-            *made = Some((whole, set.clone()));
             Ok(set)
         })
     }
@@ -188,6 +167,8 @@ pub struct DocumentSet {
     v3: BTreeMap<String, Arc<Forms>>,
     index: OnceLock<Document>,
     since: OnceLock<Timestamp>,
+    /// The hash of the index before, and since when that one was.
+    before: Option<(String, Timestamp)>,
 }
 
 /// Makes a document when it is first asked for.
@@ -201,7 +182,7 @@ impl DocumentSet {
 
     /// From documents of which some may be shared with an earlier set.
     pub fn of_forms(v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
-        DocumentSet { v3, index: OnceLock::new(), since: OnceLock::new() }
+        DocumentSet { v3, index: OnceLock::new(), since: OnceLock::new(), before: None }
     }
 
     /// The v3 document of a key, such as `apis/apps/v1`.
@@ -209,14 +190,20 @@ impl DocumentSet {
         self.v3.get(key).map(|forms| &**forms)
     }
 
-    /// The same, to be in another set as well.
-    pub fn shared(&self, key: &str) -> Option<Arc<Forms>> {
-        self.v3.get(key).cloned()
-    }
-
     /// Since when the index is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        *self.since.get_or_init(|| now)
+        *self.since.get_or_init(|| match &self.before {
+            Some((hash, since)) if *hash == self.index().hash => *since,
+            _ => now,
+        })
+    }
+
+    /// The hash of the index and since when it is as it is, or of the one before if nobody has asked for this one.
+    fn known(&self) -> Option<(String, Timestamp)> {
+        match self.since.get() {
+            Some(since) => Some((self.index().hash.clone(), *since)),
+            None => self.before.clone(),
+        }
     }
 
     /// The index of the v3 documents. Builds them all, for their hashes.
@@ -237,6 +224,8 @@ pub struct Forms {
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
     since: OnceLock<Timestamp>,
+    /// The hash of the document before, and since when that one was.
+    before: Option<(String, Timestamp)>,
 }
 
 impl fmt::Debug for Forms {
@@ -265,12 +254,27 @@ impl Forms {
             gzipped_json: OnceLock::new(),
             gzipped_protobuf: OnceLock::new(),
             since: OnceLock::new(),
+            before: None,
         }
+    }
+
+    /// The same in the place of another one: a part of a document stays what it is when only something else in the document changes, and
+    /// whoever sees the part alone is not told that.
+    fn after(self, before: Option<Arc<Forms>>) -> Forms {
+        let known = |before: &Forms| match before.since.get() {
+            Some(since) => Some((before.document().hash.clone(), *since)),
+            // Nobody has asked for that one.
+            None => before.before.clone(),
+        };
+        Forms { before: before.as_deref().and_then(known), ..self }
     }
 
     /// Since when it is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        *self.since.get_or_init(|| now)
+        *self.since.get_or_init(|| match &self.before {
+            Some((hash, since)) if *hash == self.document().hash => *since,
+            _ => now,
+        })
     }
 
     /// Its JSON and hash.

@@ -69,6 +69,8 @@ pub struct View {
     ended: watch::Sender<bool>,
     /// The last catalog, and what it was made out of.
     made: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+    /// Its documents, for the next catalog.
+    documents: Mutex<Option<Arc<Part>>>,
 }
 
 impl fmt::Debug for View {
@@ -106,7 +108,7 @@ pub struct Restriction {
 
 impl View {
     fn new(name: String, definition: ViewDefinition) -> View {
-        View { name, definition, ended: watch::Sender::new(false), made: Mutex::default() }
+        View { name, definition, ended: watch::Sender::new(false), made: Mutex::default(), documents: Mutex::default() }
     }
 
     /// Its name.
@@ -157,10 +159,13 @@ impl View {
             (!versions.is_empty()).then(|| Group { name: group.name.clone(), versions })
         });
         let groups = groups.collect();
-        let documents = whole.documents.clone().map(|documents| Part::new(documents, &resources));
+        let mut held = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let documents =
+            whole.documents.clone().map(|documents| Arc::new(Part::new(documents, &resources, held.as_deref())));
+        held.clone_from(&documents);
         let catalog = Catalog::new(groups, resources, whole.version.clone());
         match documents {
-            Some(documents) => catalog.with_documents(Arc::new(documents)),
+            Some(documents) => catalog.with_documents(documents),
             None => catalog,
         }
     }

@@ -3,7 +3,7 @@
 //! What is decided is [`crate::access`]'s. Here the request is taken apart for it, and what is then answered is held
 //! against what was asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::request::Parts;
 
@@ -14,11 +14,11 @@ use super::through::Through;
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
-use crate::access::{About, Access, Admitted, Arrived, Refusal, front_proxy};
+use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, front_proxy};
 use crate::registry::views::ViewRights;
 
 /// Decides about a request, and takes out of it whatever said who it is from. `None`: it is known who asks, and nothing more was asked
-/// about, since the View is not served.
+/// about, since the View is not served. Who asks is left in `known`, also where that does not help them.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
@@ -27,6 +27,7 @@ pub(super) async fn admit(
     parts: &mut Parts,
     query: &Query,
     through: Option<&Result<Through, Failure>>,
+    known: Option<&OnceLock<Arc<Identity>>>,
 ) -> Result<Option<Admitted>, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
@@ -40,6 +41,7 @@ pub(super) async fn admit(
         headers: &parts.headers,
         path: path.as_deref().unwrap_or(parts.uri.path()),
         query: &|key| query.get(key),
+        known,
         about: match (view.map(|view| view.definition().rights), &using) {
             (Some(ViewRights::View), Some(using)) => About::Instead(using),
             (Some(_), _) => About::Namespaces(&namespaces),

@@ -8,6 +8,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::extract::Prune;
 use crate::printer::time::{Moment, human_duration};
 
 use super::encode::json_bytes;
@@ -28,6 +29,29 @@ impl ColumnPath {
     /// Reads a path such as `.spec.color` or `.status.conditions[?(@.type=="Ready")].status`.
     pub fn parse(text: &str) -> ColumnPath {
         ColumnPath(steps(text.trim()))
+    }
+
+    /// Whether it looks at what is left out of objects, or may.
+    pub fn looks_at(&self, prune: &Prune) -> bool {
+        // What is not understood may look anywhere.
+        let Some(steps) = &self.0 else { return !prune.is_empty() };
+        let mut names = Vec::new();
+        for step in steps {
+            match step {
+                Step::Name(name) => names.push(&**name),
+                Step::Index(_) | Step::Every => {}
+                Step::Filter { path, .. } => {
+                    let inside = path.iter().filter_map(|step| match step {
+                        Step::Name(name) => Some(&**name),
+                        Step::Index(_) | Step::Every | Step::Filter { .. } => None,
+                    });
+                    if prune.leaves_out(names.iter().copied().chain(inside)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        prune.leaves_out(names)
     }
 
     /// The first value at the path; `None` when there is none.

@@ -6,11 +6,13 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
-//! answered, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
+//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept.
+//! [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
 mod admission;
+mod audited;
 pub mod body;
 pub mod column;
 pub mod discovery;
@@ -33,6 +35,7 @@ mod offered;
 mod own_group;
 pub mod params;
 pub mod pass_through;
+pub mod placement_review;
 pub mod read;
 pub mod route;
 pub mod stall;
@@ -50,8 +53,8 @@ pub mod yaml;
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -67,11 +70,13 @@ use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
 use crate::access::{Access, Admitted, Refusal};
+use crate::audit::Log;
 use crate::model::Scope;
-use crate::registry::documents::{DocumentSource, WithOne};
+use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
+use audited::{Audited, Head};
 use body::{Body, Finish, Pieces};
 use failure::Failure;
 use guards::Guard;
@@ -81,6 +86,7 @@ use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
+use placement_review::Reviews;
 use route::{Address, Target};
 use strong::Consistency;
 use tally::{Noted, Tally};
@@ -101,6 +107,8 @@ pub struct Settings {
     pub consistency: Consistency,
     /// Who may what; `None` where whoever reaches the server may everything that its source may.
     pub access: Option<Arc<Access>>,
+    /// Where it is told who asked for what; `None` where that is not wanted.
+    pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
     /// Checks of `/livez` and `/readyz`.
@@ -122,6 +130,7 @@ impl Default for Settings {
             max_lag: None,
             consistency: Consistency::Eventual,
             access: None,
+            audit: None,
             guard: None,
             checks: Vec::new(),
             clock: Arc::new(jiff::Timestamp::now),
@@ -151,8 +160,7 @@ pub struct Server {
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
-    /// The documents of the catalog with that of our own group.
-    with_own: Mutex<Option<Arc<WithOne>>>,
+    reviews: Reviews,
 }
 
 /// A request with what every handler wants to know of it.
@@ -185,7 +193,7 @@ impl Server {
             answers: AtomicU64::new(0),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
-            with_own: Mutex::default(),
+            reviews: Reviews::default(),
         }
     }
 
@@ -222,8 +230,9 @@ impl Server {
     {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
-        // Nobody reads it but who stands behind.
-        let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
+        // Nobody reads it but who stands behind, and who answers a review.
+        let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
+        let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, user)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
@@ -233,7 +242,8 @@ impl Server {
         let headers = response.headers_mut();
         // An answer that was handed on has the id under which it is found in the API server's log.
         if !headers.contains_key("audit-id") {
-            headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&parts.headers));
+            let told = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
+            headers.insert(HeaderName::from_static("audit-id"), told.unwrap_or_else(|| self.audit_id(&parts.headers)));
         }
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -283,10 +293,29 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        let admitted = match &self.settings.access {
+        if let Some(log) = &self.settings.audit {
+            let head = Head {
+                audit_id: &|| String::from_utf8_lossy(self.audit_id(&parts.headers).as_bytes()).into_owned(),
+                inside: parts,
+                outside: &outside,
+                query: &query,
+                named: named.as_ref(),
+                through: through.as_ref().and_then(|through| through.as_ref().ok()),
+            };
+            noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
+        }
+        let mut admitted = match &self.settings.access {
             None => Ok(None),
-            Some(access) => Box::pin(admission::admit(access, parts, &query, through.as_ref())).await,
+            Some(access) => {
+                let known = noted.audited().map(Audited::known);
+                Box::pin(admission::admit(access, parts, &query, through.as_ref(), known)).await
+            }
         };
+        if let Some(audited) = noted.audited()
+            && let Err(untold) = audited.decided(&admitted).await
+        {
+            admitted = Err(untold);
+        }
         let (through, missing) = match through.transpose() {
             Ok(through) => (through, None),
             Err(missing) => (None, Some(missing)),
@@ -338,10 +367,16 @@ impl Server {
         if let Some(guard) = &self.settings.guard {
             guard.check(asked.authority, asked.headers)?;
         }
-        guards::check_body(asked.method, asked.headers)?;
+        // A review changes nothing, and `kubectl create --raw` sends no media type.
+        if !placement_review::wants_body(asked.method, uri.path()) {
+            guards::check_body(asked.method, asked.headers)?;
+        }
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
         admission::check(asked, uri.path(), &target)?;
+        if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
+            return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        }
         // From a View nothing is handed on.
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
             pass_through::check_impersonation(asked.headers)?;
@@ -394,20 +429,14 @@ impl Server {
     }
 
     /// The documents that a request is shown.
+    ///
+    /// Our own group has one for the aggregator only. kubectl looks whether what it creates can be validated by the server, by the
+    /// PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not list or
+    /// are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it validates itself.
     fn document_source(&self, asked: &Asked<'_>) -> Option<Arc<dyn DocumentSource>> {
-        let source = self.catalog(asked).documents.clone();
-        match (asked.own_group(), source) {
-            (OwnGroup::Alone, _) => Some(own_group::documents().clone()),
-            (OwnGroup::Beside, Some(source)) => {
-                let mut held = self.with_own.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(held) = held.as_ref().filter(|held| held.is_of(&source)) {
-                    return Some(held.clone());
-                }
-                let with_own = Arc::new(WithOne::new(source, own_group::KEY, own_group::v3_forms()?));
-                *held = Some(with_own.clone());
-                Some(with_own)
-            }
-            (OwnGroup::Hidden | OwnGroup::Beside, source) => source,
+        match asked.own_group() {
+            OwnGroup::Alone => Some(own_group::documents().clone()),
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => self.catalog(asked).documents.clone(),
         }
     }
 
@@ -449,7 +478,9 @@ impl Server {
             Target::UnknownBuiltIn => Err(Failure::UnknownResource),
             Target::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
-                Ok(health::answer(endpoint, check.as_deref(), &asked.query, &self.settings.checks, draining))
+                // What else is kept, and how far it is, is not for whoever may see a View.
+                let checks = if asked.through.is_some() { &[] } else { &*self.settings.checks };
+                Ok(health::answer(endpoint, check.as_deref(), &asked.query, checks, draining))
             }
             Target::Version => {
                 asked.is_routed(&negotiate::VERSION)?;
@@ -514,6 +545,9 @@ impl Asked<'_> {
         if let Failure::Limited(limited) = failure {
             self.limits.count(limited.limit);
         }
+        if let Some(audited) = self.noted.audited() {
+            audited.failed(failure);
+        }
         // Clients read the answer of a watch line by line, errors too.
         if self.query.flag("watch") || legacy_watch {
             return failed(failure, Format::Json, false);
@@ -537,8 +571,9 @@ impl Asked<'_> {
     /// How our own group is shown: a View has none of its own, and a server that asks nobody who it is has no Views.
     fn own_group(&self) -> OwnGroup {
         match &self.admitted {
-            Some(admitted) if self.through.is_none() => OwnGroup::of(&admitted.identity.user),
-            _ => OwnGroup::Hidden,
+            _ if self.through.is_some() => OwnGroup::Hidden,
+            Some(admitted) => OwnGroup::of(&admitted.identity.user),
+            None => OwnGroup::WithoutViews,
         }
     }
 

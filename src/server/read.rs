@@ -60,14 +60,19 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a Address) -> Option<&'a
 /// # Errors
 /// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`Failure::Replaced`] when the resource went.
 pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failure> {
-    live.snapshot(patience).await.map_err(|not_ready| match not_ready {
+    live.snapshot(patience).await.map_err(not_ready)
+}
+
+/// What a client is told of a copy that is not there.
+pub fn not_ready(not_ready: NotReady) -> Failure {
+    match not_ready {
         NotReady::Loading(progress) => Failure::Loading(progress),
         NotReady::Refused { code: 403, message } => Failure::Forbidden(message),
         // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
         NotReady::Refused { message, .. } => Failure::Unavailable(message),
         NotReady::OverMemory(over) => Failure::Limited(Limited::memory(&over)),
         NotReady::Gone => Failure::Replaced,
-    })
+    }
 }
 
 /// Waits until the copy lags no more than `most`; a proof may be on its way.
@@ -148,8 +153,20 @@ pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
 /// Refuses a selection that the state cannot answer.
 ///
 /// # Errors
-/// 400 that names the field and what stands in its way.
+/// 400 that names the field and what stands in its way. In a View only what it shows does, and is not named: it cannot be told
+/// whether that one is shown. A field that the View alone selects by is not for everybody either.
 pub fn answerable(resource: &Resource, selection: &Selection, state: &State) -> Result<(), Failure> {
+    if let Some(restriction) = &resource.seen_through {
+        let within = restriction.restrict(Selection::default());
+        return selection.answerable_within(state, &within).map_err(|field| {
+            let label = resource.plan.fields().get(usize::from(field.0)).map(|field| &*field.label);
+            let offered = resource.plan.offered().map(|field| &*field.label).find(|offered| label == Some(offered));
+            let label = offered.unwrap_or("one that the View selects by");
+            Failure::BadRequest(format!(
+                "field label cannot be used now: {label}: of some object more than {MAX_VALUES} values would have to be indexed"
+            ))
+        });
+    }
     selection.answerable(state).map_err(|Unusable { field, objects, example }| {
         let field = resource.plan.fields().get(usize::from(field.0)).map_or("?", |field| &field.label);
         Failure::BadRequest(format!(

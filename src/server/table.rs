@@ -69,7 +69,15 @@ impl Columns {
     /// The columns of a resource, with ages counted up to `now`.
     pub fn of(resource: &Resource, now: Timestamp) -> Columns {
         match resource.origin {
-            ResourceOrigin::Custom => Columns::of_paths(&resource.printer_columns, now),
+            ResourceOrigin::Custom => match &resource.seen_through {
+                Some(restriction) if !restriction.prune().is_empty() => {
+                    let is_shown =
+                        |column: &&PrinterColumn| !ColumnPath::parse(&column.json_path).looks_at(restriction.prune());
+                    let shown: Vec<PrinterColumn> = resource.printer_columns.iter().filter(is_shown).cloned().collect();
+                    Columns::of_paths(&shown, now)
+                }
+                _ => Columns::of_paths(&resource.printer_columns, now),
+            },
             ResourceOrigin::BuiltIn => {
                 let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
                 let definition = |column: &Column| {

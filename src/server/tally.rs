@@ -20,6 +20,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response};
 use tokio::time::Instant;
 
+use super::audited::Audited;
 use super::body::Body;
 use super::params::Query;
 use super::route::Address;
@@ -211,11 +212,28 @@ impl Series {
 pub(super) struct Noted {
     served: OnceLock<Served>,
     path: OnceLock<AnswerPath>,
+    audited: OnceLock<Box<Audited>>,
+}
+
+/// What a request is for. A resource is shared, not copied: this is on the way of every answer.
+#[derive(Clone, Debug)]
+enum Subject {
+    Resource(Arc<Resource>),
+    Review(&'static Gvr),
+}
+
+impl Subject {
+    fn gvr(&self) -> &Gvr {
+        match self {
+            Subject::Resource(resource) => &resource.gvr,
+            Subject::Review(gvr) => gvr,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Served {
-    resource: Arc<Resource>,
+    subject: Subject,
     verb: Verb,
     has_field_selector: bool,
     has_label_selector: bool,
@@ -228,11 +246,30 @@ impl Noted {
         let selects = matches!(verb, Verb::List | Verb::Watch);
         let has = |key: &str| selects && asked.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {
-            resource: resource.clone(),
+            subject: Subject::Resource(resource.clone()),
             verb,
             has_field_selector: has("fieldSelector"),
             has_label_selector: has("labelSelector"),
         });
+    }
+
+    /// The request is told of in the audit log, if it is.
+    pub(super) fn begin_audit(&self, audited: Option<Audited>) {
+        if let Some(audited) = audited {
+            let _ = self.audited.set(Box::new(audited));
+        }
+    }
+
+    /// What is told of it.
+    pub(super) fn audited(&self) -> Option<&Audited> {
+        self.audited.get().map(|audited| &**audited)
+    }
+
+    /// The request is a review of this kind.
+    pub(super) fn reviewed(&self, gvr: &'static Gvr) {
+        let (has_field_selector, has_label_selector) = (false, false);
+        let (subject, verb) = (Subject::Review(gvr), Verb::Post);
+        let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
     }
 
     /// Its objects have been looked for.
@@ -247,6 +284,10 @@ impl Noted {
 
     /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
     pub(super) fn answered(self, tally: &Arc<Tally>, method: &Method, begun: Instant, response: &mut Response<Body>) {
+        if let Some(audited) = self.audited.into_inner() {
+            audited.answered(response.status().as_u16(), response.body().is_stream());
+            response.body_mut().hold(audited);
+        }
         let served = self.served.into_inner();
         let outcome = Outcome {
             verb: served.as_ref().map_or_else(|| Verb::of_method(method), |served| served.verb),
@@ -276,7 +317,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let gvr = self.served.as_ref().map(|served| &served.resource.gvr);
+        let gvr = self.served.as_ref().map(|served| served.subject.gvr());
         if let Some(id) = &self.id {
             let (verb, code, took) = (self.outcome.verb, self.outcome.code, self.begun.elapsed());
             tracing::debug!(?id, ?verb, resource = gvr.map(tracing::field::display), code, ?took, "answered");

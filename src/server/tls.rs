@@ -182,6 +182,18 @@ impl Tls {
         Ok(Tls { files, opened, current, config: Arc::new(config), asks_clients })
     }
 
+    /// The same certificate for another listener; whoever follows this one's files follows them for both.
+    #[must_use]
+    pub fn shared(&self) -> Tls {
+        Tls {
+            files: None,
+            opened: Stamps::default(),
+            current: self.current.clone(),
+            config: self.config.clone(),
+            asks_clients: self.asks_clients,
+        }
+    }
+
     /// Whether clients are asked who they are.
     pub(super) fn asks_clients(&self) -> bool {
         self.asks_clients

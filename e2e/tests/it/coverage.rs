@@ -18,6 +18,9 @@ const TABLES: [(&str, usize); 4] = [
 /// Where modules begin: the folder, and the file in it that names the first of them.
 const ROOTS: [(&str, &str); 2] = [("src", "lib.rs"), ("e2e/tests/it", "main.rs")];
 
+/// Where samples stand.
+const SAMPLES: [&str; 2] = ["manifests/samples/", "manifests/placement/"];
+
 const HEADER: [&str; 2] = ["statement", "where it is kept"];
 
 /// Reads a file by its path from the root; `None` when it is not there.
@@ -121,7 +124,7 @@ fn fault_of_pointer(pointer: &str, read: Read) -> Result<(), String> {
     let (kind, target) = quoted.split_once(':').ok_or_else(|| format!("no kind: {pointer}"))?;
     match kind {
         "test" => fault_of_test(target, read),
-        "sample" => match read(target).filter(|_| target.starts_with("manifests/samples/")) {
+        "sample" => match read(target).filter(|_| SAMPLES.iter().any(|folder| target.starts_with(folder))) {
             Some(_) => Ok(()),
             None => Err(format!("no such sample: {target}")),
         },

@@ -238,7 +238,7 @@ async fn the_operator_lives_in_the_tree_as_in_a_pod_of_the_deployment() -> Resul
         .environment("KUBERNETES_SERVICE_PORT", port);
     let operator = Process::start("operator", &invocation, folder.path())?;
     let address = operator.line("the line with its address", SOON, fieldcache::address).await?;
-    let metrics = |line: &str| line.strip_prefix("metrics: ")?.strip_suffix("/metrics").map(str::to_owned);
+    let metrics = |line: &str| Some(line.split_once("metrics: ")?.1.split_once("/metrics")?.0.to_owned());
     let metrics = operator.line("the line with the metrics' address", SOON, metrics).await?;
 
     // A client anywhere in the cluster: by the Service's name and the authority in the Secret, with a certificate of the cluster.
@@ -265,7 +265,11 @@ async fn the_operator_lives_in_the_tree_as_in_a_pod_of_the_deployment() -> Resul
     .with_context(|| operator.tail())?;
 
     // What the dashboard shows is what this operator counts.
-    let scrape = Endpoint::plain(&metrics)?.client().get("/metrics").await?.success()?.text();
+    let authority = secret["data"]["ca.crt"].as_str().context("an authority")?;
+    let authority = String::from_utf8(base64::Engine::decode(&base64::prelude::BASE64_STANDARD, authority)?)?;
+    let administrator = control_plane.authority().client("somebody", Some("system:masters"))?;
+    let scraper = Endpoint::secure(&metrics, &authority, Some(&administrator))?.client();
+    let scrape = scraper.get("/metrics").await?.success()?.text();
     let dashboard = fs::read_to_string(repository("manifests/components/dashboard/fieldcache.json")?)?;
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let names: BTreeSet<&str> =

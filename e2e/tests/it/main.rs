@@ -3,6 +3,7 @@
 //! One module a subject. [`harness`] tests the test bed itself; the others test fieldcache beside the real components.
 
 mod access;
+mod audit;
 mod bad_input;
 mod check_agreement;
 mod clients;
@@ -21,10 +22,12 @@ mod kubectl_beside;
 mod limits;
 mod manifests;
 mod metrics;
+mod non_interference;
 mod operator;
 mod parity;
 mod pass_through;
 mod placement;
+mod placing;
 mod printers;
 mod recipes;
 mod self_check;

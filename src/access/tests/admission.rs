@@ -51,6 +51,7 @@ async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) ->
         headers: &headers,
         path,
         query: &|key| query.get(key),
+        known: None,
         about: About::Request,
     };
     access.admit(&arrived).await

@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::metrics_with;
-use crate::access::counts::Counts;
+use super::scrapers::known;
 use crate::metrics::format::Format;
 
 const DASHBOARD: &str = "manifests/components/dashboard/fieldcache.json";
@@ -173,7 +172,7 @@ fn judged(exposed: &Exposed, query: &str, legend: &str) -> Vec<String> {
 }
 
 fn scrape() -> Exposed {
-    let (metrics, _, _) = metrics_with(None, Some(Arc::new(Counts::default())));
+    let (metrics, _, _) = metrics_with(known());
     exposed(&metrics.text(Format::Plain))
 }
 

@@ -130,6 +130,35 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn in_a_part_only_what_it_may_select_stands_in_the_way(steps in steps(60), selection in selections(), of_part in 0..3usize) {
+        let (store, held) = replay(&steps);
+        let fields = selection.fields[..of_part.min(selection.fields.len())].to_vec();
+        let within = Selection { fields, ..Selection::default() };
+        let overflows = |values: &Values, field: FieldIndex| values[usize::from(field.0)].is_none();
+        // Whatever can be told of the object holds, looked at value by value.
+        let may_be_selected = |values: &Values| within.fields.iter().all(|term| {
+            let FieldRef::Field(field) = term.field else { return false };
+            let Some(found) = &values[usize::from(field.0)] else { return true };
+            let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
+            let is_there = found.iter().any(|value| !value.is_empty());
+            match &term.operator {
+                FieldExpressionOperator::In(wanted) => has(wanted),
+                FieldExpressionOperator::NotIn(wanted) => !has(wanted),
+                FieldExpressionOperator::Exists => is_there,
+                FieldExpressionOperator::DoesNotExist => !is_there,
+            }
+        });
+        let first = selection.fields.iter().find_map(|term| {
+            let FieldRef::Field(field) = term.field else { return None };
+            held.values().any(|values| overflows(values, field) && may_be_selected(values)).then_some(field)
+        });
+        let found = selection.answerable_within(&State::current(store.snapshot()), &within).err();
+        prop_assert_eq!(found, first);
+    }
+}
+
 #[test]
 fn a_state_of_the_past_is_refused_for_what_it_had() {
     let mut store = Store::new(HistoryLimits::default());
@@ -144,5 +173,9 @@ fn a_state_of_the_past_is_refused_for_what_it_had() {
     assert!(selection.answerable(&at(3)).is_ok(), "mended");
     let refused = selection.answerable(&at(2)).unwrap_err();
     assert_eq!((refused.objects, &*refused.example), (1, "a/x"), "as it was");
+    let within = |namespace: &str| Selection { namespace: Some(namespace.to_owned()), ..Selection::default() };
+    assert!(selection.answerable_within(&at(2), &within("a")).is_err(), "also to whom that object is shown");
+    assert!(selection.answerable_within(&at(2), &within("b")).is_ok(), "but not to others");
+    assert!(selection.answerable_within(&at(3), &within("a")).is_ok(), "mended");
     assert!(selection.answerable(&at(1)).is_ok(), "before it was there");
 }

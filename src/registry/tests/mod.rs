@@ -1,5 +1,6 @@
 //! Replacing catalogs, waiting for data, demand.
 
+mod consumer;
 mod memory;
 mod router;
 

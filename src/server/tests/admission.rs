@@ -27,6 +27,7 @@ struct Cluster {
 impl Upstream for Cluster {
     fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
         Box::pin(async move {
+            tokio::task::yield_now().await;
             if self.is_gone.load(Ordering::Relaxed) {
                 return Err("connection refused by https://10.0.0.1:443".to_owned());
             }
@@ -47,6 +48,11 @@ impl Upstream for Cluster {
             Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
         })
     }
+}
+
+/// Somebody who asks that cluster.
+pub(super) fn cluster() -> Arc<Access> {
+    Arc::new(Access::new(Arc::new(Cluster::default()), AccessSettings::default()).unwrap())
 }
 
 fn fixture() -> (Fixture, Arc<Cluster>) {

@@ -4,6 +4,7 @@
 //! stores a test changes by hand.
 
 mod admission;
+mod audited;
 mod body;
 mod discovery;
 mod documentation;
@@ -17,6 +18,7 @@ mod list;
 mod listen;
 mod options;
 mod pass_through;
+mod placement_review;
 mod samples;
 mod strong;
 mod table;

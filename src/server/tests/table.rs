@@ -265,3 +265,23 @@ fn cells_are_typed() {
     }
     assert_eq!(cell("string", None, now), Value::Null);
 }
+
+#[test]
+fn a_column_looks_at_what_is_left_out_wherever_that_stands_in_its_path() {
+    let prune = crate::extract::Prune::new([".spec.secret", ".status.conditions.reason"]);
+    for (path, expected) in [
+        (".spec.secret", true),
+        (".spec.secret.deep", true),
+        ("$.spec['secret']", true),
+        (".spec.color", false),
+        (".spec", false),
+        (".status.conditions[0].reason", true),
+        (".status.conditions[*].reason", true),
+        (".status.conditions[?(@.type==\"Ready\")].status", false),
+        (".status.conditions[?(@.reason==\"Lost\")].status", true),
+        ("..secret", true),
+    ] {
+        assert_eq!(crate::server::column::ColumnPath::parse(path).looks_at(&prune), expected, "{path}");
+    }
+    assert!(!crate::server::column::ColumnPath::parse("..secret").looks_at(&crate::extract::Prune::default()));
+}

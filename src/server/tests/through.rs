@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
+use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::views::{PATH, ViewDefinition, ViewPart};
 use crate::selector::{FieldExpression, FieldExpressionOperator};
 use crate::server::Settings;
+use crate::server::health::Check;
 
 const BLUE: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 
@@ -66,7 +68,9 @@ async fn a_view_is_a_server_of_what_it_shows() {
 
 #[tokio::test]
 async fn everything_around_speaks_of_the_view_alone() {
-    let fixture = Fixture::with_shirts(Settings::default());
+    let check = Check::one("store", false, || Err("about to be read".to_owned()));
+    let fixture = Fixture::with_shirts(Settings { checks: vec![check], ..Settings::default() });
+    assert_eq!(fixture.get("/readyz").await.code, 500);
     serve(&fixture, blue());
     let groups = fixture.get(&format!("{BLUE}/apis")).await.json();
     assert_eq!(groups["groups"].as_array().map(Vec::len), Some(1), "{groups}");
@@ -78,6 +82,7 @@ async fn everything_around_speaks_of_the_view_alone() {
         (Method::GET, format!("{BLUE}/api/v1/pods"), 404, "a resource that it does not have"),
         (Method::GET, format!("{BLUE}/apis/stable.example.com/v1/hats"), 404, "one of the same group"),
         (Method::GET, format!("{BLUE}/readyz"), 200, "health is the server's"),
+        (Method::GET, format!("{BLUE}/readyz/store"), 404, "but not what else is kept"),
         (Method::GET, BLUE.to_owned(), 200, "its root"),
         (Method::GET, format!("{BLUE}/"), 200, "its root, with a slash"),
         (Method::POST, format!("{BLUE}{SHIRTS}"), 405, "it is read-only"),
@@ -112,7 +117,10 @@ async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
     assert_eq!((unknown.code.as_u16(), &*unknown.message()), (400, "field label not supported: spec.size"));
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let table = fixture.get_with(&path, &table).await.json();
-    assert_eq!(table["rows"][0]["cells"], json!(["x", "blue", null, null]), "{table}");
+    assert_eq!(table["rows"][0]["cells"], json!(["x", "blue"]), "{table}");
+    let columns: Vec<&str> =
+        table["columnDefinitions"].as_array().unwrap().iter().filter_map(|column| column["name"].as_str()).collect();
+    assert_eq!(columns, ["Name", "Color"], "a column would say what is left out");
     let partial = [("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")];
     assert!(!fixture.get_with(&path, &partial).await.body.contains("creationTimestamp\":\"2026"));
     let one = fixture.get(&format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/x")).await.json();
@@ -152,4 +160,42 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
     assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)), "{error}");
     watched.expect_end("and nothing follows").await;
     assert_eq!(whole.next().await.unwrap()["type"], "ADDED", "others go on");
+}
+
+#[tokio::test]
+async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let terms =
+        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
+    let definition = ViewDefinition { parts: vec![blue()], consumer: terms, ..ViewDefinition::default() };
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    for path in [ALL_SHIRTS, "/apis", "/openapi/v3", "/version"] {
+        let answer = fixture.get(&format!("{BLUE}{path}")).await;
+        assert_eq!(answer.code, 403, "nobody says who asks: {path}: {}", answer.body);
+    }
+    // What is made for a consumer is made of the View's own resource.
+    let whole = fixture.registry.catalog();
+    let Some(crate::registry::ViewState::Served(view)) = fixture.registry.view("blue") else { panic!("served") };
+    let catalog = view.catalog(&whole);
+    let gvr = crate::model::Gvr::new("stable.example.com", "v1", "shirts");
+    let resource = catalog.resource(&gvr).unwrap();
+    let snapshot = match resource.live.state() {
+        crate::registry::LiveState::Ready(snapshot) => snapshot,
+        other => panic!("{other:?}"),
+    };
+    let names = |resource: &crate::registry::Resource| -> Vec<String> {
+        let selection = resource.restrict(crate::query::Selection::default());
+        let state = crate::query::State::current(snapshot.clone());
+        crate::query::Listing::new(state, &selection, None).map(|object| object.key().to_string()).collect()
+    };
+    let of = |values: &[(ConsumerValue, &str)]| {
+        let values = values.iter().map(|(value, text)| (*value, (*text).to_owned())).collect();
+        names(&resource.of_consumer(&Consumer { values, ..Consumer::default() }))
+    };
+    assert!(names(resource).is_empty(), "before it is known who asks");
+    assert!(of(&[]).is_empty(), "of who does not have the value");
+    assert!(of(&[(ConsumerValue::PodName, "blue")]).is_empty(), "of who has another one");
+    assert_eq!(of(&[(ConsumerValue::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
+    assert!(of(&[(ConsumerValue::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
+    assert!(of(&[(ConsumerValue::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
 }

@@ -12,6 +12,7 @@ use e2e::certificates::Authority;
 use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint, Request};
+use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
 use http::{Method, Response};
 use http_body_util::{BodyExt, Full};
@@ -142,27 +143,42 @@ async fn ask(client: &Client, method: &str, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// A kube-apiserver that asks a webhook, and an operator beside it.
+struct Asked {
+    webhook: Webhook,
+    control_plane: ControlPlane,
+    front_proxy: Authority,
+    fieldcache: Fieldcache,
+    folder: RunDirectory,
+}
+
+impl Asked {
+    async fn start() -> Result<Asked> {
+        let webhook = Webhook::start().await?;
+        let folder = RunDirectory::create("access-webhook")?;
+        let front_proxy = Authority::create("front-proxy-ca")?;
+        let authority_file = folder.write("front-proxy-ca.crt", front_proxy.certificate())?;
+        let configuration = folder.write("webhook", kubeconfig(&webhook.address, None, None).to_string())?;
+        let mut arguments_of_kube = flags(&authority_file.display().to_string());
+        arguments_of_kube.extend([
+            "--authorization-mode=Webhook".to_owned(),
+            format!("--authorization-webhook-config-file={}", configuration.display()),
+            "--authorization-webhook-version=v1".to_owned(),
+            "--authorization-webhook-cache-authorized-ttl=0s".to_owned(),
+            "--authorization-webhook-cache-unauthorized-ttl=0s".to_owned(),
+        ]);
+        let settings = Settings { apiserver_arguments: arguments_of_kube, ..Settings::default() };
+        let control_plane = ControlPlane::start(settings).await?;
+        let fieldcache = ["--resource", "pods.v1", "--namespace", "default"].map(str::to_owned);
+        ensure!(!arguments().is_empty(), "the operator's own list is another test's");
+        let fieldcache = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), fieldcache)).await?;
+        Ok(Asked { webhook, control_plane, front_proxy, fieldcache, folder })
+    }
+}
+
 #[tokio::test]
 async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook() -> Result<()> {
-    let webhook = Webhook::start().await?;
-    let folder = RunDirectory::create("access-webhook")?;
-    let front_proxy = Authority::create("front-proxy-ca")?;
-    let authority_file = folder.write("front-proxy-ca.crt", front_proxy.certificate())?;
-    let configuration = folder.write("webhook", kubeconfig(&webhook.address, None, None).to_string())?;
-    let mut arguments_of_kube = flags(&authority_file.display().to_string());
-    arguments_of_kube.extend([
-        "--authorization-mode=Webhook".to_owned(),
-        format!("--authorization-webhook-config-file={}", configuration.display()),
-        "--authorization-webhook-version=v1".to_owned(),
-        "--authorization-webhook-cache-authorized-ttl=0s".to_owned(),
-        "--authorization-webhook-cache-unauthorized-ttl=0s".to_owned(),
-    ]);
-    let settings = Settings { apiserver_arguments: arguments_of_kube, ..Settings::default() };
-    let control_plane = ControlPlane::start(settings).await?;
-    let fieldcache = ["--resource", "pods.v1"].map(str::to_owned);
-    ensure!(!arguments().is_empty(), "the operator's own list is another test's");
-    let fieldcache = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), fieldcache)).await?;
-
+    let Asked { webhook, control_plane, front_proxy, fieldcache, folder } = Asked::start().await?;
     let identity = control_plane.authority().client("asker", Some("team"))?;
     let certificate = control_plane.authority().certificate();
     let upstream = Endpoint::secure(control_plane.endpoint().base(), &certificate, Some(&identity))?.client();
@@ -193,4 +209,87 @@ async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook()
     }
     ensure!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), ROWS.len() * 2, differences.join("\n"));
     fieldcache.process().ensure_running()
+}
+
+#[tokio::test]
+async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<()> {
+    let Asked { webhook, control_plane, fieldcache, folder, .. } = Asked::start().await?;
+    let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+    let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");
+    kubectl.succeed(&["apply", "--server-side", "-k", definitions]).await?;
+    kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
+    kubectl.succeed(&["apply", "-f", concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/view-policy.yaml")]).await?;
+    let kind = |kind: &str, name: &str, spec: Value| json!({ "apiVersion": "fieldcache.dev/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec });
+    let image = json!({ "name": "image", "jsonPath": "$.spec.containers[*].image" });
+    let pods = json!({ "group": "", "resource": "pods" });
+    let shown = json!({ "group": "", "resource": "pods", "namespaces": ["a", "b"] });
+    let documents = [
+        kind("FieldCache", "pods", json!({ "group": "", "resource": "pods", "selectableFields": [image] })),
+        kind("View", "right", json!({ "authorization": "View", "resources": [pods] })),
+        kind("View", "own", json!({ "resources": [shown] })),
+    ];
+    for (index, document) in documents.iter().enumerate() {
+        let file = folder.write(&format!("document-{index}.json"), document.to_string())?;
+        kubectl.succeed(&["apply", "-f", &file.display().to_string()]).await?;
+    }
+    let ready = kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "views", "--all"]).await;
+    ready.with_context(|| fieldcache.process().tail())?;
+    let identity = control_plane.authority().client("asker", None)?;
+    let own = fieldcache.as_client(folder.path(), &identity)?.client();
+    let view = |name: &str| format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy");
+    let about = |more: Value| {
+        let mut about = json!({ "version": "v1", "resource": "pods", "verb": "list" });
+        if let (Value::Object(about), Value::Object(more)) = (&mut about, more) {
+            about.extend(more);
+        }
+        about
+    };
+    let using = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "resource": "views", "name": "right", "verb": "use" });
+    let node = json!({ "requirements": [{ "key": "spec.nodeName", "operator": "In", "values": ["n"] }] });
+    let path = |path: &str| json!({ "path": path, "verb": "get" });
+    let rows: [(String, u16, Vec<Value>); 9] = [
+        // Only here a field is known by this name: what is asked for is then more than what is answered.
+        ("/api/v1/pods?fieldSelector=image%3Dx".to_owned(), 200, vec![about(json!({}))]),
+        (
+            "/api/v1/pods?fieldSelector=image%3Dx,spec.nodeName%3Dn".to_owned(),
+            200,
+            vec![about(json!({ "fieldSelector": node }))],
+        ),
+        // Nobody knows this one; kube-apiserver asks about it nevertheless.
+        (
+            "/api/v1/pods?fieldSelector=picture%3Dx".to_owned(),
+            400,
+            vec![about(
+                json!({ "fieldSelector": { "requirements": [{ "key": "picture", "operator": "In", "values": ["x"] }] } }),
+            )],
+        ),
+        // A View that is a right: one question, whatever is asked in it.
+        (format!("{}/api/v1/namespaces/a/pods", view("right")), 200, vec![using.clone()]),
+        (format!("{}/apis", view("right")), 200, vec![]),
+        (format!("{}/api/v1/pods?labelSelector=x", view("right")), 200, vec![]),
+        // A View with the caller's own rights: the request itself, in each namespace that is shown.
+        (
+            format!("{}/api/v1/pods", view("own")),
+            200,
+            vec![about(json!({ "namespace": "a" })), about(json!({ "namespace": "b" }))],
+        ),
+        (
+            format!("{}/api/v1/namespaces/c/pods/x", view("own")),
+            404,
+            vec![about(json!({ "namespace": "c", "name": "x", "verb": "get" }))],
+        ),
+        (format!("{}/openapi/v3", view("own")), 200, vec![path("/openapi/v3")]),
+    ];
+    webhook.take("asker");
+    for (asked, status, expected) in rows {
+        let answer = own.get(&asked).await?;
+        ensure!(answer.status == status, "{asked}: {answer:?}");
+        let told = webhook.take("asker").into_iter().map(|mut spec| {
+            let resource = spec["resourceAttributes"].take();
+            if resource.is_null() { spec["nonResourceAttributes"].take() } else { resource }
+        });
+        let told: Vec<Value> = told.collect();
+        ensure!(told == expected, "{asked}:\n  asked    {told:?}\n  expected {expected:?}");
+    }
+    Ok(())
 }

@@ -1,8 +1,13 @@
 //! Rights: the same user asks kube-apiserver and fieldcache the same, and both decide alike, in the same words.
 
-use anyhow::{Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually::eventually;
 use e2e::http::{Client, Request};
+use e2e::kubectl::Kubectl;
 use http::Method;
+use serde_json::json;
 
 use super::stage::{GROUP, Stage};
 
@@ -138,4 +143,76 @@ async fn whoever_asks_is_told_the_same_as_by_kube_apiserver() -> Result<()> {
     ensure!(rows >= 60, "{rows} rows");
     ensure!(differences.is_empty(), "{} of {rows} rows differ:\n{}", differences.len(), differences.join("\n"));
     stage.fieldcache.process().ensure_running()
+}
+
+/// A View of everything, with the caller's own rights.
+const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/all/proxy";
+
+#[tokio::test]
+async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Result<()> {
+    let stage = Box::pin(Stage::set()).await?;
+    let kubectl = Kubectl::with_kubeconfig(stage.control_plane.kubeconfig())?;
+    let kept = [(GROUP, "shirts"), (GROUP, "hostports"), ("", "pods")];
+    let view = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "all" },
+        "spec": { "resources": kept.map(|(group, resource)| json!({ "group": group, "resource": resource })) },
+    });
+    let caches = kept.map(|(group, resource)| {
+        let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": name },
+            "spec": { "group": group, "resource": resource },
+        })
+    });
+    for (index, document) in caches.iter().chain([&view]).enumerate() {
+        let file = stage.folder.write(&format!("document-{index}.json"), document.to_string())?;
+        kubectl.succeed(&["apply", "-f", &file.display().to_string()]).await?;
+    }
+    let [_, administrator] =
+        stage.sides(Some(&stage.user("admin", Some("system:masters"))?))?.map(|side| side.client());
+    eventually("the View is served", Duration::from_secs(60), async || {
+        for path in ["/apis/GROUP/v1/shirts", "/apis/GROUP/v1/hostports", "/api/v1/pods"] {
+            let answer = administrator.get(&format!("{PROXY}{}", path.replace("GROUP", GROUP))).await?;
+            ensure!(answer.status == 200, "{answer:?}");
+        }
+        Ok(())
+    })
+    .await
+    .with_context(|| stage.fieldcache.process().tail())?;
+    let mut users: Vec<(&str, [Client; 2])> = Vec::new();
+    for (name, group) in [
+        ("alice", None),
+        ("bob", None),
+        ("carol", None),
+        ("dave", None),
+        ("erin", Some("team")),
+        ("admin", Some("system:masters")),
+    ] {
+        users.push((name, stage.sides(Some(&stage.user(name, group)?))?.map(|side| side.client())));
+    }
+    let tokens = [stage.token(None).await?, stage.token(Some("fieldcache.dev")).await?];
+    let [upstream, own] = stage.sides(None)?;
+    users.push(("reader", [upstream.with_token(&tokens[0])?.client(), own.with_token(&tokens[1])?.client()]));
+    let (mut refused, mut allowed, mut differences) = (0, 0, Vec::new());
+    for (name, [upstream, own]) in &users {
+        // Of whoever is shown nothing at all every question is one; what a View has no part in is 404 for those who may.
+        for (method, path, _) in ASKED.iter().filter(|(method, ..)| *method == "GET") {
+            let path = path.replace("GROUP", GROUP);
+            let upstream = upstream.send(Request::get(&*path)).await?;
+            let own = own.send(Request::get(format!("{PROXY}{path}"))).await?;
+            let is_refused = upstream.status == 403;
+            if is_refused {
+                refused += 1
+            } else {
+                allowed += 1
+            }
+            if is_refused != (own.status == 403) || (is_refused && upstream.json().ok() != own.json().ok()) {
+                differences.push(format!("{name}: {method} {path}\n  {upstream:?}\n  {own:?}"));
+            }
+        }
+    }
+    ensure!(refused >= 60 && allowed >= 60, "{refused} refused, {allowed} allowed");
+    ensure!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    println!("{refused} refused alike, {allowed} allowed alike");
+    Ok(())
 }

@@ -6,5 +6,5 @@
 mod asked;
 mod may;
 mod outage;
-mod stage;
+pub(crate) mod stage;
 mod who;

@@ -158,6 +158,7 @@ async fn grant(client: &Client) -> Result<()> {
         &[
             definitions,
             rule("fieldcache.dev", "fieldcaches", &reads, &[]),
+            rule("fieldcache.dev", "views", &reads, &[]),
             all("shirts"),
             all("hostports"),
             rule("", "pods", &reads, &[]),

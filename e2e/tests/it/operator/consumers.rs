@@ -39,11 +39,23 @@ pub(super) async fn node(stage: &Stage, name: &str) -> Result<()> {
     objects::create(&stage.control_plane.client(), "/api/v1/nodes", &node).await.map(drop)
 }
 
-/// A token of the ServiceAccount `agent` that is bound to a Pod.
+/// A token for this server of the ServiceAccount `agent` that is bound to a Pod.
 pub(super) async fn bound_token(stage: &Stage, namespace: &str, pod: &str, uid: &str) -> Result<String> {
+    bound_token_for(stage, namespace, pod, uid, Some("fieldcache.dev")).await
+}
+
+/// The same for an audience; without one for the API server itself.
+pub(super) async fn bound_token_for(
+    stage: &Stage,
+    namespace: &str,
+    pod: &str,
+    uid: &str,
+    audience: Option<&str>,
+) -> Result<String> {
+    let audiences: Vec<&str> = audience.into_iter().collect();
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
-            "audiences": ["fieldcache.dev"],
+            "audiences": audiences,
             "boundObjectRef": { "apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid },
         },
     });

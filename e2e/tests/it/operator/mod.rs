@@ -1,9 +1,13 @@
 //! `fieldcache operator` as manifests/ install it, beside a kube-apiserver with RBAC on: with its ServiceAccount's token, and with no
 //! right but those of manifests/.
 
+mod agents;
+mod aggregation;
 mod consumers;
 mod definitions;
+mod escapes;
 mod memory;
+mod placement;
 mod replicas;
 mod rights;
 mod views;
@@ -43,7 +47,13 @@ struct Stage {
 
 impl Stage {
     async fn start() -> Result<Stage> {
-        let control_plane = ControlPlane::start(Settings { controller_manager: true, ..Settings::default() }).await?;
+        Stage::start_with(Vec::new()).await
+    }
+
+    /// With more arguments for kube-apiserver.
+    async fn start_with(apiserver_arguments: Vec<String>) -> Result<Stage> {
+        let settings = Settings { controller_manager: true, apiserver_arguments, ..Settings::default() };
+        let control_plane = ControlPlane::start(settings).await?;
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         let stage = Stage { control_plane, kubectl, folder: RunDirectory::create("operator")?, manifests: manifests() };
         // Server-side: every kind is known and every field is right. The definitions first, for the objects of their kinds.

@@ -11,8 +11,8 @@ use base64::prelude::BASE64_STANDARD;
 use e2e::components::{Component, locate};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::http::{Client, Endpoint, Request};
-use http::Method;
+use e2e::http::{Client, Endpoint};
+use e2e::objects;
 use serde_json::json;
 
 use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
@@ -130,9 +130,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
         while !over.load(Ordering::Relaxed) {
             let turn = turns.fetch_add(1, Ordering::Relaxed);
             let note = json!({ "metadata": { "annotations": { "turn": turn.to_string() } } });
-            let mut patch = Request::new(Method::PATCH, &*path).header("content-type", "application/merge-patch+json");
-            patch.body = note.to_string().into();
-            client.send(patch).await?.success()?;
+            objects::merge(&client, &path, &note).await?;
         }
         anyhow::Ok(())
     });

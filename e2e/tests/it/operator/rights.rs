@@ -14,7 +14,10 @@ const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 const POLICY: &str = "validatingadmissionpolicy/views.fieldcache.dev";
 const BINDING: &str = "validatingadmissionpolicybinding/views.fieldcache.dev";
 
-fn view(name: &str, authorization: &str, resources: &[(&str, &str)]) -> Value {
+/// Group and plural of a resource.
+type Named = (&'static str, &'static str);
+
+fn view(name: &str, authorization: &str, resources: &[Named]) -> Value {
     let resources: Vec<Value> =
         resources.iter().map(|(group, resource)| json!({ "group": group, "resource": resource })).collect();
     json!({
@@ -66,7 +69,7 @@ pub(super) fn with_token(stage: &Stage, operator: &Fieldcache, token: &str) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<()> {
-    let stage = Stage::start().await?;
+    let mut stage = Stage::start().await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
     stage.apply_this("blue.json", &blue()).await?;
     stage.kubectl.succeed(&["create", "serviceaccount", "tailor", "-n", "team-a"]).await?;
@@ -160,6 +163,33 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
         .with_context(|| operator.process().tail())?;
     }
 
+    // The policy may not be read any more, so nobody knows.
+    let role = stage.kubectl.succeed(&["get", "clusterrole", "fieldcache", "-o", "json"]).await?;
+    let held: Value = serde_json::from_str(&role)?;
+    let rules = held["rules"].as_array().context("rules")?;
+    let rules: Vec<&Value> =
+        rules.iter().filter(|rule| rule["apiGroups"] != json!(["admissionregistration.k8s.io"])).collect();
+    let fewer = json!({ "rules": rules }).to_string();
+    stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &fewer]).await?;
+    // A watch that is open goes on; kube-apiserver asks anew when the next one begins, at the latest when it is told to end.
+    stage.control_plane.stop_apiserver();
+    stage.control_plane.start_apiserver().await?;
+    eventually("what may not be read is not relied on", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 503, "{answer:?}");
+        Ok(())
+    })
+    .await
+    .with_context(|| operator.process().tail())?;
+    let all = json!({ "rules": held["rules"] }).to_string();
+    stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &all]).await?;
+    eventually("and is again once it may", SOON, async || {
+        let answer = tailor.get(&list).await?;
+        ensure!(answer.status == 200, "{answer:?}");
+        Ok(())
+    })
+    .await?;
+
     // The right is taken away.
     stage.kubectl.succeed(&["delete", "clusterrolebinding", "uses-blue"]).await?;
     eventually("a right that was taken away ends after ten seconds at most", SOON, async || {
@@ -210,7 +240,7 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
     let shirts = ("stable.example.com", "shirts");
     let mut eight = vec![shirts];
     eight.extend(kinds.map(|kind| ("", kind)));
-    let rows: [(&str, &str, &[(&str, &str)], Option<usize>); 9] = [
+    let rows: [(&str, &str, &[Named], Option<usize>); 9] = [
         ("nobody", "Caller", &[shirts], None),
         ("nobody", "View", &[shirts], Some(0)),
         ("lists", "View", &[shirts], Some(0)),

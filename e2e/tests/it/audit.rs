@@ -1,0 +1,287 @@
+//! The operator's audit log beside kube-apiserver's own: the same requests are told alike. And what must be told nowhere else: names,
+//! selectors and tokens are in no metric and in no line of the log, also where every request is logged.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::certificates::Identity;
+use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Endpoint, Request};
+use e2e::kubectl::Kubectl;
+use e2e::run_directory::RunDirectory;
+use e2e::{fixtures, objects};
+use http::Method;
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(60);
+const GROUP: &str = "stable.example.com";
+const SHIRTS: &str = "/apis/stable.example.com/v1/shirts";
+const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/telltale-view/proxy";
+
+/// Names that stand nowhere else, so that whatever tells them is found.
+const NAMES: [&str; 9] = [
+    "telltale-object",
+    "telltale-label",
+    "telltale-field",
+    "telltale-user",
+    "telltale-stranger",
+    "telltale-token",
+    "telltale-agent",
+    "telltale-view",
+    "telltale-missing",
+];
+
+struct Stage {
+    control_plane: ControlPlane,
+    operator: Fieldcache,
+    folder: RunDirectory,
+    upstream_log: PathBuf,
+}
+
+impl Stage {
+    async fn set() -> Result<Stage> {
+        let folder = RunDirectory::create("audit")?;
+        let policy = json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{ "level": "Metadata" }],
+        });
+        let policy = folder.write("policy.json", policy.to_string())?;
+        let upstream_log = folder.path().join("kube-apiserver-audit.log");
+        let apiserver_arguments = vec![
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", upstream_log.display()),
+            "--audit-log-mode=blocking".to_owned(),
+        ];
+        let control_plane = ControlPlane::start(Settings { apiserver_arguments, ..Settings::default() }).await?;
+        let client = control_plane.client();
+        objects::create_definition(&client, &fixtures::shirts(GROUP, &fixtures::no_conversion())).await?;
+        for (name, label) in [("telltale-object", "telltale-label"), ("two", "red")] {
+            let object = json!({
+                "apiVersion": format!("{GROUP}/v1"), "kind": "Shirt",
+                "metadata": { "name": name, "labels": { "tone": label } }, "spec": { "color": "telltale-field" },
+            });
+            objects::create(&client, SHIRTS, &object).await?;
+        }
+        grant(&client).await?;
+        let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds").display().to_string();
+        let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+        kubectl.succeed(&["apply", "--server-side", "-k", &definitions]).await?;
+        let own = [
+            "--namespace",
+            "default",
+            "--audit-policy",
+            "all",
+            "--metrics-address",
+            "127.0.0.1:0",
+            "--log-level",
+            "debug",
+        ]
+        .map(str::to_owned);
+        let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), own)).await?;
+        let cache = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": format!("shirts.{GROUP}") },
+            "spec": { "group": GROUP, "resource": "shirts" },
+        });
+        objects::create(&client, "/apis/fieldcache.dev/v1alpha1/fieldcaches", &cache).await?;
+        let view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "telltale-view" },
+            "spec": { "resources": [{ "group": GROUP, "resource": "shirts" }] },
+        });
+        objects::create(&client, "/apis/fieldcache.dev/v1alpha1/views", &view).await?;
+        let stage = Stage { control_plane, operator, folder, upstream_log };
+        let (_, administrator) = stage.sides(&stage.user("administrator", Some("system:masters"))?)?;
+        eventually("the View is served", SOON, async || {
+            let answer = administrator.client().get(&format!("{VIEW}{SHIRTS}")).await?;
+            ensure!(answer.status == 200, "{answer:?}");
+            Ok(())
+        })
+        .await
+        .with_context(|| stage.operator.process().tail())?;
+        Ok(stage)
+    }
+
+    fn user(&self, name: &str, group: Option<&str>) -> Result<Identity> {
+        self.control_plane.authority().client(name, group)
+    }
+
+    /// kube-apiserver and the operator, asked by somebody.
+    fn sides(&self, identity: &Identity) -> Result<(Endpoint, Endpoint)> {
+        let base = self.control_plane.endpoint().base();
+        let upstream = Endpoint::secure(base, &self.control_plane.authority().certificate(), Some(identity))?;
+        Ok((upstream, self.operator.as_client(self.folder.path(), identity)?))
+    }
+
+    /// Where the operator's metrics are.
+    async fn metrics(&self) -> Result<String> {
+        let address = |line: &str| Some(line.split_once("metrics: ")?.1.split_once("/metrics")?.0.to_owned());
+        self.operator.process().line("the line with the metrics' address", SOON, address).await
+    }
+
+    /// The events of a request, told by both sides, kube-apiserver first.
+    async fn told(&self, id: &str, stages: usize) -> Result<[Vec<Value>; 2]> {
+        eventually("both have told of it", SOON, async || {
+            let upstream = of(&std::fs::read_to_string(&self.upstream_log)?, id)?;
+            let own = of(&self.operator.process().stdout()?, id)?;
+            ensure!(upstream.len() == stages && own.len() == stages, "{upstream:?} and {own:?}");
+            Ok([upstream, own])
+        })
+        .await
+    }
+}
+
+/// Everybody called telltale-user may read shirts, and the ServiceAccount `scraper` the metrics.
+async fn grant(client: &Client) -> Result<()> {
+    let api = "rbac.authorization.k8s.io";
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "scraper" } });
+    objects::create(client, "/api/v1/namespaces/default/serviceaccounts", &account).await?;
+    let rows = [
+        (
+            "shirts",
+            json!({ "apiGroups": [GROUP], "resources": ["shirts"], "verbs": ["get", "list", "watch"] }),
+            json!({ "apiGroup": api, "kind": "User", "name": "telltale-user" }),
+        ),
+        (
+            "fieldcache-metrics-reader",
+            json!({ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }),
+            json!({ "kind": "ServiceAccount", "name": "scraper", "namespace": "default" }),
+        ),
+    ];
+    for (name, rule, subject) in rows {
+        let metadata = json!({ "name": name });
+        let role =
+            json!({ "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": [rule] });
+        objects::create(client, &format!("/apis/{api}/v1/clusterroles"), &role).await?;
+        let binding = json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": name }, "subjects": [subject],
+        });
+        objects::create(client, &format!("/apis/{api}/v1/clusterrolebindings"), &binding).await?;
+    }
+    Ok(())
+}
+
+/// The events with this id; whoever writes them may be in the middle of the last.
+fn of(log: &str, id: &str) -> Result<Vec<Value>> {
+    let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
+    let lines = complete.lines().map(|line| serde_json::from_str(line).with_context(|| format!("no event: {line}")));
+    lines.filter(|event: &Result<Value>| event.as_ref().map_or(true, |event| event["auditID"] == id)).collect()
+}
+
+/// Without what differs from request to request; kube-apiserver names the binding that gives a right, and its API server's own extras.
+fn comparable(mut event: Value) -> Value {
+    for member in ["requestReceivedTimestamp", "stageTimestamp"] {
+        event[member] = json!(event[member].as_str().map(str::len));
+    }
+    if let Some(annotations) = event["annotations"].as_object_mut() {
+        annotations.remove("authorization.k8s.io/reason");
+        annotations.retain(|name, _| name.starts_with("authorization.k8s.io/") || name.starts_with("view."));
+    }
+    event
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_told_as_kube_apiserver_tells_them_and_nowhere_else() -> Result<()> {
+    let stage = Box::pin(Stage::set()).await?;
+    let (user, stranger) = (stage.user("telltale-user", Some("team"))?, stage.user("telltale-stranger", None)?);
+    let watch = format!("{SHIRTS}?watch=true&timeoutSeconds=1&fieldSelector=spec.color%3Dtelltale-field");
+    let rows = [
+        (&user, Method::GET, SHIRTS.to_owned(), 200, 1),
+        (&user, Method::GET, format!("{SHIRTS}?labelSelector=tone%3Dtelltale-label&limit=1"), 200, 1),
+        (&user, Method::GET, format!("{SHIRTS}?fieldSelector=metadata.name%3Dtelltale-object"), 200, 1),
+        (&user, Method::GET, format!("{SHIRTS}/telltale-object"), 200, 1),
+        (&user, Method::GET, format!("{SHIRTS}/telltale-missing"), 404, 1),
+        (&user, Method::GET, format!("{SHIRTS}?fieldSelector=spec.none%3Dtelltale-field"), 400, 1),
+        (&user, Method::GET, format!("{SHIRTS}?limit=telltale-field"), 400, 1),
+        (&user, Method::GET, watch, 200, 2),
+        (&user, Method::GET, "/apis".to_owned(), 200, 1),
+        (&user, Method::GET, format!("/apis/{GROUP}/v1"), 200, 1),
+        (&user, Method::GET, "/version".to_owned(), 200, 1),
+        (&stranger, Method::GET, SHIRTS.to_owned(), 403, 1),
+        (&stranger, Method::GET, format!("{SHIRTS}/telltale-object"), 403, 1),
+        (&stranger, Method::GET, format!("{SHIRTS}?watch=1"), 403, 2),
+        (&stranger, Method::GET, "/nowhere".to_owned(), 403, 1),
+        (&user, Method::POST, SHIRTS.to_owned(), 403, 1),
+    ];
+    let mut differences = Vec::new();
+    for (number, (identity, method, path, code, stages)) in rows.into_iter().enumerate() {
+        let id = format!("00000000-0000-4000-a000-{number:012}");
+        let (upstream, own) = stage.sides(identity)?;
+        for side in [upstream, own] {
+            let request = Request::new(method.clone(), &path)
+                .header("audit-id", &id)
+                .header("user-agent", "telltale-agent/1.0")
+                .header("content-type", "application/json");
+            let answer = side.client().send(request).await?;
+            ensure!(answer.status == code, "{method} {path}: {answer:?}");
+        }
+        // A watch that is refused never began here, so it is told once.
+        let [upstream, own] = if stages == 2 && code != 200 {
+            eventually("both have told of it", SOON, async || {
+                let own = of(&stage.operator.process().stdout()?, &id)?;
+                let upstream = of(&std::fs::read_to_string(&stage.upstream_log)?, &id)?;
+                ensure!(
+                    !own.is_empty() && upstream.iter().any(|event| event["stage"] == "ResponseComplete"),
+                    "{own:?} {upstream:?}"
+                );
+                Ok([upstream.into_iter().filter(|event| event["stage"] == "ResponseComplete").collect(), own])
+            })
+            .await?
+        } else {
+            stage.told(&id, stages).await?
+        };
+        let [upstream, own] = [upstream, own].map(|events| events.into_iter().map(comparable).collect::<Vec<_>>());
+        if upstream != own {
+            differences.push(format!("{method} {path}:\n  {}\n  {}", json!(upstream), json!(own)));
+        }
+    }
+    ensure!(differences.is_empty(), "{}", differences.join("\n"));
+
+    // Through a View, with a token, and wrong ones.
+    let (_, own) = stage.sides(&user)?;
+    let client = own.client();
+    client.get_json(&format!("{VIEW}{SHIRTS}?labelSelector=tone%3Dtelltale-label")).await?;
+    client.watch(&format!("{VIEW}{SHIRTS}?watch=true")).await?.event(SOON).await?;
+    ensure!(client.get(&format!("{VIEW}{SHIRTS}/telltale-missing")).await?.status == 404, "missing");
+    let wrong = stage.operator.endpoint().clone().with_token("telltale-token")?.client();
+    ensure!(wrong.get(&format!("{VIEW}{SHIRTS}")).await?.status == 401, "wrong");
+    let events = eventually("the log tells of the View", SOON, async || {
+        let lines = stage.operator.process().stdout()?;
+        let events = lines.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+        let views: Vec<&Value> =
+            events.iter().filter(|event| event["annotations"]["view.fieldcache.dev/view"] == "telltale-view").collect();
+        ensure!(views.iter().any(|event| event["responseStatus"]["code"] == 401), "{views:?}");
+        Ok(events.len())
+    })
+    .await?;
+    ensure!(events > 20, "standard output is the log's alone, and has {events} events");
+
+    // Metrics are for who may get them, and say none of it; nor does what is logged of each request.
+    let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt"))?;
+    let metrics = Endpoint::secure(&stage.metrics().await?, &authority, None)?;
+    let token = async |name: &str| -> Result<String> {
+        let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "audiences": ["fieldcache.dev"] } });
+        let path = format!("/api/v1/namespaces/default/serviceaccounts/{name}/token");
+        let answer = objects::create(&stage.control_plane.client(), &path, &request).await?;
+        Ok(answer["status"]["token"].as_str().context("a token")?.to_owned())
+    };
+    let other = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "other" } });
+    objects::create(&stage.control_plane.client(), "/api/v1/namespaces/default/serviceaccounts", &other).await?;
+    let (scraper, other) = (token("scraper").await?, token("other").await?);
+    ensure!(metrics.client().get("/metrics").await?.status == 401, "nobody");
+    ensure!(metrics.clone().with_token(&other)?.client().get("/metrics").await?.status == 403, "without the right");
+    let scrape = metrics.clone().with_token(&scraper)?.client().get("/metrics").await?.success()?.text();
+    let logged = stage.operator.process().stderr()?;
+    let mut secret: BTreeSet<&str> = NAMES.into();
+    secret.extend([&*scraper, &*other, "tone", "spec.color="]);
+    for name in secret {
+        ensure!(!scrape.contains(name), "a metric tells {name}: {scrape}");
+        let line = logged.lines().find(|line| line.contains(name));
+        ensure!(line.is_none(), "the log tells {name}: {line:?}");
+    }
+    ensure!(scrape.contains("fieldcache_audit_event_total{result=\"written\"}"), "{scrape}");
+    ensure!(logged.contains("answered"), "requests are logged at this level: {logged}");
+    stage.operator.process().ensure_running()
+}

@@ -1,0 +1,141 @@
+//! resourceVersions, which tell how much a cluster writes and so differ: each is replaced by how many of the changes that are seen it includes.
+//!
+//! That keeps their order and is all that the two clusters can agree on. It is done in the bytes of an answer, wherever a version stands:
+//! in objects, lists and bookmarks, in continue tokens, in the messages about versions. Everything else stays as it was sent. The clusters' versions have the
+//! same number of digits, so that lengths agree, too.
+
+use anyhow::{Result, ensure};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+/// Larger numbers are nobody's version, but a client's.
+const LARGEST: u64 = 9_999;
+
+/// Texts after which a version stands.
+const BEFORE_VERSION: [&str; 7] = [
+    r#""resourceVersion":""#,
+    r#""resourceVersion": ""#,
+    r#"resourceVersion: ""#,
+    "resource version: ",
+    "current: ",
+    // "too old resource version: 1 (1234)".
+    " (",
+    r#""rv":"#,
+];
+
+/// Texts after which a continue token stands.
+const BEFORE_TOKEN: [&str; 3] = [r#""continue":""#, r#""continue": ""#, "continue: "];
+
+/// The versions of a cluster's changes that are seen, in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Versions(Vec<u64>);
+
+impl Versions {
+    pub(crate) fn push(&mut self, version: u64) {
+        self.0.push(version);
+    }
+
+    /// Of the last change.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.0.last().copied()
+    }
+
+    /// Of the change of this number.
+    pub(crate) fn of(&self, number: usize) -> Option<u64> {
+        self.0.get(number).copied()
+    }
+
+    /// Fails when lengths would tell the clusters apart by no fault of the server.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(
+            self.0.iter().all(|version| (1_000..=LARGEST).contains(version)),
+            "a version has not four digits: {:?}",
+            self.last()
+        );
+        Ok(())
+    }
+
+    /// A text with every version in it replaced.
+    pub(crate) fn replace_in(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for (begin, is_token) in places(text) {
+            // What stands in a token has been dealt with.
+            if begin < done {
+                continue;
+            }
+            let is_part = |letter: char| {
+                if is_token {
+                    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')
+                } else {
+                    letter.is_ascii_digit()
+                }
+            };
+            let rest = &text[begin..];
+            let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+            out.push_str(&text[done..begin]);
+            out.push_str(&if is_token { self.token(&rest[..length]) } else { self.number(&rest[..length]) });
+            done = begin + length;
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+
+    fn number(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(version) if (1..=LARGEST).contains(&version) && text.len() > 2 => {
+                format!("<{}>", self.0.partition_point(|held| *held <= version))
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    /// What a token says, with its version replaced; one that says nothing stays as it is.
+    fn token(&self, text: &str) -> String {
+        let decoded = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
+        let said = decoded.filter(|bytes| serde_json::from_slice::<Value>(bytes).is_ok());
+        match said.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            Some(said) => format!("token{}", self.replace_in(&said)),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// Where versions and tokens begin, in order, and whether each is a token.
+fn places(text: &str) -> Vec<(usize, bool)> {
+    let of = |marks: &'static [&'static str], is_token: bool| {
+        marks
+            .iter()
+            .flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), is_token)))
+    };
+    let mut places: Vec<(usize, bool)> = of(&BEFORE_VERSION, false).chain(of(&BEFORE_TOKEN, true)).collect();
+    places.sort_unstable();
+    places
+}
+
+#[test]
+fn versions_are_replaced_by_how_much_they_include() {
+    let versions = Versions(vec![1_200, 1_300]);
+    let token = BASE64_URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1250,"start":"/a/b\u0000"}"#);
+    let rows = [
+        (
+            r#"{"metadata":{"resourceVersion":"1200"}}"#.to_owned(),
+            r#"{"metadata":{"resourceVersion":"<1>"}}"#.to_owned(),
+        ),
+        ("resourceVersion: \"1299\"".to_owned(), "resourceVersion: \"<1>\"".to_owned()),
+        (
+            "Too large resource version: 999999999, current: 1300".to_owned(),
+            "Too large resource version: 999999999, current: <2>".to_owned(),
+        ),
+        ("too old resource version: 1 (1100)".to_owned(), "too old resource version: 1 (<0>)".to_owned()),
+        (
+            format!(r#"{{"continue":"{token}"}}"#),
+            r#"{"continue":"token{"v":"meta.k8s.io/v1","rv":<1>,"start":"/a/b\u0000"}"}"#.to_owned(),
+        ),
+        (r#"{"continue":"","quantity":1200}"#.to_owned(), r#"{"continue":"","quantity":1200}"#.to_owned()),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(versions.replace_in(&text), expected);
+    }
+}

@@ -1,0 +1,212 @@
+//! One event, as `audit.k8s.io/v1` has it (apiserver `pkg/apis/audit/v1`), at level Metadata.
+//!
+//! Members stand in upstream's order and are left out where upstream leaves them out, so that whatever reads kube-apiserver's log
+//! reads this one. Times have six digits of a second (apimachinery MicroTime). Nothing here knows a request: see `server`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::access::Identity;
+use crate::access::attributes::{Attributes, ResourceAttributes};
+
+/// Annotation: `allow` or `forbid`; absent where it did not come to a decision. Upstream's.
+pub const DECISION: &str = "authorization.k8s.io/decision";
+
+/// Annotation: the authorizer's reason; upstream's.
+pub const REASON: &str = "authorization.k8s.io/reason";
+
+/// Annotation: the View that a request came through.
+pub const VIEW: &str = "view.fieldcache.dev/view";
+
+/// Longer ones are cut, as upstream cuts them (apiserver `pkg/audit/request.go`).
+const LONGEST_USER_AGENT: usize = 1024;
+const CUT: &str = "...TRUNCATED";
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Stage {
+    /// The head of an answer that goes on for long has been sent.
+    ResponseStarted,
+    /// Nothing more will be sent.
+    ResponseComplete,
+}
+
+/// What a request is about. Empty texts are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the names are Kubernetes' own")]
+pub struct ObjectReference {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The id that the answer carries as `Audit-Id`.
+    pub audit_id: String,
+    /// How far the request is.
+    pub stage: Stage,
+    /// Path and query as they came, with the selectors.
+    pub uri: String,
+    /// Kubernetes' verb, or the method in lower case.
+    pub verb: String,
+    /// Who asks; `None` where that was not found out.
+    pub user: Option<User>,
+    /// Where the request comes from, the nearest last.
+    pub source_addresses: Vec<String>,
+    /// What the client calls itself.
+    pub user_agent: String,
+    /// What it asks for; `None` for what is no resource.
+    pub object: Option<ObjectReference>,
+    /// The answer's metav1 Status, as far as it is told; see [`status`] and [`failure`]. `None`: the client went before there was one.
+    pub status: Option<Value>,
+    /// When it came.
+    pub received: Timestamp,
+    /// When it got as far as `stage`.
+    pub reached: Timestamp,
+    /// What else is told, by name.
+    pub annotations: BTreeMap<&'static str, String>,
+}
+
+/// A user as events have one. Empty parts are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names are Kubernetes' own")]
+pub struct User {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub username: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The members of an event, in upstream's order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'e> {
+    kind: &'static str,
+    api_version: &'static str,
+    level: &'static str,
+    #[serde(rename = "auditID")]
+    audit_id: &'e str,
+    stage: Stage,
+    #[serde(rename = "requestURI")]
+    request_uri: &'e str,
+    verb: &'e str,
+    user: &'e User,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "<[String]>::is_empty")]
+    source_ips: &'e [String],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user_agent: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<&'e ObjectReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<&'e Value>,
+    request_received_timestamp: String,
+    stage_timestamp: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: &'e BTreeMap<&'static str, String>,
+}
+
+impl Event {
+    /// As one line of JSON, with its end.
+    pub fn line(&self) -> Vec<u8> {
+        let nobody = User::default();
+        let line = Line {
+            kind: "Event",
+            api_version: "audit.k8s.io/v1",
+            level: "Metadata",
+            audit_id: &self.audit_id,
+            stage: self.stage,
+            request_uri: &self.uri,
+            verb: &self.verb,
+            user: self.user.as_ref().unwrap_or(&nobody),
+            source_ips: &self.source_addresses,
+            user_agent: &self.user_agent,
+            object_ref: self.object.as_ref(),
+            response_status: self.status.as_ref(),
+            request_received_timestamp: time(self.received),
+            stage_timestamp: time(self.reached),
+            annotations: &self.annotations,
+        };
+        // Texts and maps of texts: there is nothing in it that JSON has no form for.
+        let mut text = serde_json::to_vec(&line).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+}
+
+impl From<&Identity> for User {
+    fn from(identity: &Identity) -> User {
+        User {
+            username: identity.user.clone(),
+            uid: identity.uid.clone(),
+            groups: identity.groups.clone(),
+            extra: identity.extra.clone(),
+        }
+    }
+}
+
+impl From<&ResourceAttributes> for ObjectReference {
+    fn from(about: &ResourceAttributes) -> ObjectReference {
+        ObjectReference {
+            resource: about.resource.clone(),
+            namespace: about.namespace.clone(),
+            name: about.name.clone(),
+            api_group: about.group.clone(),
+            api_version: about.version.clone(),
+            subresource: about.subresource.clone(),
+        }
+    }
+}
+
+/// What a request is about, if it is about a resource.
+pub fn object_of(attributes: &Attributes) -> Option<ObjectReference> {
+    attributes.resource.as_ref().map(ObjectReference::from)
+}
+
+/// The status of an answer that is no Status itself.
+pub fn status(code: u16) -> Value {
+    json!({ "metadata": {}, "code": code })
+}
+
+/// The status of an answer that is one: all of it but what every Status has.
+pub fn failure(mut document: Value, code: u16) -> Value {
+    match document.as_object_mut() {
+        Some(members) => {
+            members.remove("kind");
+            members.remove("apiVersion");
+            document
+        }
+        None => status(code),
+    }
+}
+
+/// What a client calls itself, of bounded length.
+pub fn user_agent(text: &str) -> String {
+    if text.len() <= LONGEST_USER_AGENT {
+        return text.to_owned();
+    }
+    let end = (0..=LONGEST_USER_AGENT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}{CUT}", &text[..end])
+}
+
+fn time(timestamp: Timestamp) -> String {
+    timestamp.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}

@@ -1,0 +1,55 @@
+//! What was asked, by whom, and what was decided: `audit.k8s.io/v1` events, one JSON object a line.
+//!
+//! A View that is a right of its own shows what the cluster's own audit log knows nothing of: kube-apiserver sees one watch of ours,
+//! not who reads through it. So requests through such Views are told here by default ([`Policy`]), at level Metadata: no body,
+//! neither of a request nor of an answer. [`event`] is the document, [`log`] the queue and the file behind it.
+//!
+//! Of kube-apiserver's stages there are two: ResponseComplete for every request, however it ended, and before it ResponseStarted for
+//! what streams. RequestReceived would say nothing that these do not. Who fills events in is `server`.
+
+pub mod event;
+pub mod log;
+#[cfg(test)]
+mod tests;
+
+pub use event::{Event, ObjectReference, Stage};
+pub use log::{Counts, Log, Place};
+
+/// Which requests are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// None.
+    None,
+    /// Those through Views that are a right of their own.
+    #[default]
+    ViewRights,
+    /// Those through any View.
+    Views,
+    /// All but those for health.
+    All,
+}
+
+/// What a request is to a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Through a View that is a right of its own.
+    ViewRight,
+    /// Through another View, or through one that is not served.
+    View,
+    /// For health: probes come every few seconds and tell nothing.
+    Health,
+    /// For anything else.
+    Other,
+}
+
+impl Policy {
+    /// Whether such a request is told.
+    pub fn takes(self, subject: Subject) -> bool {
+        match self {
+            Policy::None => false,
+            Policy::ViewRights => subject == Subject::ViewRight,
+            Policy::Views => matches!(subject, Subject::ViewRight | Subject::View),
+            Policy::All => subject != Subject::Health,
+        }
+    }
+}

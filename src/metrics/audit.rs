@@ -1,0 +1,39 @@
+//! What has become of the audit log: events, and requests that were refused for want of a place in it. No label says whose.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use crate::audit::Counts;
+
+/// Shows what has become of events.
+#[derive(Debug)]
+pub struct Audit {
+    counts: Arc<Counts>,
+}
+
+impl Audit {
+    /// Of this log.
+    pub fn new(counts: Arc<Counts>) -> Audit {
+        Audit { counts }
+    }
+}
+
+impl Collector for Audit {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let rows =
+            [("written", self.counts.written()), ("dropped", self.counts.dropped()), ("failed", self.counts.failed())];
+        let help = "Events of the audit log: written, dropped since the queue was full, or failed to be written";
+        let mut family = encoder.encode_descriptor("fieldcache_audit_event", help, None, MetricType::Counter)?;
+        for (result, count) in rows {
+            family.encode_family(&[("result", result)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+        let help = "Requests refused because the audit log could not have told of them";
+        let mut family =
+            encoder.encode_descriptor("fieldcache_audit_request_refused", help, None, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, u64>(&self.counts.refused(), None)
+    }
+}

@@ -1,0 +1,104 @@
+//! The operator's metrics: who may read them, and that they say of users, views and requests no more than how many.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+
+use super::super::Scrapers;
+use super::super::format::Format;
+use super::metrics_with;
+use crate::access::{About, Access, AccessSettings, Arrived};
+use crate::audit::Counts;
+use crate::registry::upstream::{Upstream, UpstreamBody};
+
+/// Knows tokens as their users' names, `wrong` excepted; prometheus may get /metrics, and nobody anything else.
+#[derive(Debug)]
+struct Cluster;
+
+impl Upstream for Cluster {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            let is_token = request.uri().path().ends_with("tokenreviews");
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
+            let (kind, status) = if is_token {
+                let user = spec["token"].as_str().filter(|token| *token != "wrong");
+                let user = json!({"authenticated": user.is_some(), "user": {"username": user}, "audiences": spec["audiences"]});
+                ("TokenReview", user)
+            } else {
+                let is_right = spec["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
+                ("SubjectAccessReview", json!({"allowed": spec["user"] == "prometheus" && is_right}))
+            };
+            let answer = json!({"kind": kind, "status": status}).to_string();
+            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
+        })
+    }
+}
+
+/// Those of an operator with an audit log.
+pub(super) fn known() -> Scrapers {
+    let access = Arc::new(Access::new(Arc::new(Cluster), AccessSettings::default()).unwrap());
+    Scrapers::Known { access, audit: Some(Arc::new(Counts::default())) }
+}
+
+#[tokio::test]
+async fn the_operators_metrics_are_for_who_may_get_them() {
+    let (metrics, _, _) = metrics_with(known());
+    for (who, method, path, code) in [
+        (None, "GET", "/metrics", 401),
+        (Some("wrong"), "GET", "/metrics", 401),
+        (Some("mallory"), "GET", "/metrics", 403),
+        (Some("prometheus"), "GET", "/metrics", 200),
+        // Who may get may not post, and is told of no other path.
+        (Some("prometheus"), "POST", "/metrics", 403),
+        (Some("prometheus"), "GET", "/", 403),
+        (Some("prometheus"), "GET", "/metrics/", 403),
+        (None, "GET", "/", 401),
+    ] {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(who) = who {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {who}"));
+        }
+        let (parts, body) = metrics.answer(request.body(()).unwrap()).await.into_parts();
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        assert_eq!(parts.status.as_u16(), code, "{who:?} {method} {path}: {body}");
+        assert_eq!(body.contains("fieldcache_"), code == 200, "{who:?} {method} {path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_decided_about_users_is_shown_without_them() {
+    let scrapers = known();
+    let Scrapers::Known { access, .. } = &scrapers else { panic!("an operator's") };
+    let mut headers = http::HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
+    let arrived = Arrived {
+        peer: None,
+        method: &http::Method::GET,
+        headers: &headers,
+        path: "/api/v1/namespaces/secret-namespace/pods",
+        query: &|_| None,
+        known: None,
+        about: About::Request,
+    };
+    assert!(access.admit(&arrived).await.is_err());
+    let (metrics, _, _) = metrics_with(scrapers);
+    let text = metrics.text(Format::Plain);
+    for line in [
+        "fieldcache_authentication_total{method=\"token\",result=\"success\"} 1",
+        "fieldcache_authentication_total{method=\"certificate\",result=\"success\"} 0",
+        "fieldcache_authorization_total{decision=\"denied\"} 1",
+        "fieldcache_review_total{kind=\"TokenReview\",result=\"success\"} 1",
+        "fieldcache_review_cache_request_total{kind=\"TokenReview\",status=\"miss\"} 1",
+        "fieldcache_watch_revoked_total 0",
+        "fieldcache_audit_event_total{result=\"written\"} 0",
+        "fieldcache_audit_request_refused_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    assert!(!text.contains("secret-"), "{text}");
+}

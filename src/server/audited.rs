@@ -1,0 +1,219 @@
+//! One request as the audit log tells of it, from its head to the end of its answer.
+//!
+//! Which requests are told is [`Policy`](crate::audit::Policy)'s. What is gathered here is held by the answer's body: when that is gone, however it went, so is the
+//! request, and ResponseComplete is written. The event tells of what was asked *inside* of a View (verb, objectRef), and of the
+//! path as it came (requestURI).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+
+use super::Clock;
+use super::failure::Failure;
+use super::params::{Query, percent_decode};
+use super::through::{Named, Through};
+use crate::access::attributes::Attributes;
+use crate::access::authentication::Peer;
+use crate::access::authorization::ALWAYS_ALLOWED;
+use crate::access::{Admitted, Identity, Refusal};
+use crate::audit::event::{self, DECISION, REASON, User, VIEW};
+use crate::audit::{Event, Log, Place, Policy, Stage, Subject};
+use crate::registry::views::ViewRights;
+
+/// What upstream says for a reason where it could not be found out whether somebody may.
+const UNDECIDED: &str = "internal error";
+
+/// A request that is told of. Tells its end when it is dropped.
+pub(super) struct Audited {
+    log: Arc<Log>,
+    clock: Clock,
+    /// The event as far as it is known at the head of the request.
+    begun: Event,
+    known: OnceLock<Arc<Identity>>,
+    decided: OnceLock<Decided>,
+    failed: OnceLock<Failure>,
+    code: OnceLock<u16>,
+    /// For the event that must not be lost.
+    place: Mutex<Option<Place>>,
+}
+
+/// Whether a request may be, and why.
+#[derive(Clone, Debug)]
+struct Decided {
+    decision: Option<&'static str>,
+    reason: String,
+}
+
+impl std::fmt::Debug for Audited {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Audited").finish_non_exhaustive()
+    }
+}
+
+/// A request, as far as its head tells.
+pub(super) struct Head<'r> {
+    /// Makes the id that the answer is to carry.
+    pub(super) audit_id: &'r dyn Fn() -> String,
+    /// The request, with the path inside of its View.
+    pub(super) inside: &'r Parts,
+    /// Its address as it came.
+    pub(super) outside: &'r Uri,
+    pub(super) query: &'r Query,
+    /// The View that it names, and the View if it is served.
+    pub(super) named: Option<&'r Named<'r>>,
+    pub(super) through: Option<&'r Through>,
+}
+
+impl Audited {
+    /// Begins to tell of a request, if the policy takes it.
+    pub(super) fn begin(log: &Arc<Log>, clock: &Clock, head: &Head<'_>) -> Option<Audited> {
+        // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
+        if head.named.is_none() && log.policy() != Policy::All {
+            return None;
+        }
+        let path = percent_decode(head.inside.uri.path(), false);
+        let path = path.as_deref().unwrap_or(head.inside.uri.path());
+        let subject = match (head.named, head.through) {
+            (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
+            (Some(_), _) => Subject::View,
+            (None, _) if ALWAYS_ALLOWED.contains(&path) => Subject::Health,
+            (None, _) => Subject::Other,
+        };
+        if !log.policy().takes(subject) {
+            return None;
+        }
+        let attributes = Attributes::read(&head.inside.method, path, |key| head.query.get(key)).ok();
+        let headers = &head.inside.headers;
+        let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let peer = head.inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
+        let now = clock();
+        let annotations = head.named.map(|named| (VIEW, named.name.to_owned()));
+        let begun = Event {
+            audit_id: (head.audit_id)(),
+            stage: Stage::ResponseComplete,
+            uri: head.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            verb: match &attributes {
+                Some(attributes) => attributes.verb.clone(),
+                None => head.inside.method.as_str().to_ascii_lowercase(),
+            },
+            user: None,
+            source_addresses: source_addresses(headers, peer),
+            user_agent: event::user_agent(&text("user-agent").unwrap_or_default()),
+            object: attributes.as_ref().and_then(event::object_of),
+            status: None,
+            received: now,
+            reached: now,
+            annotations: annotations.into_iter().collect::<BTreeMap<_, _>>(),
+        };
+        Some(Audited {
+            log: log.clone(),
+            clock: clock.clone(),
+            begun,
+            known: OnceLock::new(),
+            decided: OnceLock::new(),
+            failed: OnceLock::new(),
+            code: OnceLock::new(),
+            place: Mutex::default(),
+        })
+    }
+
+    /// The id that the answer is to carry.
+    pub(super) fn audit_id(&self) -> &str {
+        &self.begun.audit_id
+    }
+
+    /// Where whoever finds out who asks leaves it.
+    pub(super) fn known(&self) -> &OnceLock<Arc<Identity>> {
+        &self.known
+    }
+
+    /// Whether the request may be has been asked. What may be then waits until it can be told.
+    ///
+    /// # Errors
+    /// 503 where it cannot.
+    pub(super) async fn decided(&self, admitted: &Result<Option<Admitted>, Failure>) -> Result<(), Failure> {
+        let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
+        let decided = match admitted {
+            Ok(Some(_)) => Some(decided(Some("allow"), "")),
+            Err(Failure::Refused(Refusal::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
+            Err(Failure::Refused(Refusal::Undecided)) => Some(decided(None, UNDECIDED)),
+            Ok(None) | Err(_) => None,
+        };
+        if let Some(decided) = decided {
+            let _ = self.decided.set(decided);
+        }
+        if !matches!(admitted, Ok(Some(_))) {
+            return Ok(());
+        }
+        let Some(place) = self.log.place().await else {
+            return Err(Failure::Unavailable(
+                "the audit log cannot be written to, and nothing is shown here without it: try again later".to_owned(),
+            ));
+        };
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+        Ok(())
+    }
+
+    /// The answer is this failure.
+    pub(super) fn failed(&self, failure: &Failure) {
+        let _ = self.failed.set(failure.clone());
+    }
+
+    /// The head of the answer is there; `goes_on`: its body is a stream.
+    pub(super) fn answered(&self, code: u16, goes_on: bool) {
+        let _ = self.code.set(code);
+        if goes_on {
+            self.tell(Stage::ResponseStarted);
+        }
+    }
+
+    fn tell(&self, stage: Stage) {
+        let mut annotations = self.begun.annotations.clone();
+        if let Some(Decided { decision, reason }) = self.decided.get() {
+            annotations.extend(decision.map(|decision| (DECISION, decision.to_owned())));
+            annotations.insert(REASON, reason.clone());
+        }
+        let status = self.code.get().map(|code| {
+            let document = self.failed.get().filter(|failure| failure.plain_text().is_none());
+            let document = document.and_then(|failure| serde_json::from_slice(&failure.status()).ok());
+            document.map_or_else(|| event::status(*code), |document| event::failure(document, *code))
+        });
+        let event = Event {
+            stage,
+            user: self.known.get().map(|identity| User::from(&**identity)),
+            status,
+            reached: (self.clock)(),
+            annotations,
+            ..self.begun.clone()
+        };
+        match self.place.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(place) => place.put(&event),
+            None => self.log.offer(&event),
+        }
+    }
+}
+
+impl Drop for Audited {
+    fn drop(&mut self) {
+        self.tell(Stage::ResponseComplete);
+    }
+}
+
+/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): all but
+/// the last can be made up.
+fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
+    let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
+    let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let mut addresses: Vec<IpAddr> =
+        of("x-forwarded-for").map(|text| text.split(',').filter_map(parse).collect()).unwrap_or_default();
+    if let Some(address) = of("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
+        addresses.push(address);
+    }
+    if let Some(peer) = peer.map(|peer| peer.to_canonical()).filter(|peer| addresses.last() != Some(peer)) {
+        addresses.push(peer);
+    }
+    addresses.iter().map(ToString::to_string).collect()
+}

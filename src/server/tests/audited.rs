@@ -1,0 +1,175 @@
+//! What the audit log tells of requests: who, what, through which View, whether they might, and how it ended.
+
+#![expect(clippy::disallowed_methods, reason = "the log is a file")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::admission::cluster;
+use super::{ALL_SHIRTS, Fixture};
+use crate::audit::{Log, Policy};
+use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::server::Settings;
+use crate::store::HistoryLimits;
+
+const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
+const ALICE: (&str, &str) = ("authorization", "Bearer alice");
+const MALLORY: (&str, &str) = ("authorization", "Bearer mallory");
+
+/// A server with a log of its own.
+struct Told {
+    fixture: Fixture,
+    log: Arc<Log>,
+    path: PathBuf,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Told {
+    fn new(name: &str, policy: Policy) -> Told {
+        let path = std::env::temp_dir().join(format!("fieldcache-audited-{name}-{}.log", std::process::id()));
+        let log = Arc::new(Log::open(&path.display().to_string(), policy).unwrap());
+        let settings = Settings { access: Some(cluster()), audit: Some(log.clone()), ..Settings::default() };
+        let mut fixture = Fixture::with(settings, HistoryLimits::default());
+        fixture.put("default", "x", "blue");
+        let part =
+            ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
+        let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
+        fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+        Told { fixture, log, path }
+    }
+
+    /// Everything that was told so far.
+    async fn events(&self) -> Vec<Value> {
+        self.log.finish().await;
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_request_through_a_view_is_told_with_all_that_was_asked_and_decided() {
+    let told = Told::new("whole", Policy::Views);
+    let path = format!(
+        "{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts?labelSelector=tone%3Dblue&fieldSelector=spec.color%3Dblue"
+    );
+    let headers = [ALICE, ("user-agent", "agent/1.0"), ("x-forwarded-for", "10.1.2.3, nonsense"), ("audit-id", "a-1")];
+    let answer = told.fixture.get_with(&path, &headers).await;
+    assert_eq!((answer.code.as_u16(), answer.header("audit-id")), (200, "a-1"), "{}", answer.body);
+    let events = told.events().await;
+    let [event] = &events[..] else { panic!("one event: {events:?}") };
+    let mut event = event.clone();
+    for time in ["requestReceivedTimestamp", "stageTimestamp"] {
+        assert!(event[time].take().as_str().is_some_and(|time| time.ends_with('Z')), "{time}");
+    }
+    let expected = json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "a-1", "stage": "ResponseComplete",
+        "requestURI": path, "verb": "list",
+        "user": {"username": "alice", "groups": ["system:authenticated"]},
+        "sourceIPs": ["10.1.2.3"], "userAgent": "agent/1.0",
+        "objectRef": {"resource": "shirts", "namespace": "default", "apiGroup": "stable.example.com", "apiVersion": "v1"},
+        "responseStatus": {"metadata": {}, "code": 200},
+        "requestReceivedTimestamp": null, "stageTimestamp": null,
+        "annotations": {
+            "authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "", "view.fieldcache.dev/view": "blue",
+        },
+    });
+    assert_eq!(event, expected);
+}
+
+#[tokio::test]
+async fn every_end_is_told() {
+    let told = Told::new("ends", Policy::Views);
+    let shirt = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/none");
+    let list = format!("{VIEW}{ALL_SHIRTS}");
+    let bad = format!("{VIEW}{ALL_SHIRTS}?fieldSelector=spec.none%3D1");
+    let discovery = format!("{VIEW}/apis");
+    let missing = "/apis/view.fieldcache.dev/v1alpha1/views/green/proxy/apis".to_owned();
+    let decision = "authorization.k8s.io/decision";
+    type Row<'a> = (Method, &'a str, &'a [(&'a str, &'a str)], &'a str, u16, &'a str, Value, &'a str);
+    let rows: [Row<'_>; 9] = [
+        (Method::GET, &shirt, &[ALICE], "get", 404, "NotFound", json!("allow"), "alice"),
+        (Method::GET, &list, &[MALLORY], "list", 403, "Forbidden", json!("forbid"), "mallory"),
+        (Method::GET, &list, &[], "list", 401, "Unauthorized", Value::Null, "system:anonymous"),
+        (Method::GET, &list, &[("authorization", "Bearer wrong")], "list", 401, "Unauthorized", Value::Null, ""),
+        (Method::GET, &bad, &[ALICE], "list", 400, "BadRequest", json!("allow"), "alice"),
+        (Method::DELETE, &list, &[ALICE], "deletecollection", 404, "", json!("allow"), "alice"),
+        (Method::GET, &discovery, &[ALICE], "get", 200, "", json!("allow"), "alice"),
+        (Method::GET, &list, &[ALICE, ("impersonate-user", "bob")], "list", 403, "Forbidden", Value::Null, "alice"),
+        (Method::GET, &missing, &[ALICE], "get", 404, "NotFound", Value::Null, "alice"),
+    ];
+    let count = rows.len();
+    for (number, (method, path, headers, verb, code, reason, decided, user)) in rows.into_iter().enumerate() {
+        let answer = told.fixture.whole(method.clone(), path, headers).await;
+        assert_eq!(answer.code.as_u16(), code, "{method} {path}: {}", answer.body);
+        let event = told.events().await.pop().unwrap();
+        let what = format!("{method} {path} {headers:?}: {event}");
+        assert_eq!(event["auditID"], answer.header("audit-id"), "{what}");
+        assert_eq!(event["verb"], verb, "{what}");
+        assert_eq!(event["responseStatus"]["code"], code, "{what}");
+        assert_eq!(event["responseStatus"]["reason"].as_str().unwrap_or_default(), reason, "{what}");
+        assert_eq!(event["annotations"][decision], decided, "{what}");
+        assert_eq!(event["user"]["username"].as_str().unwrap_or_default(), user, "{what}");
+        assert_eq!(told.log.counts().written(), number as u64 + 1, "one each: {what}");
+        assert!(!event.to_string().contains("Bearer"), "{what}");
+    }
+    assert_eq!(told.events().await.len(), count);
+}
+
+#[tokio::test]
+async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
+    let told = Told::new("watch", Policy::Views);
+    let watched = told.fixture.watch_with(&format!("{VIEW}{ALL_SHIRTS}?watch=true"), &[ALICE]).await;
+    let stages = |events: &[Value]| -> Vec<(Value, Value)> {
+        events.iter().map(|event| (event["stage"].clone(), event["responseStatus"]["code"].clone())).collect()
+    };
+    let begun = told.events().await;
+    assert_eq!(stages(&begun), [(json!("ResponseStarted"), json!(200))]);
+    assert_eq!(begun[0]["verb"], "watch");
+    drop(watched);
+    let ended = told.events().await;
+    assert_eq!(stages(&ended)[1..], [(json!("ResponseComplete"), json!(200))]);
+    assert_eq!(ended[0]["auditID"], ended[1]["auditID"]);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_before_its_answer_is_told_of_too() {
+    let told = Told::new("gone", Policy::Views);
+    {
+        let list = format!("{VIEW}{ALL_SHIRTS}");
+        let asking = told.fixture.get_with(&list, &[ALICE, ("audit-id", "gone")]);
+        let mut asking = std::pin::pin!(asking);
+        // As far as its token's review, which is not answered at once.
+        assert!(futures::poll!(asking.as_mut()).is_pending());
+    }
+    let events = told.events().await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!((&events[0]["auditID"], &events[0]["responseStatus"]), (&json!("gone"), &Value::Null));
+}
+
+#[tokio::test]
+async fn policies_choose_requests() {
+    let view = format!("{VIEW}{ALL_SHIRTS}");
+    for (policy, expected) in
+        [(Policy::ViewRights, &[][..]), (Policy::Views, &["blue"]), (Policy::All, &["", "blue", ""])]
+    {
+        let told = Told::new(&format!("{policy:?}"), policy);
+        for path in [ALL_SHIRTS, &view, "/readyz", "/version"] {
+            assert_eq!(told.fixture.get_with(path, &[ALICE]).await.code, 200, "{path}");
+        }
+        let events = told.events().await;
+        let views: Vec<&str> = events
+            .iter()
+            .map(|event| event["annotations"]["view.fieldcache.dev/view"].as_str().unwrap_or_default())
+            .collect();
+        assert_eq!(views, expected, "{policy:?}: {events:?}");
+    }
+}
