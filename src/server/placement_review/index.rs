@@ -201,7 +201,7 @@ impl PlacementIndex {
                     NEEDED.iter().filter_map(|name| find(&catalog, name).ok()).map(|(_, found)| found).collect();
                 let [nodes, pods, namespaces] = &found[..] else { break };
                 let mut states = [nodes, pods, namespaces].map(|resource| resource.live.subscribe());
-                let held = [nodes, pods, namespaces].map(|resource| ready(resource));
+                let held = [nodes, pods, namespaces].map(ready);
                 let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
                 let copies = Copies { nodes, pods, namespaces };
                 let index = Arc::clone(&self);

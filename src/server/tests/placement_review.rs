@@ -354,11 +354,13 @@ impl Upstream for Cluster {
                 let asked = &review["spec"]["resourceAttributes"];
                 let text = |member: &str| asked[member].as_str().unwrap_or_default();
                 let what = [text("verb"), text("resource"), text("namespace"), text("name")].join(" ");
-                let may = match (review["spec"]["user"].as_str().unwrap_or_default(), &*what) {
-                    ("alice", _) | (_, "create placementreviews  ") => true,
-                    ("bob", "get pods default pending") | ("carol", "list nodes  ") => true,
-                    _ => false,
-                };
+                let may = matches!(
+                    (review["spec"]["user"].as_str().unwrap_or_default(), &*what),
+                    ("alice", _)
+                        | (_, "create placementreviews  ")
+                        | ("bob", "get pods default pending")
+                        | ("carol", "list nodes  ")
+                );
                 ("SubjectAccessReview", json!({"allowed": may}))
             };
             let answer = json!({"kind": kind, "status": status}).to_string();
