@@ -428,22 +428,26 @@ impl Server {
         }
     }
 
-    /// The documents that a request is shown.
+    /// The documents that a request below `/openapi` is shown.
     ///
-    /// Our own group has one for the aggregator only. kubectl looks whether what it creates can be validated by the server, by the
-    /// PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not list or
-    /// are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it validates itself.
-    fn document_source(&self, asked: &Asked<'_>) -> Option<Arc<dyn DocumentSource>> {
+    /// That of our own group is in no index but the aggregator's. kubectl looks whether what it creates can be validated by the
+    /// server, by the PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not
+    /// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it
+    /// validates itself. The aggregator sends people here for what its index names, and as themselves.
+    fn document_source(&self, asked: &Asked<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
         match asked.own_group() {
             OwnGroup::Alone => Some(own_group::documents().clone()),
+            OwnGroup::Beside if path.strip_prefix("/v3/") == Some(own_group::KEY) => {
+                Some(own_group::documents().clone())
+            }
             OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => self.catalog(asked).documents.clone(),
         }
     }
 
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
-        let source = self.document_source(asked).ok_or(Failure::PageNotFound)?;
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
+        let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
         let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
             .await
             .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))

@@ -16,7 +16,7 @@ pub(super) const GROUP: &str = "view.fieldcache.dev";
 /// Its only version.
 pub(super) const VERSION: &str = "v1alpha1";
 /// The key of its OpenAPI v3 document.
-const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
+pub(super) const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
 
 /// As whom kube-apiserver's aggregator asks for discovery and for OpenAPI (kube-aggregator `pkg/apiserver`,
 /// `pkg/controllers/openapi/aggregator`).

@@ -488,7 +488,7 @@ fn without_refused(document: &mut Value) {
 fn without_own(mut discovery: Value) -> Value {
     let name = |group: &Value| group["metadata"]["name"].as_str().or(group["name"].as_str()).map(str::to_owned);
     for list in ["items", "groups"] {
-        if let Some(groups) = discovery[list].as_array_mut() {
+        if let Some(groups) = discovery.get_mut(list).and_then(Value::as_array_mut) {
             groups.retain(|group| name(group).as_deref() != Some("view.fieldcache.dev"));
         }
     }
