@@ -1,6 +1,7 @@
 //! Replacing catalogs, waiting for data, demand.
 
 mod consumer;
+mod documents;
 mod memory;
 mod router;
 

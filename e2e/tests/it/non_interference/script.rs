@@ -30,7 +30,7 @@ impl Asked {
             let version = number.parse().ok().and_then(|number| versions.of(number)).unwrap_or_default();
             path = format!("{before}{version}{after}");
         }
-        let mut request = Request::new(self.method.clone(), &format!("{prefix}{path}"));
+        let mut request = Request::new(self.method.clone(), format!("{prefix}{path}"));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

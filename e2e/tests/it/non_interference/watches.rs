@@ -2,6 +2,8 @@
 //!
 //! Bookmarks within a stream come when time goes by, and are not compared; the one that ends the initial events is.
 
+#![expect(clippy::disallowed_methods, reason = "silence is a time in which nothing comes")]
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -130,7 +132,10 @@ impl Watched {
                 loop {
                     match lines.next(DEADLINE).await? {
                         Next::Line(line) => kept.push(String::from_utf8_lossy(&line).into_owned()),
-                        Next::End => return Ok(kept.push("the end".to_owned())),
+                        Next::End => {
+                            kept.push("the end".to_owned());
+                            return Ok(());
+                        }
                         Next::Nothing => {}
                     }
                 }
