@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use imbl::{HashMap, Vector};
-use roaring::RoaringBitmap;
+use roaring::{MultiOps, RoaringBitmap};
 
 use super::labels::Labels;
-use super::term::{PodTerm, selects};
+use super::term::PodTerm;
 use crate::selector::{LabelOperator, LabelSelection};
 
 /// What the pods of a group have in common.
@@ -171,53 +171,53 @@ impl Groups {
         }
     }
 
-    /// The groups whose pods a term selects, in the order of their numbers but for sets of values.
+    /// The groups whose pods a term selects, in the order of their numbers.
+    ///
+    /// Sets are cut with sets, so that a selector that finds nearly everything costs what its answer costs and no look at each group's
+    /// labels.
     pub(super) fn matching(&self, term: &PodTerm, coverage: &Coverage) -> Vec<u32> {
-        let verified = |number: &u32| {
-            self.get(*number).is_some_and(|group| {
-                coverage.contains(&group.key.namespace) && selects(&term.selection, &group.key.labels)
-            })
+        let requirements = match &term.selection {
+            LabelSelection::Nothing => return Vec::new(),
+            LabelSelection::Everything => &[][..],
+            LabelSelection::Matching(selector) => &selector.requirements[..],
         };
-        if term.selection == LabelSelection::Nothing {
-            return Vec::new();
-        }
-        let sets = self.candidates(term, coverage);
-        sets.iter().flat_map(|set| set.iter()).filter(verified).collect()
-    }
-
-    /// Sets that have no group in common and together hold every group that matches: the fewest that an index knows of.
-    fn candidates<'groups>(&'groups self, term: &PodTerm, coverage: &Coverage) -> Vec<&'groups RoaringBitmap> {
-        let size = |sets: &[&RoaringBitmap]| sets.iter().map(|set| set.len()).sum::<u64>();
-        let mut fewest: Vec<&RoaringBitmap> = vec![&self.live];
-        let mut offer = |sets: Vec<&'groups RoaringBitmap>| {
-            if size(&sets) < size(&fewest) {
-                fewest = sets;
+        let mut found = match coverage {
+            Coverage::All => (*self.live).clone(),
+            Coverage::Names(names) => {
+                names.iter().filter_map(|name| self.namespaces.get(name)).map(|set| &**set).union()
             }
         };
-        if let Coverage::Names(names) = coverage {
-            offer(names.iter().filter_map(|name| self.namespaces.get(name)).map(|set| &**set).collect());
-        }
-        if let LabelSelection::Matching(selector) = &term.selection {
-            for requirement in &selector.requirements {
-                let postings = self.labels.get(&*requirement.key);
-                match &requirement.operator {
-                    LabelOperator::In(values) => {
-                        let sets = postings.into_iter().flat_map(|postings| {
-                            values.iter().filter_map(|value| postings.values.get(&**value)).map(|set| &**set)
-                        });
-                        offer(sets.collect());
+        for requirement in requirements {
+            let postings = self.labels.get(&*requirement.key);
+            let sets = |values: &'_ [String]| -> Vec<&RoaringBitmap> {
+                let set_of = |value: &String| postings?.values.get(&**value).map(|set| &**set);
+                values.iter().filter_map(set_of).collect()
+            };
+            match &requirement.operator {
+                LabelOperator::In(values) => match &sets(values)[..] {
+                    [one] => found &= *one,
+                    some => found &= some.iter().copied().union(),
+                },
+                LabelOperator::NotIn(values) => sets(values).into_iter().for_each(|set| found -= set),
+                LabelOperator::Exists => match postings {
+                    Some(postings) => found &= &*postings.present,
+                    None => found.clear(),
+                },
+                LabelOperator::DoesNotExist => {
+                    if let Some(postings) = postings {
+                        found -= &*postings.present;
                     }
-                    LabelOperator::Exists => {
-                        offer(postings.into_iter().map(|postings| &*postings.present).collect());
-                    }
-                    // These can only be verified; numbers do not occur in selectors of pods.
-                    LabelOperator::NotIn(_)
-                    | LabelOperator::DoesNotExist
-                    | LabelOperator::GreaterThan(_)
-                    | LabelOperator::LessThan(_) => {}
+                }
+                // Numbers do not occur in selectors of pods; should they, each group is looked at.
+                LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
+                    let holds = |number: &u32| {
+                        let group = self.get(*number);
+                        group.is_some_and(|group| requirement.matches(group.key.labels.get(&requirement.key)))
+                    };
+                    found = found.iter().filter(holds).collect();
                 }
             }
         }
-        fewest
+        found.iter().collect()
     }
 }
