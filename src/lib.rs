@@ -19,6 +19,7 @@
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
+//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an indexed copy of nodes and pods |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
@@ -28,6 +29,7 @@
 //! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `operator` | in the cluster: controllers of our own kinds, leader election |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
+//! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `access` | who asks and may they; the operator's server only |
@@ -53,6 +55,7 @@ pub mod crd;
 pub mod extract;
 pub mod model;
 pub mod openapi;
+pub mod placement;
 pub mod printer;
 pub mod query;
 pub mod schema;
@@ -70,6 +73,8 @@ pub mod builtin;
 pub mod cli;
 #[cfg(feature = "net")]
 pub mod kinds;
+#[cfg(feature = "net")]
+pub mod manifest;
 #[cfg(feature = "net")]
 pub mod metrics;
 #[cfg(feature = "net")]

@@ -6,8 +6,8 @@
 //!
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
 //! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
-//! same program started as `bench generator`); [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches; [`routing`] what of
-//! them is no socket; [`hold`] for profiles; [`report`] the table.
+//! same program started as `bench generator`); [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
+//! [`routing`] what of them is no socket; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
@@ -21,6 +21,7 @@ mod idle;
 mod load;
 mod options;
 mod own;
+mod placement;
 mod report;
 mod routing;
 mod updates;
@@ -109,6 +110,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("routing");
         if let Err(error) = routing::run(&options, &mut report) {
             fail(&options, &routing::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&placement::ROWS) {
+        eprintln!("placement");
+        if let Err(error) = placement::run(&options, &mut report) {
+            fail(&options, &placement::ROWS, &error, &mut report);
         }
     }
     if options.wants(&watches::ROWS) {

@@ -33,6 +33,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
       broadcast     one update that all of 5,000 watchers are told, beside a bare server that writes the same bytes
       watch-memory  an idle watch, on a shared connection and with a TLS connection of its own
       reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all are told again
+      placement     where one of 1,000 pods may run among 150,000, beside 500 updates a second and kube-scheduler's plugins
   --quick          10,000 objects, no ten times more, fewer rounds: a trial of minutes, no measurement
   --objects N      objects of the corpora (default 100000)
   --text T         of the shirts beside kube-apiserver: varied (default) or repeated
@@ -45,7 +46,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
                    (perf record -g -p PID is smaller, but its stacks end where there are no frame pointers)";
 
 /// Names of the rows, in the order of the report.
-pub(crate) const ROWS: [&str; 17] = [
+pub(crate) const ROWS: [&str; 18] = [
     "list-field",
     "list-none",
     "list-labels",
@@ -63,6 +64,7 @@ pub(crate) const ROWS: [&str; 17] = [
     "broadcast",
     "watch-memory",
     "reconnect",
+    "placement",
 ];
 
 /// What to do.

@@ -38,11 +38,13 @@ pub enum Component {
     OpenapiCheck,
     /// Our clock around kube-apiserver's evaluation of selectable fields, `e2e/go/cmd/selectable-fields-bench`.
     SelectableFieldsBench,
+    /// The plugins of kube-scheduler as a judge, `e2e/go/cmd/placement-judge`.
+    PlacementJudge,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 7] = [
+    pub const ALL: [Component; 8] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -50,6 +52,7 @@ impl Component {
         Component::ConversionWebhook,
         Component::OpenapiCheck,
         Component::SelectableFieldsBench,
+        Component::PlacementJudge,
     ];
 
     /// The name of its file.
@@ -63,6 +66,7 @@ impl Component {
             Component::ConversionWebhook => "conversion-webhook",
             Component::OpenapiCheck => "openapi-check",
             Component::SelectableFieldsBench => "selectable-fields-bench",
+            Component::PlacementJudge => "placement-judge",
         }
     }
 }
@@ -123,7 +127,9 @@ pub fn build() -> Result<Built> {
     let kubernetes =
         ["kube-apiserver", "kube-controller-manager", "kubectl"].map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
     go_build(&directory, &kubernetes.each_ref().map(String::as_str))?;
-    go_build(&directory, &["./cmd/conversion-webhook", "./cmd/openapi-check", "./cmd/selectable-fields-bench"])?;
+    let own = ["conversion-webhook", "openapi-check", "placement-judge", "selectable-fields-bench"];
+    let own = own.map(|name| format!("./cmd/{name}"));
+    go_build(&directory, &own.each_ref().map(String::as_str))?;
     fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
     Ok(Built::Anew(start.elapsed()))
 }

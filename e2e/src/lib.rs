@@ -6,7 +6,7 @@
 //!
 //! | room | what it is |
 //! |---|---|
-//! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our two Go programs; says where they are |
+//! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our Go programs; says where they are |
 //! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
@@ -25,6 +25,7 @@
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`shell`], [`pod`] | what a person types; what a Pod is to the program in it |
 //! | [`openapi`] | protobuf OpenAPI documents read by the decoder Go clients use |
+//! | [`placement`] | the plugins of kube-scheduler as the judge of placement |
 //! | [`compare`] | two JSON documents, and where they differ |
 //! | [`corpus`] | the seeded corpora of the benchmarks |
 //! | [`generator`] | a load source for benchmarks; never for tests of behaviour |
@@ -60,6 +61,7 @@ pub mod http;
 pub mod kubectl;
 pub mod objects;
 pub mod openapi;
+pub mod placement;
 pub mod pod;
 pub mod process;
 pub mod quiet;

@@ -15,7 +15,7 @@ use super::low::{CheckArguments, Output};
 use super::output::{write_out, yaml};
 use crate::crd::Crd;
 use crate::extract::judge::{self, Cause, Judgement};
-use crate::source::yaml::{Form, documents};
+use crate::manifest::yaml::{Form, documents};
 
 /// Judges every CustomResourceDefinition in the files; other kinds are passed over.
 ///

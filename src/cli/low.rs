@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::limits::LimitArguments;
+use super::place::arguments::PlaceArguments;
 use crate::audit;
 use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
@@ -46,9 +47,8 @@ pub enum Command {
     /// Query with sort, count and facets (not there yet)
     #[command(hide = true)]
     Get(Later),
-    /// Say where a Pod may run (not there yet)
-    #[command(hide = true)]
-    Place(Later),
+    /// Say where a Pod may run, and why not elsewhere
+    Place(Box<PlaceArguments>),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
 }

@@ -2,7 +2,7 @@
 //!
 //! Map: [`low`] is exactly what was typed, [`program`] the name under which; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
 //! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
-//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`], [`kubeconfig`], [`advise`] and [`crds`] are the commands. Commands that the design names and that
+//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`], [`kubeconfig`], [`advise`], [`place`] and [`crds`] are the commands. Commands that the design names and that
 //! are not there yet say so: see [`run`].
 
 pub mod advise;
@@ -17,6 +17,7 @@ pub mod openapi;
 pub mod operator;
 pub mod output;
 mod own_certificate;
+pub mod place;
 pub mod program;
 pub mod serve;
 pub mod source;
@@ -54,7 +55,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Get(_) => not_there("get", "use kubectl against `fieldcache serve`"),
         Command::Kubeconfig(arguments) => runtime.block_on(kubeconfig::run(arguments)),
         Command::Advise(arguments) => runtime.block_on(advise::run(arguments)),
-        Command::Place(_) => not_there("place", "`kubectl describe pod` shows the scheduler's last event"),
+        Command::Place(arguments) => runtime.block_on(place::run(*arguments)),
         Command::Crds(arguments) => crds::run(&arguments),
     };
     // Feeds and watches may still be running; a command that has answered does not wait for them.

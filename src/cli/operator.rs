@@ -154,6 +154,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let indexing = server.placement_index().follow(opened.registry.clone());
     let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
         let scrapers =
@@ -188,6 +189,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
         ended = trusting => match ended.context("what the cluster trusts is not followed any more")? {},
         never = keeping => match never {},
+        never = indexing => match never {},
         ended = &mut controlling => ended.context("the controllers met a defect")?,
     }
     // Another replica need not wait for the Lease's end.

@@ -103,6 +103,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
+    let indexing = server.placement_index().follow(opened.registry.clone());
     let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
         let metrics = Metrics::new(
@@ -133,6 +134,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     tokio::select! {
         served = serving => served.context("the listener met a defect")?,
         _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
+        never = indexing => match never {},
         () = around => {}
     }
     if let Some(scraping) = scraping {

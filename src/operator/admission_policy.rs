@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::world;
-use crate::source::yaml::{self, Form};
+use crate::manifest::yaml::{self, Form};
 
 /// The policy and its binding, as they are applied.
 pub const MANIFEST: &str = include_str!("../../manifests/view-policy.yaml");

@@ -17,9 +17,9 @@ use super::stores::{Verdicts, judge_all, named};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::kinds::{FieldCache, FieldOrigin};
+use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::{Definition, Definitions, Group, ResourceOrigin};
-use crate::source::yaml::{self, Form};
 
 fn shirts() -> Crd {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {

@@ -125,51 +125,6 @@ impl DocumentSource for Part {
     }
 }
 
-/// The documents of a source, and one v3 document more.
-#[derive(Debug)]
-pub struct WithOne {
-    whole: Arc<dyn DocumentSource>,
-    key: String,
-    forms: Arc<Forms>,
-    /// What was made last, and of what.
-    made: Mutex<Option<(Arc<DocumentSet>, Arc<DocumentSet>)>>,
-}
-
-impl WithOne {
-    /// Adds a document.
-    pub fn new(whole: Arc<dyn DocumentSource>, key: impl Into<String>, forms: Arc<Forms>) -> WithOne {
-        WithOne { whole, key: key.into(), forms, made: Mutex::default() }
-    }
-
-    /// Whether it adds to this one.
-    pub fn is_of(&self, source: &Arc<dyn DocumentSource>) -> bool {
-        Arc::ptr_eq(&self.whole, source)
-    }
-}
-
-impl DocumentSource for WithOne {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
-        self.whole.v2()
-    }
-
-    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
-        Box::pin(async {
-            let whole = self.whole.v3().await?;
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((of, set)) = &*made
-                && Arc::ptr_eq(of, &whole)
-            {
-                return Ok(set.clone());
-            }
-            let mut v3 = whole.v3.clone();
-            v3.insert(self.key.clone(), self.forms.clone());
-            let set = Arc::new(DocumentSet::of_forms(v3));
-            *made = Some((whole, set.clone()));
-            Ok(set)
-        })
-    }
-}
-
 /// Documents that do not change.
 #[derive(Debug)]
 pub struct Fixed {
@@ -233,11 +188,6 @@ impl DocumentSet {
     /// The v3 document of a key, such as `apis/apps/v1`.
     pub fn v3(&self, key: &str) -> Option<&Forms> {
         self.v3.get(key).map(|forms| &**forms)
-    }
-
-    /// The same, to be in another set as well.
-    pub fn shared(&self, key: &str) -> Option<Arc<Forms>> {
-        self.v3.get(key).cloned()
     }
 
     /// Since when the index is as it is: the time of the first answer with it.

@@ -13,7 +13,7 @@ use super::syntax::{label_key_faults, label_value_faults};
 use crate::model::quote;
 
 /// How a label requirement compares.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LabelOperator {
     /// `in`, `=`, `==`: the key is there with one of the values.
     In(Vec<String>),
@@ -30,7 +30,7 @@ pub enum LabelOperator {
 }
 
 /// One requirement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
     /// The label key.
     pub key: String,
@@ -39,7 +39,7 @@ pub struct LabelRequirement {
 }
 
 /// A conjunction of requirements, sorted by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     /// The requirements; none selects everything.
     pub requirements: Vec<LabelRequirement>,

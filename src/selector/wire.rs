@@ -12,7 +12,7 @@ use super::problem::{Problem, Reason};
 use super::syntax::{label_key_faults, label_value_faults};
 
 /// What a label selector in an object selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LabelSelection {
     /// No object: the selector is null or absent.
     Nothing,

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use super::limits::{Limit, Limited};
 use crate::access::{Forbidden, Refusal};
 use crate::model::{Gvr, Version, quote};
+use crate::placement::review::KIND;
+use crate::selector::Problem;
 
 /// Why a request has no ordinary answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,10 @@ pub enum Failure {
     Bare(String),
     /// ListOptions that contradict each other.
     InvalidOptions(Vec<OptionFault>),
+    /// A review that is wrong, or asks about a Pod that could not be created; field by field.
+    InvalidReview(Vec<Problem>),
+    /// A body that is longer than this many bytes.
+    TooLargeBody(usize),
     /// No offered media type is accepted, or not in the form that was asked for.
     NotAcceptable(String),
     /// No offered media type is accepted by a built-in path; what is offered.
@@ -73,6 +79,8 @@ pub enum Failure {
     },
     /// So many requests are under way to the API server behind that no further one is handed on.
     TooManyHandedOn(usize),
+    /// So many reviews are being answered that this one has had no turn in its time.
+    TooManyReviews(usize),
     /// There is as much as there may be of something.
     Limited(Limited),
     /// The resource's data is still being read.
@@ -160,6 +168,11 @@ impl Failure {
         Failure::UnsupportedMediaType(message.to_owned())
     }
 
+    /// A review that is wrong.
+    pub(super) fn invalid_review(problems: Vec<Problem>) -> Failure {
+        Failure::InvalidReview(problems)
+    }
+
     /// The HTTP status.
     pub fn code(&self) -> StatusCode {
         self.parts().code
@@ -175,9 +188,11 @@ impl Failure {
         match self {
             Failure::TooLargeVersion { .. } => Some(1),
             Failure::Limited(limited) => limited.retry_after,
-            Failure::Loading(_) | Failure::Replaced | Failure::Behind | Failure::TooManyHandedOn(_) => {
-                Some(LOADING_RETRY_SECONDS)
-            }
+            Failure::Loading(_)
+            | Failure::Replaced
+            | Failure::Behind
+            | Failure::TooManyHandedOn(_)
+            | Failure::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
             Failure::Refused(Refusal::TooManyFailures | Refusal::Unreviewed) => Some(LOADING_RETRY_SECONDS),
             _ => None,
         }
@@ -250,6 +265,13 @@ impl Failure {
                 Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.clone(), details: None }
             }
             Failure::InvalidOptions(faults) => invalid_options(faults),
+            Failure::InvalidReview(problems) => invalid_review(problems),
+            Failure::TooLargeBody(most) => Parts::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "RequestEntityTooLarge",
+                format!("Request entity too large: limit is {most}"),
+            )
+            .with(json!({})),
             Failure::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
             Failure::NotRouted(offered) => {
                 let message = format!("406: Not Acceptable\n\nAvailable representations: {}", offered.join(", "));
@@ -283,6 +305,12 @@ impl Failure {
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 format!("{limit} requests are being handed on to the API server, watches among them, which is the most at a time"),
+            )
+            .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+            Failure::TooManyReviews(limit) => Parts::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                format!("{limit} placement reviews are being answered, which is the most at a time"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             Failure::Limited(limited) => limited_parts(limited),
@@ -387,4 +415,21 @@ fn invalid_options(faults: &[OptionFault]) -> Parts {
         format!("ListOptions.meta.k8s.io \"\" is invalid: {message}"),
     )
     .with(json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}))
+}
+
+/// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).
+fn invalid_review(problems: &[Problem]) -> Parts {
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let message = match &messages[..] {
+        [single] => single.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    let cause = |problem: &Problem| json!({"reason": problem.reason.as_str(), "message": problem.message, "field": problem.field});
+    let causes: Vec<Value> = problems.iter().map(cause).collect();
+    Parts::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        format!("{KIND}.{} \"\" is invalid: {message}", super::own_group::GROUP),
+    )
+    .with(json!({"group": super::own_group::GROUP, "kind": KIND, "causes": causes}))
 }

@@ -6,7 +6,8 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
-//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`through`] is a View: a server of its own behind a path.
+//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept.
+//! [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
 
@@ -34,6 +35,7 @@ mod offered;
 mod own_group;
 pub mod params;
 pub mod pass_through;
+pub mod placement_review;
 pub mod read;
 pub mod route;
 pub mod stall;
@@ -51,8 +53,8 @@ pub mod yaml;
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +72,7 @@ use tokio::time::Instant;
 use crate::access::{Access, Admitted, Refusal};
 use crate::audit::Log;
 use crate::model::Scope;
-use crate::registry::documents::{DocumentSource, WithOne};
+use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
@@ -84,6 +86,7 @@ use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
+use placement_review::Reviews;
 use route::{Address, Target};
 use strong::Consistency;
 use tally::{Noted, Tally};
@@ -157,8 +160,7 @@ pub struct Server {
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
-    /// The documents of the catalog with that of our own group.
-    with_own: Mutex<Option<Arc<WithOne>>>,
+    reviews: Reviews,
 }
 
 /// A request with what every handler wants to know of it.
@@ -191,7 +193,7 @@ impl Server {
             answers: AtomicU64::new(0),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
-            with_own: Mutex::default(),
+            reviews: Reviews::default(),
         }
     }
 
@@ -228,8 +230,9 @@ impl Server {
     {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
-        // Nobody reads it but who stands behind.
-        let body = self.upstream().is_some().then(|| body.map_err(Into::into).boxed_unsync());
+        // Nobody reads it but who stands behind, and who answers a review.
+        let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
+        let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, user)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
@@ -364,10 +367,16 @@ impl Server {
         if let Some(guard) = &self.settings.guard {
             guard.check(asked.authority, asked.headers)?;
         }
-        guards::check_body(asked.method, asked.headers)?;
+        // A review changes nothing, and `kubectl create --raw` sends no media type.
+        if !placement_review::wants_body(asked.method, uri.path()) {
+            guards::check_body(asked.method, asked.headers)?;
+        }
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
         let target = Target::of(uri.path());
         admission::check(asked, uri.path(), &target)?;
+        if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
+            return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        }
         // From a View nothing is handed on.
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
             pass_through::check_impersonation(asked.headers)?;
@@ -419,28 +428,26 @@ impl Server {
         }
     }
 
-    /// The documents that a request is shown.
-    fn document_source(&self, asked: &Asked<'_>) -> Option<Arc<dyn DocumentSource>> {
-        let source = self.catalog(asked).documents.clone();
-        match (asked.own_group(), source) {
-            (OwnGroup::Alone, _) => Some(own_group::documents().clone()),
-            (OwnGroup::Beside, Some(source)) => {
-                let mut held = self.with_own.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(held) = held.as_ref().filter(|held| held.is_of(&source)) {
-                    return Some(held.clone());
-                }
-                let with_own = Arc::new(WithOne::new(source, own_group::KEY, own_group::v3_forms()?));
-                *held = Some(with_own.clone());
-                Some(with_own)
+    /// The documents that a request below `/openapi` is shown.
+    ///
+    /// That of our own group is in no index but the aggregator's. kubectl looks whether what it creates can be validated by the
+    /// server, by the PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not
+    /// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it
+    /// validates itself. The aggregator sends people here for what its index names, and as themselves.
+    fn document_source(&self, asked: &Asked<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
+        match asked.own_group() {
+            OwnGroup::Alone => Some(own_group::documents().clone()),
+            OwnGroup::Beside if path.strip_prefix("/v3/") == Some(own_group::KEY) => {
+                Some(own_group::documents().clone())
             }
-            (OwnGroup::Hidden | OwnGroup::Beside, source) => source,
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => self.catalog(asked).documents.clone(),
         }
     }
 
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
-        let source = self.document_source(asked).ok_or(Failure::PageNotFound)?;
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
+        let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
         let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
             .await
             .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
@@ -568,8 +575,9 @@ impl Asked<'_> {
     /// How our own group is shown: a View has none of its own, and a server that asks nobody who it is has no Views.
     fn own_group(&self) -> OwnGroup {
         match &self.admitted {
-            Some(admitted) if self.through.is_none() => OwnGroup::of(&admitted.identity.user),
-            _ => OwnGroup::Hidden,
+            _ if self.through.is_some() => OwnGroup::Hidden,
+            Some(admitted) => OwnGroup::of(&admitted.identity.user),
+            None => OwnGroup::WithoutViews,
         }
     }
 

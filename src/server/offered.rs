@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::own_group::{self, OwnGroup};
 use super::pass_through::PassThrough;
+use super::placement_review;
 use crate::model::{GroupVersion, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
@@ -51,7 +52,7 @@ impl Offered<'_> {
     pub(super) fn groups(&self) -> Vec<Group> {
         let mut groups = match self.own {
             OwnGroup::Alone => Vec::new(),
-            OwnGroup::Hidden | OwnGroup::Beside => groups(self.catalog, self.passes),
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => groups(self.catalog, self.passes),
         };
         if self.own != OwnGroup::Hidden {
             // A cluster through which it is aggregated offers it too: here it is answered here.
@@ -68,7 +69,16 @@ impl Offered<'_> {
         match self.own {
             OwnGroup::Beside | OwnGroup::Alone if is_own => own_group::rows(),
             OwnGroup::Alone => Vec::new(),
-            OwnGroup::Hidden | OwnGroup::Beside => rows(self.catalog, self.passes, group, version),
+            OwnGroup::WithoutViews if is_own => {
+                // What a fieldcache in the cluster offers is reached through its API server.
+                let mut rows = rows(self.catalog, self.passes, group, version);
+                rows.retain(|row| row["resource"] != placement_review::RESOURCE);
+                rows.push(placement_review::row());
+                rows
+            }
+            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => {
+                rows(self.catalog, self.passes, group, version)
+            }
         }
     }
 }

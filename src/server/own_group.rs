@@ -1,14 +1,15 @@
 //! Our own group of the API, `view.fieldcache.dev/v1alpha1`: what discovery and OpenAPI say of it.
 //!
-//! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::through`]). It is announced beside everything else
-//! that is served, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
+//! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::through`]), and `placementreviews` are answered and not kept ([`super::placement_review`]). It is announced beside everything else
+//! that is served, without a document, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
 //! every document of an index of OpenAPI (kube-aggregator `pkg/controllers/openapiv3`). Inside of a View it is not there.
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use crate::registry::documents::{Fixed, Forms};
+use super::placement_review;
+use crate::registry::documents::Fixed;
 
 /// The group.
 pub(super) const GROUP: &str = "view.fieldcache.dev";
@@ -26,6 +27,8 @@ const AGGREGATORS: [&str; 2] = ["system:kube-aggregator", "system:aggregator"];
 pub(super) enum OwnGroup {
     /// Not at all.
     Hidden,
+    /// With everything else, but for Views, which there are none of; without documents.
+    WithoutViews,
     /// With everything else.
     Beside,
     /// And nothing else.
@@ -41,9 +44,13 @@ impl OwnGroup {
 
 /// Its rows, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
+    vec![views(), placement_review::row()]
+}
+
+fn views() -> Value {
     let nothing = json!({ "group": "", "version": "", "kind": "" });
     let view = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" });
-    vec![json!({
+    json!({
         "resource": "views",
         // A row that stands there for what is below it: upstream leaves its kind empty.
         "responseKind": nothing,
@@ -51,7 +58,7 @@ pub(super) fn rows() -> Vec<Value> {
         "singularResource": "",
         "verbs": [],
         "subresources": [{ "subresource": "proxy", "responseKind": view, "verbs": ["get"] }],
-    })]
+    })
 }
 
 /// Its documents.
@@ -59,11 +66,6 @@ pub(super) fn documents() -> &'static Arc<Fixed> {
     static DOCUMENTS: LazyLock<Arc<Fixed>> =
         LazyLock::new(|| Arc::new(Fixed::new(Box::new(v2), [(KEY.to_owned(), Box::new(v3) as _)])));
     &DOCUMENTS
-}
-
-/// Its OpenAPI v3 document.
-pub(super) fn v3_forms() -> Option<Arc<Forms>> {
-    documents().v3.shared(KEY)
 }
 
 fn info() -> Value {

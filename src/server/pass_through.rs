@@ -12,7 +12,7 @@ use http::{HeaderMap, Method};
 use super::failure::Failure;
 use super::params::percent_decode;
 use super::route::{Address, Target};
-use super::{Asked, read, write_verb};
+use super::{Asked, own_group, read, write_verb};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;
@@ -66,10 +66,11 @@ impl PassThrough {
             Target::Unknown | Target::UnknownBuiltIn | Target::Root => true,
             Target::Group(name) => {
                 let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
-                !reads || !(is_offered || catalog.group(name).is_some())
+                !reads || !(is_offered || catalog.group(name).is_some() || name == own_group::GROUP)
             }
             Target::GroupVersion(GroupVersion { group, version }) => {
-                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version));
+                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version))
+                    || (group == own_group::GROUP && version == own_group::VERSION);
                 !reads || !(is_served || catalog.offers.version(group, version).is_some())
             }
             Target::Health { .. } | Target::Version | Target::OpenApi | Target::CoreVersions | Target::Groups => !reads,

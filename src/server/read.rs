@@ -60,14 +60,19 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a Address) -> Option<&'a
 /// # Errors
 /// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`Failure::Replaced`] when the resource went.
 pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failure> {
-    live.snapshot(patience).await.map_err(|not_ready| match not_ready {
+    live.snapshot(patience).await.map_err(not_ready)
+}
+
+/// What a client is told of a copy that is not there.
+pub fn not_ready(not_ready: NotReady) -> Failure {
+    match not_ready {
         NotReady::Loading(progress) => Failure::Loading(progress),
         NotReady::Refused { code: 403, message } => Failure::Forbidden(message),
         // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
         NotReady::Refused { message, .. } => Failure::Unavailable(message),
         NotReady::OverMemory(over) => Failure::Limited(Limited::memory(&over)),
         NotReady::Gone => Failure::Replaced,
-    })
+    }
 }
 
 /// Waits until the copy lags no more than `most`; a proof may be on its way.

@@ -215,9 +215,25 @@ pub(super) struct Noted {
     audited: OnceLock<Box<Audited>>,
 }
 
+/// What a request is for. A resource is shared, not copied: this is on the way of every answer.
+#[derive(Clone, Debug)]
+enum Subject {
+    Resource(Arc<Resource>),
+    Review(&'static Gvr),
+}
+
+impl Subject {
+    fn gvr(&self) -> &Gvr {
+        match self {
+            Subject::Resource(resource) => &resource.gvr,
+            Subject::Review(gvr) => gvr,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Served {
-    resource: Arc<Resource>,
+    subject: Subject,
     verb: Verb,
     has_field_selector: bool,
     has_label_selector: bool,
@@ -230,7 +246,7 @@ impl Noted {
         let selects = matches!(verb, Verb::List | Verb::Watch);
         let has = |key: &str| selects && asked.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {
-            resource: resource.clone(),
+            subject: Subject::Resource(resource.clone()),
             verb,
             has_field_selector: has("fieldSelector"),
             has_label_selector: has("labelSelector"),
@@ -247,6 +263,13 @@ impl Noted {
     /// What is told of it.
     pub(super) fn audited(&self) -> Option<&Audited> {
         self.audited.get().map(|audited| &**audited)
+    }
+
+    /// The request is a review of this kind.
+    pub(super) fn reviewed(&self, gvr: &'static Gvr) {
+        let (has_field_selector, has_label_selector) = (false, false);
+        let (subject, verb) = (Subject::Review(gvr), Verb::Post);
+        let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
     }
 
     /// Its objects have been looked for.
@@ -294,7 +317,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let gvr = self.served.as_ref().map(|served| &served.resource.gvr);
+        let gvr = self.served.as_ref().map(|served| served.subject.gvr());
         if let Some(id) = &self.id {
             let (verb, code, took) = (self.outcome.verb, self.outcome.code, self.begun.elapsed());
             tracing::debug!(?id, ?verb, resource = gvr.map(tracing::field::display), code, ?took, "answered");

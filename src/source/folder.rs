@@ -6,7 +6,7 @@
 //! renaming only, in every served version; defaults, pruning and validation are those of its own version; its
 //! resourceVersion is the same in all of them. An object that cannot be read, is refused or has lost its kind is
 //! reported and its old version goes. Reading the disk is [`super::scan`]'s, the documents of a file are
-//! [`super::yaml`]'s.
+//! [`crate::manifest`]'s.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 
 use super::field_caches::own_definition;
 use super::object;
-use super::yaml::{self, Broken, Document, Form};
 use crate::crd::Crd;
+use crate::manifest::yaml::{self, Broken, Document, Form};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
 use crate::schema::node::no_references;

@@ -5,8 +5,7 @@
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
-//! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`yaml`] reads the documents of one file, with [`json`] for JSON texts
-//! and [`scalar`] for the meaning of plain scalars; [`folder`] turns files into objects, versions and changes;
+//! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
 //! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
 //! FieldCaches, which [`field_caches`] reads out of a folder.
 //!
@@ -22,17 +21,14 @@ pub mod folder;
 pub mod folder_feeds;
 pub mod forward;
 pub mod frames;
-pub mod json;
 pub mod keepers;
 pub mod kubeconfig;
 pub mod list_watch;
 pub mod object;
 pub mod openapi;
-pub mod scalar;
 pub mod scan;
 pub mod self_check;
 pub mod store_options;
 mod successors;
 #[cfg(test)]
 mod tests;
-pub mod yaml;

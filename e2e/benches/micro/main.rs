@@ -6,10 +6,11 @@
 //!
 //! Map: [`samples`] are the objects and a store of them; [`splitting`] is lines, watch lines and pages; [`extracting`]
 //! is object bytes to records; [`storing`] is one update; [`routing`] is a change to whom it touches; [`planning`] is selections;
-//! [`encoding`] is answers.
+//! [`encoding`] is answers; [`placing`] is where a pod may run.
 
 mod encoding;
 mod extracting;
+mod placing;
 mod planning;
 mod routing;
 mod samples;
@@ -26,5 +27,6 @@ fn main() {
     routing::measure(&mut criterion);
     planning::measure(&mut criterion);
     encoding::measure(&mut criterion);
+    placing::measure(&mut criterion);
     criterion.final_summary();
 }

@@ -1,6 +1,7 @@
 //! The seeded corpora of the benchmarks: the same objects from the same settings, on every machine.
 //!
-//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields. Object `i` is made from the
+//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields, [`placement`] a cluster to
+//! place pods in. Object `i` is made from the
 //! seed and `i` alone, so they can be made in any order, in parallel, and a million need no memory. Each corpus makes an object in
 //! two forms: as a client sends it (`object`) and as kube-apiserver stores and serves it (`stored`), which is what a generator source
 //! or a folder needs; a test compares the second with what a real kube-apiserver serves. [`load`] sends a corpus to kube-apiserver.
@@ -9,6 +10,7 @@
 
 pub mod load;
 mod managed_fields;
+pub mod placement;
 pub mod pods;
 pub mod shirts;
 mod words;

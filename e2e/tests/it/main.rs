@@ -26,6 +26,8 @@ mod non_interference;
 mod operator;
 mod parity;
 mod pass_through;
+mod placement;
+mod placing;
 mod printers;
 mod recipes;
 mod self_check;

@@ -484,6 +484,17 @@ fn without_refused(document: &mut Value) {
     }
 }
 
+/// Without our own group, of which kube-apiserver knows nothing: what is asked of it is answered here.
+fn without_own(mut discovery: Value) -> Value {
+    let name = |group: &Value| group["metadata"]["name"].as_str().or(group["name"].as_str()).map(str::to_owned);
+    for list in ["items", "groups"] {
+        if let Some(groups) = discovery.get_mut(list).and_then(Value::as_array_mut) {
+            groups.retain(|group| name(group).as_deref() != Some("view.fieldcache.dev"));
+        }
+    }
+    discovery
+}
+
 #[tokio::test]
 async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
     let control_plane = ControlPlane::start(Settings::default()).await?;
@@ -505,7 +516,7 @@ async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
                 metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
             }
         }
-        compare::equal("kube-apiserver", &theirs, "fieldcache", &ask(&client).await?).context(path)?;
+        compare::equal("kube-apiserver", &theirs, "fieldcache", &without_own(ask(&client).await?)).context(path)?;
         compared += 1;
         for item in theirs["items"].as_array().into_iter().flatten() {
             let name = item["metadata"]["name"].as_str().unwrap_or_default();
@@ -533,7 +544,7 @@ async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
     }
     ensure!(compared > 30, "only {compared} documents");
     let (theirs, ours) = (direct.get_json("/apis").await?, client.get_json("/apis").await?);
-    compare::equal("kube-apiserver", &theirs, "fieldcache", &ours)?;
+    compare::equal("kube-apiserver", &theirs, "fieldcache", &without_own(ours))?;
     println!("discovery: {compared} documents as kube-apiserver's");
 
     // A definition that goes is gone from discovery too.

@@ -22,7 +22,9 @@ async fn plain_discovery() {
     let version = json!({"groupVersion": "stable.example.com/v1", "version": "v1"});
     let group = json!({"name": "stable.example.com", "versions": [version], "preferredVersion": version});
     let groups = fixture.get("/apis/").await.json();
-    assert_eq!(groups, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}));
+    let own_version = json!({"groupVersion": "view.fieldcache.dev/v1alpha1", "version": "v1alpha1"});
+    let own = json!({"name": "view.fieldcache.dev", "versions": [own_version], "preferredVersion": own_version});
+    assert_eq!(groups, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group, own]}));
     let single = fixture.get("/apis/stable.example.com").await.json();
     assert_eq!((&single["kind"], &single["preferredVersion"]), (&json!("APIGroup"), &version));
     let resources = fixture.get("/apis/stable.example.com/v1").await.json();
@@ -62,7 +64,9 @@ async fn aggregated_discovery_has_its_type_and_a_tag() {
         (&body["kind"], &body["apiVersion"]),
         (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
     );
-    assert_eq!(body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(body["items"].as_array().unwrap().len(), 2);
+    let own = &body["items"][1]["versions"][0]["resources"][0];
+    assert_eq!((&own["resource"], &own["verbs"]), (&json!("placementreviews"), &json!(["create"])));
     let group = &body["items"][0];
     assert_eq!(group["metadata"], json!({"name": "stable.example.com"}));
     assert_eq!(

@@ -18,6 +18,7 @@ mod list;
 mod listen;
 mod options;
 mod pass_through;
+mod placement_review;
 mod samples;
 mod strong;
 mod table;

@@ -734,6 +734,8 @@ async fn discovery_shows_what_can_be_reached() {
             ],
         ),
     ] {
+        let mut expected = expected;
+        expected.push("view.fieldcache.dev/v1alpha1 placementreviews create".to_owned());
         let behind = Behind::teapot();
         let fixture = before(&behind, mode);
         fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offers()));

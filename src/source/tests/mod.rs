@@ -12,4 +12,3 @@ mod openapi;
 mod scan;
 mod self_check;
 mod successors;
-mod yaml;

@@ -7,6 +7,7 @@ mod consumers;
 mod definitions;
 mod escapes;
 mod memory;
+mod placement;
 mod replicas;
 mod rights;
 mod views;

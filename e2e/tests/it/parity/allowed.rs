@@ -50,7 +50,7 @@ impl How {
 }
 
 /// All of them.
-pub(crate) static ALLOWED: [Allowance; 11] = [
+pub(crate) static ALLOWED: [Allowance; 12] = [
     Allowance {
         cases: &["*"],
         places: &[
@@ -133,6 +133,17 @@ pub(crate) static ALLOWED: [Allowance; 11] = [
         places: &["*.x-kubernetes-selectable-fields"],
         how: How::Added,
         reason: "The fields by which built-in kinds can be selected are published, as those of definitions are.",
+    },
+    Allowance {
+        cases: &["*"],
+        places: &[
+            ".body.groups[\"view.fieldcache.dev\"]",
+            ".body[\"order of groups\"][*]",
+            ".body.items[\"view.fieldcache.dev\"]",
+            ".body[\"order of items\"][*]",
+        ],
+        how: How::Added,
+        reason: "Where a Pod may run is asked of fieldcache itself, so that its own group is in discovery, the last of all.",
     },
 ];
 

@@ -3,7 +3,7 @@
 //! A broken document is reported with line and cause; the others of the file still count, because the text is cut at
 //! lines of `---` before anything is parsed (no block can contain one at the start of a line). Scalars mean what they
 //! mean to kubectl ([`super::scalar`]); a key that stands twice in one mapping is refused, unlike there. Anchors,
-//! aliases and merge keys are followed within a bound. What an object must look like is [`super::folder`]'s.
+//! aliases and merge keys are followed within a bound. What an object must look like is `source::folder`'s.
 
 use std::collections::HashMap;
 

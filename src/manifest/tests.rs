@@ -3,8 +3,8 @@
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Map, Value, json};
 
+use super::yaml::{Form, documents};
 use crate::schema::json::{normalize_numbers, to_text};
-use crate::source::yaml::{Form, documents};
 
 /// The value of `k` in a one-line document.
 fn plain(text: &str) -> Result<Value, String> {

@@ -1,0 +1,202 @@
+//! `placementreviews` of the operator, asked with kubectl by people with different rights, and `fieldcache place` against the same
+//! cluster. The Pod that is asked about is one that kube-apiserver has admitted.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::{Client, Request};
+use e2e::kubectl::{Finished, Kubectl};
+use e2e::objects;
+use e2e::shell::Shell;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{SOON, Stage, manifests, ready};
+
+const REVIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/placementreviews";
+const MESSAGE: &str =
+    "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).";
+
+fn review(spec: &Value) -> Value {
+    json!({ "apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview", "spec": spec })
+}
+
+/// Two nodes, the one that would do tainted, and a Pod that is pending.
+async fn fill(stage: &Stage) -> Result<()> {
+    let client = stage.control_plane.client();
+    for (name, labels) in [("one", json!({ "disktype": "ssd" })), ("two", json!({ "disktype": "hdd" }))] {
+        let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } });
+        objects::create(&client, "/api/v1/nodes", &node).await?;
+        // A new Node is born tainted, and nothing here says that it is ready.
+        let taints = if name == "one" { json!([{ "key": "dedicated", "effect": "NoSchedule" }]) } else { json!(null) };
+        let path = format!("/api/v1/nodes/{name}");
+        objects::merge(&client, &path, &json!({ "spec": { "taints": taints } })).await?;
+    }
+    // No kubelet is there, and sooner or later a controller says so.
+    let tolerated = ["unreachable", "not-ready"];
+    let tolerations = tolerated.map(|key| json!({ "key": format!("node.kubernetes.io/{key}"), "operator": "Exists" }));
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "pending" },
+        "spec": {
+            "nodeSelector": { "disktype": "ssd" }, "schedulerName": "nobody", "tolerations": tolerations,
+            "containers": [{ "name": "main", "image": "registry.example.com/main" }],
+        },
+    });
+    objects::create(&client, "/api/v1/namespaces/team-a/pods", &pod).await?;
+    Ok(())
+}
+
+/// kubectl of a user with a certificate, against the operator.
+fn user(stage: &Stage, operator: &Fieldcache, name: &str) -> Result<Kubectl> {
+    let identity = stage.control_plane.authority().client(name, None)?;
+    let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt")).context("the operator's authority")?;
+    let document = e2e::control_plane::kubeconfig(operator.address(), Some(&authority), Some(&identity));
+    Kubectl::with_kubeconfig(&stage.folder.write(&format!("{name}-at-the-operator"), document.to_string())?)
+}
+
+async fn create(stage: &Stage, kubectl: &Kubectl, spec: &Value) -> Result<Finished> {
+    let file = stage.folder.write("review.json", review(spec).to_string())?;
+    kubectl.run(&["create", "-f", &file.display().to_string(), "-o", "json"]).await
+}
+
+async fn wait_for_copies(stage: &Stage) -> Result<()> {
+    let caches = ["fieldcache/nodes", "fieldcache/pods", "fieldcache/namespaces"];
+    let wait = [&["wait", "--for=condition=Ready", "--timeout=60s"][..], &caches].concat();
+    stage.kubectl.succeed(&wait).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what_its_event_would_say() -> Result<()> {
+    let stage = Stage::start().await?;
+    fill(&stage).await?;
+    let operator = stage.operator("one").await?;
+    let administrator = stage.administrator(&operator)?;
+    ready(&operator, &administrator).await?;
+
+    // Before anything is kept: what is missing, and what to do.
+    let asked = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
+    let answer = administrator.send(Request::new(Method::POST, REVIEWS).json(&review(&asked))).await?;
+    ensure!(
+        answer.status == 503 && answer.text().contains("nodes are not kept here: make a FieldCache named nodes"),
+        "{answer:?}"
+    );
+    stage.apply("placement/field-caches.yaml").await?;
+    wait_for_copies(&stage).await?;
+
+    let role = "create clusterrole lists --verb=list --resource=nodes,pods";
+    let binding = "create clusterrolebinding lists --clusterrole=lists --user=alice";
+    let get = "create role gets -n team-a --verb=get --resource=pods";
+    let gets = "create rolebinding gets -n team-a --role=gets --user=bob";
+    for command in [role, binding, get, gets] {
+        stage.kubectl.succeed(&command.split(' ').collect::<Vec<_>>()).await?;
+    }
+    let alice = user(&stage, &operator, "alice")?;
+    let told = eventually("alice is answered", SOON, async || {
+        let ran = create(&stage, &alice, &asked).await?;
+        ensure!(ran.exit_code == 0, "{ran:?}");
+        Ok(serde_json::from_str::<Value>(&ran.stdout)?)
+    })
+    .await
+    .with_context(|| operator.process().tail())?;
+    let status = &told["status"];
+    ensure!(status["message"] == MESSAGE && status["total"] == 2 && status["feasible"] == 0, "{status}");
+    ensure!(status["nodes"][0]["rejections"][0]["taint"] == "dedicated:NoSchedule", "{status}");
+    ensure!(status["ageSeconds"].as_u64().is_some_and(|age| age < 90), "{status}");
+    let versions = &status["resourceVersions"];
+    ensure!(versions["pods"].as_str().is_some_and(|version| version.parse::<u64>().is_ok()), "{versions}");
+
+    // A manifest, as YAML, with a premise; and what an API server would refuse.
+    let toleration = json!({ "operator": "Exists" });
+    let pod = json!({ "metadata": { "name": "new" }, "spec": { "nodeSelector": { "disktype": "ssd" }, "tolerations": [toleration] } });
+    let spec = json!({ "pod": pod, "whatIf": { "labels": [{ "node": "two", "key": "disktype", "value": "ssd" }] } });
+    let found: Value = serde_json::from_str(&create(&stage, &alice, &spec).await?.stdout)?;
+    ensure!(found["status"]["feasible"] == 2, "{found}");
+    let bad = json!({ "pod": { "spec": { "tolerations": [{ "operator": "Like", "key": "a" }] } } });
+    let ran = create(&stage, &alice, &bad).await?;
+    ensure!(ran.stderr.contains("spec.pod.spec.tolerations[0].operator: Unsupported value: \"Like\""), "{ran:?}");
+    let ran = create(&stage, &alice, &json!({ "pods": {} })).await?;
+    ensure!(ran.stderr.contains("unknown field \"spec.pods\""), "{ran:?}");
+    // Without discovery too.
+    let raw = stage.folder.write("raw.json", review(&asked).to_string())?.display().to_string();
+    let ran = alice.run(&["create", "--raw", REVIEWS, "-f", &raw]).await?;
+    ensure!(ran.exit_code == 0 && ran.stdout.contains(MESSAGE), "{ran:?}");
+
+    // Who may only get the Pod: the event's words, and nothing else.
+    let bob = user(&stage, &operator, "bob")?;
+    let told: Value = serde_json::from_str(&create(&stage, &bob, &asked).await?.stdout)?;
+    let members: Vec<&String> = told["status"].as_object().context("a status")?.keys().collect();
+    ensure!(told["status"]["message"] == MESSAGE && members == ["message", "notEvaluated"], "{told}");
+    let premised =
+        json!({ "podRef": asked["podRef"], "whatIf": { "withoutPods": [{ "namespace": "a", "name": "b" }] } });
+    let mine = json!({ "pod": pod });
+    let elsewhere = json!({ "podRef": { "namespace": "team-b", "name": "pending" } });
+    let nobody = user(&stage, &operator, "mallory")?;
+    for (who, kubectl, spec) in
+        [("bob", &bob, &premised), ("bob", &bob, &mine), ("bob", &bob, &elsewhere), ("mallory", &nobody, &asked)]
+    {
+        let ran = create(&stage, kubectl, spec).await?;
+        let words = format!(
+            "nodes is forbidden: User \"{who}\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"
+        );
+        ensure!(ran.exit_code != 0 && ran.stderr.contains(&words), "{spec}: {ran:?}");
+    }
+    follows(&stage, &administrator, &asked).await?;
+    commands(&stage).await
+}
+
+/// What changes in the cluster changes the answer.
+async fn follows(stage: &Stage, administrator: &Client, asked: &Value) -> Result<()> {
+    let request = || Request::new(Method::POST, REVIEWS).json(&review(asked));
+    stage.kubectl.succeed(&["taint", "nodes", "one", "dedicated-"]).await?;
+    eventually("the taint is gone", SOON, async || {
+        let status = administrator.send(request()).await?.json()?["status"].clone();
+        ensure!(status["feasible"] == 1 && status["nodes"][0]["name"] == "one", "{status}");
+        Ok(())
+    })
+    .await?;
+    stage.kubectl.succeed(&["cordon", "one"]).await?;
+    eventually("it is cordoned", SOON, async || {
+        let status = administrator.send(request()).await?.json()?["status"].clone();
+        let nodes = status["nodes"].as_array().context("nodes")?;
+        let one = nodes.iter().find(|node| node["name"] == "one").context("the node")?;
+        let rejections = one["rejections"].as_array().into_iter().flatten();
+        let reasons: Vec<&str> = rejections.filter_map(|one| one["reason"].as_str()).collect();
+        // Cordoning taints too, when a controller gets to it.
+        ensure!(status["feasible"] == 0 && reasons.contains(&"NodeUnschedulable"), "{status}");
+        Ok(())
+    })
+    .await
+}
+
+/// The command against the cluster itself, and a local server of it.
+async fn commands(stage: &Stage) -> Result<()> {
+    let shell = Shell::with_kubeconfig(&stage.control_plane.kubeconfig_for(stage.control_plane.endpoint().base()))?;
+    let ran = shell.run("fieldcache place pod/pending -n team-a").await?;
+    ensure!(
+        ran.exit_code == 1 && ran.stdout.contains("one    no") && ran.stdout.contains("the node is cordoned"),
+        "{ran:?}"
+    );
+    let ran = shell.run("kubectl fieldcache place pod/pending -n team-a --label two:disktype=ssd -o json").await?;
+    let found: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:?}"))?;
+    ensure!(ran.exit_code == 0 && found["status"]["nodes"][0]["name"] == "two", "{found}");
+    shell.fail("fieldcache place pod/none -n team-a", 2, &["pods \"none\" not found in namespace \"team-a\""]).await?;
+
+    let local = Fieldcache::serve_cluster(stage.control_plane.kubeconfig(), &[]).await?;
+    let kubectl = Kubectl::with_server(local.address())?;
+    let asked = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
+    let ran = create(stage, &kubectl, &asked).await?;
+    let found: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:?}"))?;
+    ensure!(found["status"]["total"] == 2, "{found}");
+    let server = local.address();
+    let ran = shell.run(&format!("fieldcache place pod/pending -n team-a --server {server}")).await?;
+    ensure!(ran.exit_code == 1 && ran.stdout.contains("0/2 nodes are available"), "{ran:?}");
+
+    let folder = std::path::Path::new(&manifests()).join("placement");
+    let served = Box::pin(Fieldcache::serve_folder(&folder.join("disktype"))).await?;
+    let kubectl = Kubectl::with_server(served.address())?;
+    let file = folder.join("review.yaml").display().to_string();
+    let found: Value = serde_json::from_str(&kubectl.succeed(&["create", "-f", &file, "-o", "json"]).await?)?;
+    ensure!(found["status"]["feasible"] == 1, "{found}");
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! What was typed after `fieldcache place`, and what single options mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::cli::low::SourceArguments;
+use crate::placement::Taint;
+use crate::placement::review::{NodeLabel, NodeTaint, PodReference};
+use crate::selector::syntax::{label_key_faults, label_value_faults};
+
+/// `fieldcache place`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "It asks as kube-scheduler would: cordoned nodes, nodeName, taints, nodeSelector, node affinity, affinity and anti-affinity between Pods both ways. A Pod or workload from a file is first made what an API server would make of it (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not looked at.
+
+A cluster is read whole: all nodes, Pods and namespaces. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
+
+Examples:
+  fieldcache place -f pod.yaml --dir manifests/placement/disktype
+  fieldcache place pod/web-1 -n team-a
+  fieldcache place -f deployment.yaml --node node-3
+  fieldcache place -f pod.yaml --taint node1=dedicated=gpu:NoSchedule --label node2:disktype=ssd --without-pod team-a/old
+  fieldcache place --misplaced --node node-3
+  fieldcache place --uses-match-label-keys
+
+Exit code: 0 when it fits somewhere (with --node: there), 1 when nothing fits, 2 for an error. With --misplaced: 1 when a Pod could not be placed again or is evicted.",
+    group = clap::ArgGroup::new("what").required(true).args(["pod", "file", "misplaced", "uses_match_label_keys"])
+)]
+pub struct PlaceArguments {
+    /// A Pod that is stored, as pod/NAME: why is it pending?
+    #[arg(value_name = "pod/NAME", value_parser = pod_name)]
+    pub pod: Option<String>,
+    /// A Pod, or a workload whose next Pod is meant, YAML or JSON; - reads standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The namespace of pod/NAME, and of a manifest that names none; default: that of the kubeconfig, else default
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Give the full reasoning about this node alone
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Show the Pods that could not be placed where they run now, and those that NoExecute taints evict, and when
+    #[arg(long, conflicts_with = "namespace")]
+    pub misplaced: bool,
+    /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the requirements that were made of them
+    #[arg(long, conflicts_with_all = ["namespace", "node"])]
+    pub uses_match_label_keys: bool,
+    /// What if this node had this taint: NODE=KEY=VALUE:EFFECT, or NODE=KEY:EFFECT; repeatable
+    #[arg(long = "taint", value_name = "NODE=TAINT", value_parser = node_taint, conflicts_with_all = ["misplaced", "uses_match_label_keys"])]
+    pub taints: Vec<NodeTaint>,
+    /// What if this node had this label: NODE:KEY=VALUE; repeatable
+    #[arg(long = "label", value_name = "NODE:LABEL", value_parser = node_label, conflicts_with_all = ["misplaced", "uses_match_label_keys"])]
+    pub labels: Vec<NodeLabel>,
+    /// What if this Pod were not there: NAMESPACE/NAME; repeatable
+    #[arg(long = "without-pod", value_name = "NAMESPACE/NAME", value_parser = pod_reference, conflicts_with_all = ["misplaced", "uses_match_label_keys"])]
+    pub without_pods: Vec<PodReference>,
+    /// The scheduler's own configuration file (KubeSchedulerConfiguration): plugins, weights, added affinity
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_config: Option<PathBuf>,
+    /// The API server runs LimitPodHardAntiAffinityTopology: required anti-affinity by kubernetes.io/hostname only
+    #[arg(long)]
+    pub limit_hard_anti_affinity_topology: bool,
+    /// The feature gate TaintTolerationComparisonOperators is on: Gt and Lt in tolerations
+    #[arg(long)]
+    pub toleration_comparison: bool,
+    /// Answer as this version of Kubernetes, such as 1.33; default: the cluster's own
+    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
+    pub target_version: Option<u32>,
+    /// What to read.
+    #[command(flatten)]
+    pub source: SourceArguments,
+    /// How to print; json and yaml are a PlacementReview
+    #[arg(short, long, default_value = "table")]
+    pub output: PlaceOutput,
+}
+
+/// How a placement is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlaceOutput {
+    /// A line a node, the nearest misses first
+    Table,
+    /// The same with every reason and every score
+    Wide,
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
+}
+
+fn pod_name(text: &str) -> Result<String, String> {
+    let name = ["pod/", "pods/", "po/"].iter().find_map(|kind| text.strip_prefix(kind));
+    match name {
+        Some(name) if !name.is_empty() && !name.contains('/') => Ok(name.to_owned()),
+        _ => Err("write pod/NAME, or -f FILE for what is not stored yet".to_owned()),
+    }
+}
+
+fn node_taint(text: &str) -> Result<NodeTaint, String> {
+    let refused =
+        || "write NODE=KEY=VALUE:EFFECT or NODE=KEY:EFFECT, such as node1=dedicated=gpu:NoSchedule".to_owned();
+    let (node, taint) = text.split_once('=').filter(|(node, _)| !node.is_empty()).ok_or_else(refused)?;
+    let taint: Taint = taint.parse().map_err(|error| format!("{error}"))?;
+    Ok(NodeTaint { node: node.to_owned(), key: taint.key, value: taint.value, effect: taint.effect })
+}
+
+fn node_label(text: &str) -> Result<NodeLabel, String> {
+    let refused = || "write NODE:KEY=VALUE, such as node1:disktype=ssd".to_owned();
+    let (node, label) = text.split_once(':').filter(|(node, _)| !node.is_empty()).ok_or_else(refused)?;
+    let (key, value) = label.split_once('=').ok_or_else(refused)?;
+    let faults = label_key_faults(key).into_iter().chain(label_value_faults(value));
+    match faults.into_iter().next() {
+        Some(fault) => Err(format!("{label} is no label: {fault}")),
+        None => Ok(NodeLabel { node: node.to_owned(), key: key.to_owned(), value: value.to_owned() }),
+    }
+}
+
+fn pod_reference(text: &str) -> Result<PodReference, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(PodReference { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err("write NAMESPACE/NAME, such as team-a/web-1".to_owned()),
+    }
+}
+
+fn minor_version(text: &str) -> Result<u32, String> {
+    let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
+    match parts[..] {
+        ["1", minor] | ["1", minor, _] => minor.parse().map_err(|_| "write a version such as 1.33".to_owned()),
+        _ => Err("write a version such as 1.33".to_owned()),
+    }
+}

@@ -1,0 +1,167 @@
+//! What is asked, out of arguments and files: one review for each Pod and workload.
+
+#![expect(clippy::disallowed_methods, reason = "reads the files that were named")]
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::arguments::PlaceArguments;
+use crate::cli::exit;
+use crate::manifest::yaml::{Form, documents};
+use crate::placement::review::{KIND, PlacementReviewSpec, PodReference, WhatIf};
+use crate::placement::workload::Workload;
+use crate::placement::{Options, config};
+
+/// A review to answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Question {
+    /// For people: `Pod default/nginx`.
+    pub(super) subject: String,
+    /// Where it stands, for errors: `pod.yaml:1: `; empty for a Pod that is stored.
+    pub(super) place: String,
+    pub(super) spec: PlacementReviewSpec,
+}
+
+/// The questions in the order of the file; none for `--misplaced` and the like.
+pub(super) fn questions(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<Question>> {
+    let mut questions = match (&arguments.pod, &arguments.file) {
+        (Some(name), _) => {
+            let namespace = arguments.namespace.clone().unwrap_or_else(|| own_namespace.to_owned());
+            let subject = format!("Pod {namespace}/{name}");
+            let pod_ref = Some(PodReference { namespace, name: name.clone() });
+            let spec = PlacementReviewSpec { pod_ref, ..PlacementReviewSpec::default() };
+            vec![Question { subject, place: String::new(), spec }]
+        }
+        (None, Some(file)) => of_file(file, arguments, own_namespace)?,
+        (None, None) => Vec::new(),
+    };
+    let what_if = WhatIf {
+        taints: arguments.taints.clone(),
+        labels: arguments.labels.clone(),
+        without_pods: arguments.without_pods.clone(),
+    };
+    for question in &mut questions {
+        if let Some(node) = &arguments.node {
+            question.spec.node_names = vec![node.clone()];
+        }
+        if what_if != WhatIf::default() {
+            question.spec.what_if = Some(what_if.clone());
+        }
+    }
+    Ok(questions)
+}
+
+fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<Question>> {
+    let (file, bytes) = read(path)?;
+    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let (documents, broken) = documents(&bytes, form);
+    if let Some(broken) = broken.first() {
+        bail!("{file}:{}: {}", broken.line, broken.cause);
+    }
+    let mut questions = Vec::new();
+    let mut others = Vec::new();
+    for document in documents {
+        let place = format!("{file}:{}: ", document.line);
+        let kind = document.value["kind"].as_str().unwrap_or_default().to_owned();
+        let spec = if kind == KIND {
+            PlacementReviewSpec::deserialize(&document.value["spec"]).with_context(|| format!("{place}{KIND}"))?
+        } else if kind == "Pod" || Workload::read(&document.value).is_ok() || has_template(&document.value) {
+            let mut object = document.value;
+            settle(&mut object, arguments.namespace.as_deref(), own_namespace)
+                .with_context(|| place.trim_end_matches(": ").to_owned())?;
+            match &*kind {
+                "Pod" => PlacementReviewSpec { pod: Some(object), ..PlacementReviewSpec::default() },
+                _ => PlacementReviewSpec { template: Some(object), ..PlacementReviewSpec::default() },
+            }
+        } else {
+            others.push(kind);
+            continue;
+        };
+        questions.push(Question { subject: subject(&spec), place, spec });
+    }
+    if questions.is_empty() {
+        let found = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
+        bail!("{file} has no Pod and no workload, but {found}");
+    }
+    if !others.is_empty() {
+        exit::note(&format!("passed over in {file}: {}", others.join(", ")));
+    }
+    Ok(questions)
+}
+
+/// Whether it looks like a workload, so that an unknown kind is an error and not passed over.
+fn has_template(document: &Value) -> bool {
+    document.pointer("/spec/template/spec/containers").is_some()
+}
+
+fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let file = path.display().to_string();
+    if file == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+        return Ok(("standard input".to_owned(), bytes));
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("{file} cannot be read"))?;
+    Ok((file, bytes))
+}
+
+/// Gives a manifest the namespace that kubectl would send it to.
+fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<()> {
+    let held = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match (&*held, named) {
+        ("", named) => {
+            if !object["metadata"].is_object() {
+                object["metadata"] = json!({});
+            }
+            object["metadata"]["namespace"] = json!(named.unwrap_or(own));
+        }
+        (held, Some(named)) if held != named => {
+            bail!("the namespace of the manifest, {held}, is not that of --namespace, {named}")
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn subject(spec: &PlacementReviewSpec) -> String {
+    let of = |document: &Value, next: &str| {
+        let text = |member: &str| document["metadata"][member].as_str().unwrap_or_default();
+        let kind = document["kind"].as_str().unwrap_or("Pod");
+        let name = if text("name").is_empty() { format!("{}*", text("generateName")) } else { text("name").to_owned() };
+        let namespace = if text("namespace").is_empty() { "default" } else { text("namespace") };
+        format!("{next}{kind} {namespace}/{name}")
+    };
+    match (&spec.pod, &spec.template, &spec.pod_ref) {
+        (Some(pod), _, _) => of(pod, ""),
+        (_, Some(template), _) => of(template, "the next Pod of "),
+        (_, _, Some(reference)) => format!("Pod {}/{}", reference.namespace, reference.name),
+        (None, None, None) => "nothing".to_owned(),
+    }
+}
+
+/// What differs from the usual, by the options and the cluster's version.
+pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow::Result<Options> {
+    let usual = Options::default();
+    let of_cluster = u32::try_from(cluster_minor).ok().filter(|minor| *minor > 0).unwrap_or(usual.target_minor);
+    let options = Options {
+        toleration_comparison: arguments.toleration_comparison,
+        limit_hard_anti_affinity_topology: arguments.limit_hard_anti_affinity_topology,
+        target_minor: arguments.target_version.unwrap_or(of_cluster),
+        ..usual
+    };
+    let Some(path) = &arguments.scheduler_config else { return Ok(options) };
+    let (file, bytes) = read(path)?;
+    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let (documents, broken) = documents(&bytes, form);
+    match (&documents[..], broken.first()) {
+        (_, Some(broken)) => bail!("{file}:{}: {}", broken.line, broken.cause),
+        ([document], None) => config::apply(&document.value, None, options).with_context(|| file),
+        (documents, None) => {
+            bail!("{file} has {} documents, and one KubeSchedulerConfiguration is read", documents.len())
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! All that is known about one node and one Pod, in the order in which the scheduler asks.
+
+use std::fmt::Write as _;
+
+use super::Answered;
+use super::table::{reason, scores, warnings};
+use crate::placement::review::{NodeReport, TermReport, WhatIf};
+use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
+use crate::placement::{Node, Taint, condition, pod::Toleration};
+
+/// The reasoning about the node of that name. `node` is as it is stored; premises are put on it here.
+pub(super) fn text(answered: &Answered, name: &str, node: Option<Node>) -> String {
+    let Answered { subject, review, answer } = answered;
+    let Some(status) = &review.status else { return String::new() };
+    let Some(report) = status.nodes.iter().find(|report| report.name == name) else { return String::new() };
+    let verdict = if report.fits { "fits" } else { "does not fit" };
+    let mut text = format!("{subject} {verdict} {name}.\n");
+    let node = node.map(|node| with_premises(node, review.spec.what_if.as_ref()));
+    if let Some(node) = node {
+        let labels: Vec<String> = node.metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let _ = writeln!(text, "\nLabels: {}", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") });
+        taints(&node.spec.taints, &answer.pod().spec.tolerations, &mut text);
+    }
+    rejections(report, &mut text);
+    terms(&status.terms, &mut text);
+    if !report.scores.is_empty() {
+        let total: i64 = report.scores.iter().map(|score| score.weight * score.normalized).sum();
+        let _ = writeln!(text, "\nScore: {total} = {}", scores(report));
+    }
+    let _ = writeln!(text, "\nAll nodes: {}", status.message);
+    text.push_str(&warnings(review));
+    text
+}
+
+fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
+    let Some(what_if) = what_if else { return node };
+    let name = node.metadata.name.clone();
+    for premise in what_if.taints.iter().filter(|premise| premise.node == name) {
+        node.spec.taints.retain(|held| held.key != premise.key || held.effect != premise.effect);
+        let (key, value, effect) = (premise.key.clone(), premise.value.clone(), premise.effect.clone());
+        node.spec.taints.push(Taint { key, value, effect, time_added: None });
+    }
+    for premise in what_if.labels.iter().filter(|premise| premise.node == name) {
+        node.metadata.labels.insert(premise.key.clone(), premise.value.clone());
+    }
+    node
+}
+
+/// Each taint as a filter sees it: those that are tolerated are ignored, the others act. Comparisons with Gt and Lt are
+/// shown as they are with their gate on: what was decided stands below.
+fn taints(taints: &[Taint], tolerations: &[Toleration], text: &mut String) {
+    if taints.is_empty() {
+        text.push_str("Taints: none\n");
+        return;
+    }
+    text.push_str("Taints:\n");
+    for taint in taints {
+        let by = tolerations.iter().find(|toleration| tolerates(toleration, taint, true));
+        let said = match (by, &*taint.effect) {
+            (Some(by), NO_EXECUTE) => match by.toleration_seconds {
+                Some(seconds) => format!("ignored, by {}; a running Pod stays for {seconds} s", written(by)),
+                None => format!("ignored, by {}", written(by)),
+            },
+            (Some(by), _) => format!("ignored, by {}", written(by)),
+            (None, NO_SCHEDULE) => "not tolerated: keeps the Pod away; one that runs stays".to_owned(),
+            (None, PREFER_NO_SCHEDULE) => "not tolerated: lowers the score".to_owned(),
+            (None, _) => "not tolerated: keeps the Pod away, and evicts it if it runs there".to_owned(),
+        };
+        let origin = condition::origin(&taint.key).map(|origin| format!(" ({origin})")).unwrap_or_default();
+        let _ = writeln!(text, "  {taint}{origin}: {said}");
+    }
+}
+
+fn written(toleration: &Toleration) -> String {
+    let or_all = |text: &str, all: &str| if text.is_empty() { all.to_owned() } else { text.to_owned() };
+    let key = or_all(&toleration.key, "every key");
+    let effect = or_all(&toleration.effect, "every effect");
+    match &*toleration.operator {
+        "Exists" => format!("the toleration {key} Exists, {effect}"),
+        operator => format!("the toleration {key} {} {:?}, {effect}", or_all(operator, "Equal"), toleration.value),
+    }
+}
+
+fn rejections(report: &NodeReport, text: &mut String) {
+    if report.rejections.is_empty() {
+        text.push_str("\nNo rule rejects it.\n");
+        return;
+    }
+    text.push_str("\nWhy not, in the scheduler's order; its event counts the first:\n");
+    for (number, rejection) in report.rejections.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {}: {}", number + 1, rejection.plugin, reason(rejection));
+        if let Some(term) = &rejection.term {
+            let _ = writeln!(text, "     at {}", term.field_path);
+        }
+        let help = match &*rejection.kind {
+            "Unschedulable" => "evicting Pods could help",
+            _ => "evicting Pods does not help",
+        };
+        let _ = writeln!(text, "     {} ({}; {help})", rejection.message, rejection.reason);
+    }
+}
+
+fn terms(terms: &[TermReport], text: &mut String) {
+    if terms.is_empty() {
+        return;
+    }
+    text.push_str("\nIts terms about other Pods, as they were evaluated:\n");
+    for term in terms {
+        let _ = writeln!(text, "  {}", term.field_path);
+        let pods = match term.label_selector.as_deref() {
+            None => "no Pod, for its labelSelector is null".to_owned(),
+            Some("") => "every Pod".to_owned(),
+            Some(selector) => format!("Pods with {selector}"),
+        };
+        let namespaces = match (term.namespace_selector.as_deref(), term.namespaces.is_empty()) {
+            (None, _) => format!("namespaces {}", term.namespaces.join(", ")),
+            (Some(""), _) => "every namespace".to_owned(),
+            (Some(selector), true) => format!("namespaces with {selector}"),
+            (Some(selector), false) => format!("namespaces {}, and those with {selector}", term.namespaces.join(", ")),
+        };
+        let _ = writeln!(text, "    {pods}, in {namespaces}, by {}", term.topology_key);
+        if !term.derived.is_empty() {
+            let _ = writeln!(
+                text,
+                "    of these, made of matchLabelKeys and mismatchLabelKeys: {}",
+                term.derived.join(", ")
+            );
+        }
+        let others = (term.matching_pods as usize).saturating_sub(term.samples.len());
+        let found = match (term.samples.is_empty(), others) {
+            (true, _) => "matches no Pod".to_owned(),
+            (false, 0) => format!("matches {}", term.samples.join(", ")),
+            (false, others) => format!("matches {} and {others} more", term.samples.join(", ")),
+        };
+        let _ = writeln!(text, "    {found}");
+    }
+}

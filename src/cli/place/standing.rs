@@ -1,0 +1,120 @@
+//! `--misplaced` and `--uses-match-label-keys`: what already runs.
+
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use super::arguments::{PlaceArguments, PlaceOutput};
+use super::table::reason;
+use super::{node_names, nodes_there};
+use crate::cli::exit::Exit;
+use crate::cli::output::{Table, yaml};
+use crate::placement::misplaced::{LabelKeyUse, Resident};
+use crate::placement::{Eviction, Options};
+use crate::server::placement_review::index::{Copies, Indexed};
+
+pub(super) fn answer(
+    arguments: &PlaceArguments,
+    copies: &Copies,
+    indexed: &Indexed,
+    options: &Options,
+) -> anyhow::Result<(String, Exit)> {
+    if arguments.uses_match_label_keys {
+        return Ok((label_keys(&indexed.cluster.label_key_uses(), arguments.output), Exit::Done));
+    }
+    let names = match &arguments.node {
+        Some(name) => vec![name.clone()],
+        None => node_names(copies).collect(),
+    };
+    let mut found = Vec::new();
+    for name in names {
+        match indexed.cluster.misplaced(&name, options) {
+            Some(residents) => found.extend(residents.into_iter().map(|resident| (name.clone(), resident))),
+            None => bail!("there is no node {name:?}: {}", nodes_there(copies)),
+        }
+    }
+    let exit = if found.is_empty() { Exit::Done } else { Exit::No };
+    Ok((misplaced(&found, arguments.output), exit))
+}
+
+fn misplaced(found: &[(String, Resident)], output: PlaceOutput) -> String {
+    let is_wide = output == PlaceOutput::Wide;
+    let mut table = Table::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
+    let document = || Value::from_iter(found.iter().map(|(node, resident)| one(node, resident)));
+    match output {
+        PlaceOutput::Json => return format!("{:#}\n", document()),
+        PlaceOutput::Yaml => return yaml(&document()),
+        PlaceOutput::Table | PlaceOutput::Wide => {}
+    }
+    if found.is_empty() {
+        return "Every Pod could be placed where it runs, and none is evicted.\n".to_owned();
+    }
+    for (node, resident) in found {
+        let mut why: Vec<String> = resident.rejections.iter().map(reason).collect();
+        why.dedup();
+        let more = why.len().saturating_sub(1);
+        let why = match (is_wide, more) {
+            (true, _) | (false, 0) => why.join("; "),
+            (false, more) => format!("{} (and {more} more)", why[0]),
+        };
+        let evicted = match (resident.eviction, &resident.tainted_since) {
+            (Eviction::Never, _) => "never".to_owned(),
+            (Eviction::Now, _) => "now".to_owned(),
+            (Eviction::After(seconds), None) => format!("after {seconds} s"),
+            (Eviction::After(seconds), Some(since)) => format!("after {seconds} s, tainted since {since}"),
+        };
+        table.push(vec![resident.pod.namespace.clone(), resident.pod.name.clone(), node.clone(), evicted, why]);
+    }
+    table.print()
+}
+
+fn one(node: &str, resident: &Resident) -> Value {
+    let (when, seconds) = match resident.eviction {
+        Eviction::Never => ("Never", None),
+        Eviction::Now => ("Now", Some(0)),
+        Eviction::After(seconds) => ("After", Some(seconds)),
+    };
+    let mut eviction = json!({ "when": when });
+    if let Some(seconds) = seconds {
+        eviction["seconds"] = json!(seconds);
+    }
+    if let Some(since) = &resident.tainted_since {
+        eviction["taintedSince"] = json!(since);
+    }
+    json!({
+        "namespace": resident.pod.namespace, "name": resident.pod.name, "node": node,
+        "rejections": resident.rejections, "eviction": eviction,
+    })
+}
+
+fn label_keys(uses: &[LabelKeyUse], output: PlaceOutput) -> String {
+    let document = || {
+        Value::from_iter(uses.iter().map(|one| {
+            json!({
+                "namespace": one.pod.namespace, "name": one.pod.name, "fieldPath": one.field_path,
+                "matchLabelKeys": one.match_label_keys, "mismatchLabelKeys": one.mismatch_label_keys,
+                "derived": one.derived,
+            })
+        }))
+    };
+    match output {
+        PlaceOutput::Json => return format!("{:#}\n", document()),
+        PlaceOutput::Yaml => return yaml(&document()),
+        PlaceOutput::Table | PlaceOutput::Wide => {}
+    }
+    if uses.is_empty() {
+        return "No Pod uses matchLabelKeys or mismatchLabelKeys in its affinity.\n".to_owned();
+    }
+    let mut table = Table::new(&["NAMESPACE", "POD", "MATCH KEYS", "MISMATCH KEYS", "DERIVED", "TERM"]);
+    for one in uses {
+        let derived = if one.derived.is_empty() { "nothing".to_owned() } else { one.derived.join(",") };
+        table.push(vec![
+            one.pod.namespace.clone(),
+            one.pod.name.clone(),
+            one.match_label_keys.join(","),
+            one.mismatch_label_keys.join(","),
+            derived,
+            one.field_path.clone(),
+        ]);
+    }
+    table.print()
+}

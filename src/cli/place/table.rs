@@ -1,0 +1,155 @@
+//! A review as a table: what the event would say, then a line for each node, the nearest misses first.
+
+use std::fmt::Write as _;
+
+use crate::cli::output::Table;
+use crate::placement::review::{NodeReport, PlacementReview, RejectionReport};
+
+/// What is not looked at, in few words; the documents have it at length.
+const NOT_LOOKED_AT: &str =
+    "Not looked at: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
+
+pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> String {
+    let Some(status) = &review.status else { return String::new() };
+    let mut text = format!("{subject}: {}\n", status.message);
+    if !status.nodes.is_empty() {
+        text.push('\n');
+        text.push_str(&nodes(&status.nodes, is_wide).print());
+    }
+    if is_wide && !status.terms.is_empty() {
+        text.push('\n');
+        text.push_str(&terms(review).print());
+    }
+    text.push_str(&warnings(review));
+    text
+}
+
+pub(super) fn warnings(review: &PlacementReview) -> String {
+    let warnings = review.status.iter().flat_map(|status| &status.warnings);
+    let lines: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// What was looked at and what was not, which is the same for all reviews of one command.
+pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
+    let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_LOOKED_AT}\n") };
+    let mut text = "\nNot looked at:\n".to_owned();
+    for one in &status.not_evaluated {
+        let _ = writeln!(text, "  {one}");
+    }
+    let versions = &status.resource_versions;
+    let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "Looked at: nodes {}, pods {}, namespaces {}{age}.",
+        versions.nodes, versions.pods, versions.namespaces
+    );
+    text
+}
+
+fn nodes(reports: &[NodeReport], is_wide: bool) -> Table {
+    let mut headers = vec!["NODE", "FITS", "SCORE"];
+    if is_wide {
+        headers.extend(["SCORES", "REASONS"]);
+    }
+    headers.push("WHY NOT");
+    let mut table = Table::new(&headers);
+    for report in reports {
+        let total: i64 = report.scores.iter().map(|score| score.weight * score.normalized).sum();
+        let score = if report.scores.is_empty() { String::new() } else { total.to_string() };
+        let mut cells = vec![report.name.clone(), if report.fits { "yes" } else { "no" }.to_owned(), score];
+        if is_wide {
+            cells.push(scores(report));
+            let mut reasons: Vec<&str> = report.rejections.iter().map(|rejection| &*rejection.reason).collect();
+            reasons.dedup();
+            cells.push(reasons.join(","));
+        }
+        let mut why: Vec<String> = report.rejections.iter().map(reason).collect();
+        why.dedup();
+        let more = why.len().saturating_sub(1);
+        cells.push(match (is_wide, more) {
+            (true, _) => why.join("; "),
+            (false, 0) => why.concat(),
+            (false, more) => format!("{} (and {more} more)", why[0]),
+        });
+        table.push(cells);
+    }
+    table
+}
+
+/// `NodeAffinity 2*100`, for each plugin.
+pub(super) fn scores(report: &NodeReport) -> String {
+    let one = |score: &crate::placement::review::ScoreReport| {
+        format!("{} {}*{} (raw {})", score.plugin, score.weight, score.normalized, score.raw)
+    };
+    report.scores.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn terms(review: &PlacementReview) -> Table {
+    let mut table = Table::new(&["TERM", "PODS", "NAMESPACES", "TOPOLOGY KEY", "MATCHING", "DERIVED"]);
+    for term in review.status.iter().flat_map(|status| &status.terms) {
+        let pods = match term.label_selector.as_deref() {
+            None => "none".to_owned(),
+            Some("") => "all".to_owned(),
+            Some(selector) => selector.to_owned(),
+        };
+        let namespaces = match term.namespace_selector.as_deref() {
+            None => term.namespaces.join(","),
+            Some("") => "all".to_owned(),
+            Some(selector) => {
+                let named = term.namespaces.iter().cloned();
+                named.chain(std::iter::once(format!("those with {selector}"))).collect::<Vec<_>>().join(",")
+            }
+        };
+        let samples = match term.samples.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", term.samples.join(", ")),
+        };
+        table.push(vec![
+            term.field_path.clone(),
+            pods,
+            namespaces,
+            term.topology_key.clone(),
+            format!("{}{samples}", term.matching_pods),
+            term.derived.join(","),
+        ]);
+    }
+    table
+}
+
+/// One rejection in a few words: what is asked, and what is there instead.
+pub(super) fn reason(rejection: &RejectionReport) -> String {
+    let term = rejection.term.as_ref().map(|term| &*term.text).unwrap_or_default();
+    let there = match rejection.label.as_deref() {
+        None => String::new(),
+        Some(label) => match label.strip_prefix('!') {
+            Some(key) => format!("no label {key}"),
+            None => label.to_owned(),
+        },
+    };
+    let with = |before: &str, after: &str| match (before.is_empty(), after.is_empty()) {
+        (true, _) => after.to_owned(),
+        (false, true) => before.to_owned(),
+        (false, false) => format!("{before}; {after}"),
+    };
+    match (&*rejection.reason, &rejection.taint, &rejection.pod) {
+        ("NodeUnschedulable", _, _) => "the node is cordoned".to_owned(),
+        ("UntoleratedTaint", Some(taint), _) => format!("taint {taint} is not tolerated"),
+        ("NodeAffinityMismatch", _, _) if !term.is_empty() => {
+            let what = match rejection.term.as_ref().map(|term| &*term.field_path) {
+                Some(path) if path.starts_with("spec.nodeSelector") => "nodeSelector asks for",
+                Some(path) if path.starts_with("spec.") => "node affinity asks for",
+                _ => "the scheduler asks for",
+            };
+            let here = if there.is_empty() { String::new() } else { format!("the node has {there}") };
+            with(&format!("{what} {term}"), &here)
+        }
+        ("PodAffinityMismatch", _, _) if there.starts_with("no label") => {
+            format!("affinity asks for {term}; the node has {there}")
+        }
+        ("PodAffinityMismatch", _, _) if !term.is_empty() => format!("affinity asks for {term}; none in {there}"),
+        ("PodAntiAffinityMismatch", _, Some(pod)) => format!("anti-affinity: {pod} is in {there}"),
+        ("ExistingPodAntiAffinity", _, Some(pod)) => format!("anti-affinity of {pod}, which is in {there}"),
+        _ => rejection.message.to_string(),
+    }
+}

@@ -1,0 +1,308 @@
+//! What was found, for people and programs: counts, the event's wording, and each node's report.
+//!
+//! An [`Answer`] keeps the state it was found in and writes reports only of nodes that are asked for. Everything that it
+//! says about the rules was decided by [`super::evaluate`]; the documents are [`super::review`].
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+
+use super::cluster::{Cluster, NodeFacts};
+use super::condition;
+use super::domains::{places, selected};
+use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
+use super::explain::{self, Reporter};
+use super::options::{Options, Plugin};
+use super::pod::Pod;
+use super::reason::{ENFORCED_MESSAGE, Reason};
+use super::review::{
+    NodeReport, PlacementReviewStatus, ReasonCount, RejectionReport, ResourceVersions, ScoreReport, TermReport,
+};
+use super::term::{PodTerm, TermList};
+
+/// What decides on placement too and is not evaluated, by the scheduler's plugins; said in every answer.
+pub const NOT_EVALUATED: [&str; 9] = [
+    "NodeResourcesFit (free CPU, memory and other resources)",
+    "NodePorts (host ports)",
+    "VolumeRestrictions, VolumeBinding, VolumeZone, NodeVolumeLimits (volumes)",
+    "PodTopologySpread (topologySpreadConstraints and their matchLabelKeys)",
+    "DynamicResources (resource claims)",
+    "ImageLocality, NodeResourcesBalancedAllocation (further scores)",
+    "preemption, and pods that preemption has nominated to a node",
+    "extenders, and plugins of others",
+    "admission plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) and webhooks",
+];
+
+/// Most pods that are named for a term.
+const SAMPLES: usize = 5;
+
+/// Where a pod may run, and why not elsewhere.
+#[derive(Debug)]
+pub struct Answer {
+    cluster: Cluster,
+    evaluation: Evaluation,
+    options: Options,
+}
+
+impl Cluster {
+    /// Where a pod may run. It is taken as it is: see [`super::admission`] for what the API server adds to one that does not
+    /// exist yet. If it is in the cluster itself, it does not count.
+    pub fn review(&self, pod: &Pod, options: &Options) -> Answer {
+        let cluster = self.without(pod);
+        let evaluation = evaluate(&cluster, pod, options, None);
+        Answer { cluster, evaluation, options: options.clone() }
+    }
+}
+
+impl Answer {
+    /// Why a pod could not be placed on a node that is known; empty if it could.
+    pub(super) fn on_node(cluster: &Cluster, pod: &Pod, options: &Options, node: u32) -> Vec<RejectionReport> {
+        let cluster = cluster.without(pod);
+        let evaluation = evaluate(&cluster, pod, options, Some(node));
+        let answer = Answer { cluster, evaluation, options: options.clone() };
+        let mut reporter = Reporter::new(&answer.cluster, &answer.evaluation.incoming);
+        let verdicts = answer.evaluation.verdicts.iter();
+        let rejections = verdicts.flat_map(|verdict| verdict.rejections.iter().map(move |one| (verdict, one)));
+        rejections.map(|(verdict, one)| answer.rejection(verdict, one, &mut reporter)).collect()
+    }
+
+    /// How many nodes there are.
+    pub fn total(&self) -> u64 {
+        self.evaluation.verdicts.len() as u64
+    }
+
+    /// How many nodes the pod fits.
+    pub fn feasible(&self) -> u64 {
+        self.evaluation.verdicts.iter().filter(|verdict| verdict.rejections.is_empty()).count() as u64
+    }
+
+    /// The pod that was evaluated.
+    pub fn pod(&self) -> &Pod {
+        &self.evaluation.incoming.pod
+    }
+
+    /// The first reason of each rejected node, counted; most frequent first, then as texts.
+    pub fn reasons(&self) -> Vec<ReasonCount> {
+        let mut counts: BTreeMap<(Reason, Cow<'static, str>), u64> = BTreeMap::new();
+        for verdict in &self.evaluation.verdicts {
+            let Some(first) = verdict.rejections.first() else { continue };
+            *counts.entry((first.reason, self.message_of(verdict, first))).or_insert(0) += 1;
+        }
+        let mut counted: Vec<ReasonCount> = counts
+            .into_iter()
+            .map(|((reason, message), count)| ReasonCount { reason: reason.as_str().into(), message, count })
+            .collect();
+        counted.sort_by(|left, right| right.count.cmp(&left.count).then_with(|| left.message.cmp(&right.message)));
+        counted
+    }
+
+    /// What the scheduler's event would say, but for what it adds about preemption. Where nodes fit there is no event: then
+    /// how many, with the reasons of the others in the same form.
+    pub fn message(&self) -> String {
+        self.message_with(&self.reasons())
+    }
+
+    fn message_with(&self, reasons: &[ReasonCount]) -> String {
+        if let Some(gated) = self.gates() {
+            return gated;
+        }
+        let (feasible, total) = (self.feasible(), self.total());
+        if total == 0 {
+            return "no nodes available to schedule pods".to_owned();
+        }
+        let ends_cycle = self.ends_cycle();
+        let mut parts: Vec<String> = match ends_cycle {
+            true => reasons.iter().take(1).map(|reason| reason.message.to_string()).collect(),
+            false => reasons.iter().map(|reason| format!("{} {}", reason.count, reason.message)).collect(),
+        };
+        parts.sort();
+        let separator = if parts.is_empty() { "" } else { ": " };
+        format!("{feasible}/{total} nodes are available{separator}{}.", parts.join(", "))
+    }
+
+    fn gates(&self) -> Option<String> {
+        let gates = &self.pod().spec.scheduling_gates;
+        let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
+        let are_asked = self.options.filters_with(Plugin::SchedulingGates);
+        (are_asked && !names.is_empty())
+            .then(|| format!("{}: [{}]", Reason::SchedulingGated.message(), names.join(" ")))
+    }
+
+    /// Whether the scheduler stops before it looks at any node, so that its event counts nothing.
+    fn ends_cycle(&self) -> bool {
+        let verdict = self.evaluation.verdicts.first();
+        let first = verdict.and_then(|verdict| verdict.rejections.first());
+        let is_conflict = first.is_some_and(|first| first.reason == Reason::AffinityTermsConflict);
+        is_conflict || self.evaluation.incoming.unparsable.is_some()
+    }
+
+    fn facts(&self, verdict: &Verdict) -> Option<&NodeFacts> {
+        self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
+    }
+
+    fn name(&self, verdict: &Verdict) -> &str {
+        self.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name)
+    }
+
+    fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> Cow<'static, str> {
+        let taint = match rejection.cause {
+            Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
+            _ => None,
+        };
+        match (&rejection.cause, taint) {
+            (Cause::Enforced, _) => ENFORCED_MESSAGE.into(),
+            // Until 1.33 the taint was named; 1.34 stopped within its patch releases.
+            (_, Some(taint)) if self.options.target_minor < 34 => {
+                format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
+            }
+            _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
+                (Reason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
+                (Reason::PodAffinityMismatch, Some(fault)) => format!("parsing pod: {fault}").into(),
+                (reason, _) => reason.message().into(),
+            },
+        }
+    }
+
+    /// Nodes in the order of a report: those that fit, best first; then those that fail the fewest rules; then by name.
+    fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer Verdict>) -> Vec<&'answer Verdict> {
+        let rules = |verdict: &Verdict| {
+            let reasons = verdict.rejections.iter().map(|rejection| rejection.reason);
+            let repeated = reasons.clone().zip(reasons.skip(1)).filter(|(one, next)| one == next).count();
+            verdict.rejections.len() - repeated
+        };
+        let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
+        let mut ordered: Vec<(_, &Verdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
+        ordered.sort_by_key(|(rank, _)| *rank);
+        ordered.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+
+    /// Reports of nodes: of all, or of those named.
+    pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
+        let mut reporter = Reporter::new(&self.cluster, &self.evaluation.incoming);
+        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let is_asked = |verdict: &&Verdict| names.is_empty() || names.contains(self.name(verdict));
+        let asked = self.ordered(self.evaluation.verdicts.iter().filter(is_asked));
+        asked.into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
+    }
+
+    fn report(&self, verdict: &Verdict, reporter: &mut Reporter<'_>) -> NodeReport {
+        let scores = verdict.scores.iter().map(|score| ScoreReport {
+            plugin: score.plugin.as_str().into(),
+            raw: score.raw,
+            normalized: score.normalized,
+            weight: score.weight,
+        });
+        let rejections = verdict.rejections.iter().map(|rejection| self.rejection(verdict, rejection, reporter));
+        NodeReport {
+            name: self.name(verdict).to_owned(),
+            fits: verdict.rejections.is_empty(),
+            rejections: rejections.collect(),
+            scores: scores.collect(),
+        }
+    }
+
+    fn rejection(&self, verdict: &Verdict, rejection: &Rejection, reporter: &mut Reporter<'_>) -> RejectionReport {
+        let reason = rejection.reason;
+        let mut report = RejectionReport {
+            plugin: reason.plugin().as_str().into(),
+            kind: reason.kind().as_str().into(),
+            reason: reason.as_str().into(),
+            message: self.message_of(verdict, rejection),
+            ..RejectionReport::default()
+        };
+        if let Some(facts) = self.facts(verdict) {
+            reporter.add_cause(&mut report, &rejection.cause, self.name(verdict), facts);
+        }
+        report
+    }
+
+    /// The pod's own terms about other pods.
+    pub fn terms(&self) -> Vec<TermReport> {
+        let incoming = &self.evaluation.incoming;
+        let parsed = [
+            &incoming.required_affinity,
+            &incoming.required_anti_affinity,
+            &incoming.preferred_affinity,
+            &incoming.preferred_anti_affinity,
+        ];
+        let mut reports = Vec::new();
+        for (list, terms) in TermList::ALL.into_iter().zip(parsed) {
+            let written = list.written(&incoming.pod.spec);
+            for (index, (term, _)) in terms.iter().enumerate() {
+                let (matching_pods, samples) = self.matched(list, index, term);
+                reports.push(TermReport {
+                    field_path: format!("spec.{}", list.path(index)),
+                    label_selector: explain::selection_text(&term.selection),
+                    derived: written.get(index).map(|(term, _)| explain::derived(term)).unwrap_or_default(),
+                    namespaces: term.namespaces.clone(),
+                    namespace_selector: explain::selection_text(&term.namespace_selection),
+                    topology_key: term.topology_key.clone(),
+                    matching_pods,
+                    samples,
+                });
+            }
+        }
+        reports
+    }
+
+    /// How many pods on known nodes a term selects, and the names of a few.
+    fn matched(&self, list: TermList, index: usize, term: &PodTerm) -> (u64, Vec<String>) {
+        // A domain by hostname may be missing; that a node is known is asked of the nodes themselves.
+        let known: Vec<bool> = self.cluster.nodes.iter().map(|place| place.facts.is_some()).collect();
+        let mut pods = 0;
+        let mut samples = Vec::new();
+        let found = self.evaluation.selected.get(&(list, index));
+        let groups = found.map_or_else(|| Cow::Owned(selected(&self.cluster, term)), |found| Cow::Borrowed(&found[..]));
+        for group in groups.iter().copied() {
+            for (node, count) in places(&self.cluster, group).iter().filter(|(node, _)| known[*node as usize]) {
+                pods += u64::from(*count);
+                if samples.len() < SAMPLES {
+                    samples.extend(self.cluster.witness(group, *node).map(|entry| entry.key.to_string()));
+                }
+            }
+        }
+        (pods, samples)
+    }
+
+    /// What a person should know besides.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let incoming = &self.evaluation.incoming;
+        if let Some(fault) = incoming.unparsable_preference.as_ref().filter(|_| self.feasible() > 1) {
+            warnings.push(format!(
+                "the scheduler fails with an error when more than one node fits, because a preference cannot be \
+                 parsed: {fault}"
+            ));
+        }
+        warnings.extend(explain::negative_namespace_selectors(incoming, &self.options));
+        let taints = self.evaluation.verdicts.iter().filter_map(|verdict| self.facts(verdict));
+        let keys = taints.flat_map(|facts| &facts.taints).map(|taint| taint.key.as_str());
+        warnings.extend(condition::hints(&self.pod().spec.tolerations, keys));
+        warnings
+    }
+
+    /// The whole answer as a document. Versions and age are the caller's to know.
+    pub fn status(
+        &self,
+        node_names: &[String],
+        resource_versions: ResourceVersions,
+        age_seconds: Option<i64>,
+    ) -> PlacementReviewStatus {
+        let reasons = self.reasons();
+        PlacementReviewStatus {
+            resource_versions,
+            age_seconds,
+            feasible: self.feasible(),
+            total: self.total(),
+            message: self.message_with(&reasons),
+            reasons,
+            not_evaluated: NOT_EVALUATED.iter().map(|&text| text.to_owned()).collect(),
+            warnings: self.warnings(),
+            terms: self.terms(),
+            nodes: self.nodes(node_names),
+        }
+    }
+}
+
+fn total(verdict: &Verdict) -> i64 {
+    verdict.scores.iter().map(|score| score.weight * score.normalized).sum()
+}

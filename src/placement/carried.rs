@@ -1,0 +1,195 @@
+//! Pod affinity terms that existing pods carry, each kept once: what an incoming pod is tested against.
+//!
+//! Pods of one template carry the same terms, so that symmetry (others' anti-affinity) and the scores that others' terms
+//! give cost the different terms that match, not the pods. A term is found by one label it demands, its anchor; terms
+//! that demand none are tested each. Which groups carry a term is kept with it; where they run is [`super::groups`].
+
+use std::sync::Arc;
+
+use imbl::{HashMap, OrdMap, Vector};
+
+use super::labels::Labels;
+use super::pod::Pod;
+use super::term::{PodTerm, TermList, selects};
+use crate::selector::{LabelOperator, LabelSelection};
+
+/// What a carried term does to an incoming pod that it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Effect {
+    /// Required affinity: adds the scheduler's hardPodAffinityWeight.
+    RequiredAffinity,
+    /// Required anti-affinity: closes the domain.
+    RequiredAntiAffinity,
+    /// Preferred: moves the score by this; anti-affinity is negative.
+    Preferred(i64),
+}
+
+/// A term and what it does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CarriedTerm {
+    pub(super) effect: Effect,
+    pub(super) term: PodTerm,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) carried: Arc<CarriedTerm>,
+    /// The requirement by whose values it is found.
+    anchor: Option<usize>,
+    /// Group -> how often its pods list the term.
+    pub(super) groups: OrdMap<u32, u32>,
+}
+
+/// All carried terms, by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CarriedTerms {
+    entries: Vector<Option<Entry>>,
+    numbers: HashMap<Arc<CarriedTerm>, u32>,
+    free: Vector<u32>,
+    /// `key=value` of a label -> terms that demand it, some by this label.
+    anchored: HashMap<Arc<str>, Arc<Vec<u32>>>,
+    unanchored: Arc<Vec<u32>>,
+}
+
+/// The terms of a Pod as others meet them. A list with a term that cannot be parsed is void, as in the scheduler.
+pub(super) fn carried_by(pod: &Pod) -> Vec<CarriedTerm> {
+    let mut carried = Vec::new();
+    for list in TermList::ALL {
+        for (term, weight) in list.parse(pod).unwrap_or_default() {
+            let effect = match list {
+                TermList::RequiredAffinity => Effect::RequiredAffinity,
+                TermList::RequiredAntiAffinity => Effect::RequiredAntiAffinity,
+                TermList::PreferredAffinity => Effect::Preferred(i64::from(weight)),
+                TermList::PreferredAntiAffinity => Effect::Preferred(-i64::from(weight)),
+            };
+            carried.push(CarriedTerm { effect, term });
+        }
+    }
+    carried
+}
+
+fn anchor_text(key: &str, value: &str) -> String {
+    format!("{key}={value}")
+}
+
+impl CarriedTerm {
+    /// The values of the requirement in that position, if it demands some.
+    fn anchors(&self, position: usize) -> Vec<String> {
+        let LabelSelection::Matching(selector) = &self.term.selection else { return Vec::new() };
+        match selector.requirements.get(position) {
+            Some(requirement) => match &requirement.operator {
+                LabelOperator::In(values) => values.iter().map(|value| anchor_text(&requirement.key, value)).collect(),
+                _ => Vec::new(),
+            },
+            None => Vec::new(),
+        }
+    }
+
+    fn requirements(&self) -> usize {
+        match &self.term.selection {
+            LabelSelection::Matching(selector) => selector.requirements.len(),
+            LabelSelection::Nothing | LabelSelection::Everything => 0,
+        }
+    }
+}
+
+impl CarriedTerms {
+    pub(super) fn get(&self, number: u32) -> Option<&Entry> {
+        self.entries.get(number as usize)?.as_ref()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The number of a term, which is new if nobody carried it.
+    pub(super) fn number(&mut self, carried: CarriedTerm) -> u32 {
+        if let Some(number) = self.numbers.get(&carried) {
+            return *number;
+        }
+        let anchor = self.best_anchor(&carried);
+        let carried = Arc::new(carried);
+        let entry = Entry { carried: Arc::clone(&carried), anchor, groups: OrdMap::new() };
+        let number = match self.free.pop_back() {
+            Some(number) => {
+                self.entries.set(number as usize, Some(entry));
+                number
+            }
+            None => {
+                self.entries.push_back(Some(entry));
+                u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.list(&carried, anchor, |numbers| numbers.push(number));
+        self.numbers.insert(carried, number);
+        number
+    }
+
+    /// The requirement whose values lead to the fewest terms.
+    fn best_anchor(&self, carried: &CarriedTerm) -> Option<usize> {
+        let crowd = |position: &usize| {
+            let anchors = carried.anchors(*position);
+            anchors.iter().map(|anchor| self.anchored.get(&**anchor).map_or(0, |numbers| numbers.len())).sum::<usize>()
+        };
+        let positions = (0..carried.requirements()).filter(|position| !carried.anchors(*position).is_empty());
+        positions.min_by_key(crowd)
+    }
+
+    fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut Vec<u32>)) {
+        let Some(position) = anchor else {
+            // What selects nothing never matches: it needs no place.
+            if carried.term.selection != LabelSelection::Nothing {
+                change(Arc::make_mut(&mut self.unanchored));
+            }
+            return;
+        };
+        for text in carried.anchors(position) {
+            let numbers = self.anchored.entry(text.as_str().into()).or_default();
+            change(Arc::make_mut(numbers));
+            if numbers.is_empty() {
+                self.anchored.remove(&*text);
+            }
+        }
+    }
+
+    /// A new group carries these terms.
+    pub(super) fn carry(&mut self, terms: &[u32], group: u32) {
+        for number in terms {
+            if let Some(Some(entry)) = self.entries.get_mut(*number as usize) {
+                *entry.groups.entry(group).or_insert(0) += 1;
+            }
+        }
+    }
+
+    /// A group is gone; terms that nobody carries any more go with it.
+    pub(super) fn drop(&mut self, terms: &[u32], group: u32) {
+        for number in terms {
+            let Some(Some(entry)) = self.entries.get_mut(*number as usize) else { continue };
+            entry.groups.remove(&group);
+            if entry.groups.is_empty() {
+                self.remove(*number);
+            }
+        }
+    }
+
+    fn remove(&mut self, number: u32) {
+        let Some(entry) = self.entries.set(number as usize, None) else { return };
+        self.numbers.remove(&*entry.carried);
+        self.free.push_back(number);
+        self.list(&entry.carried, entry.anchor, |numbers| numbers.retain(|held| *held != number));
+    }
+
+    /// The terms that match a pod; `namespace_labels` are those of its namespace, none standing for a namespace without
+    /// an object, which counts as one without labels.
+    pub(super) fn matching(&self, namespace: &str, namespace_labels: &Labels, labels: &Labels) -> Vec<u32> {
+        let found = labels.iter().filter_map(|(key, value)| self.anchored.get(&*anchor_text(key, value)));
+        let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter().copied());
+        let matches = |number: &u32| {
+            self.get(*number).is_some_and(|entry| {
+                let term = &entry.carried.term;
+                term.covers(namespace, namespace_labels) && selects(&term.selection, labels)
+            })
+        };
+        candidates.filter(matches).collect()
+    }
+}

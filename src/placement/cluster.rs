@@ -1,0 +1,412 @@
+//! The indexed snapshot that placement is answered from: nodes, pods by node and by group, carried terms, namespaces.
+//!
+//! One writer changes a [`Cluster`]; readers hold a clone, which shares everything that did not change since. A question
+//! with other premises (a taint, a label, a pod that is not there) is asked of a clone that was changed accordingly, and
+//! so is one about a pod that is itself in the index. Every object may come in any order: pods of a node that is not known
+//! wait for it. What is answered is [`super::evaluate`]; objects come as [`super::pod`] and [`super::node`] describe them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::{HashMap, Vector};
+
+use super::carried::{CarriedTerms, carried_by};
+use super::groups::{Coverage, GroupKey, Groups, Membership};
+use super::labels::Labels;
+use super::node::{Namespace, Node, Taint};
+use super::pod::{Affinity, Metadata, Pod, PodSpec, Toleration};
+use super::pool::Pool;
+use super::term::{PodTerm, selects};
+use super::topology::{Topologies, Topology};
+use crate::selector::LabelSelection;
+
+/// Of a node what rules look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NodeFacts {
+    pub(super) labels: Labels,
+    pub(super) taints: Vec<Taint>,
+    pub(super) unschedulable: bool,
+}
+
+/// The place of a node, which it keeps as long as it or a pod bound to it is known.
+#[derive(Clone, Debug)]
+pub(super) struct NodeSlot {
+    pub(super) name: Arc<str>,
+    /// None while pods are bound to a node that is not known.
+    pub(super) facts: Option<Arc<NodeFacts>>,
+    /// The pods bound to it, sorted by slot.
+    pub(super) pods: Arc<Vec<Bound>>,
+}
+
+/// A pod on a node: its group stands here too, so that a pod of a group is found without a look at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) pod: u32,
+    /// None for a pod that is over.
+    group: Option<u32>,
+}
+
+/// Which nodes a pod asks for, apart from its labels and tolerations: shared by the pods of a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Wishes {
+    pub(super) node_selector: Vec<(String, String)>,
+    pub(super) affinity: Option<Affinity>,
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(super) struct PodEntry {
+    /// `namespace/name`.
+    pub(super) key: Arc<str>,
+    uid: Box<str>,
+    labels: Arc<Labels>,
+    wishes: Arc<Wishes>,
+    tolerations: Arc<Vec<Toleration>>,
+    /// Succeeded or Failed: it counts no more, but may still be evicted.
+    is_over: bool,
+    /// Where it is bound.
+    pub(super) node: Option<u32>,
+    /// Of a pod that is bound and not over.
+    pub(super) group: Option<u32>,
+}
+
+impl PodEntry {
+    /// Namespace and name.
+    pub(super) fn names(&self) -> (&str, &str) {
+        self.key.split_once('/').unwrap_or(("", &self.key))
+    }
+
+    pub(super) fn tolerations(&self) -> &[Toleration] {
+        &self.tolerations
+    }
+
+    pub(super) fn affinity(&self) -> Option<&Affinity> {
+        self.wishes.affinity.as_ref()
+    }
+
+    fn is_as(&self, pod: &Pod, node: Option<u32>) -> bool {
+        *self.uid == *pod.metadata.uid
+            && self.node == node
+            && self.is_over == is_over(pod)
+            && *self.labels == Labels::new(&pod.metadata.labels)
+            && *self.tolerations == pod.spec.tolerations
+            && *self.wishes == wishes(pod)
+    }
+}
+
+fn is_over(pod: &Pod) -> bool {
+    matches!(&*pod.status.phase, "Succeeded" | "Failed")
+}
+
+fn wishes(pod: &Pod) -> Wishes {
+    Wishes {
+        node_selector: pod.spec.node_selector.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        affinity: pod.spec.affinity.clone(),
+    }
+}
+
+/// Nodes, pods and namespaces at one point in time, indexed. Cloning is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    pub(super) nodes: Vector<NodeSlot>,
+    node_slots: HashMap<Arc<str>, u32>,
+    free_nodes: Vector<u32>,
+    known_nodes: usize,
+    pods: Vector<Option<Arc<PodEntry>>>,
+    pod_slots: HashMap<Arc<str>, u32>,
+    free_pods: Vector<u32>,
+    wishes: Pool<Wishes>,
+    tolerations: Pool<Vec<Toleration>>,
+    labels: Pool<Labels>,
+    pub(super) groups: Groups,
+    pub(super) carried: CarriedTerms,
+    pub(super) namespaces: HashMap<Arc<str>, Arc<Labels>>,
+    /// The domains of the topology keys that were asked for, of these nodes and no others.
+    topologies: Arc<Topologies>,
+}
+
+/// How much is indexed, and as what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nodes that are known.
+    pub nodes: usize,
+    /// Pods, whether they count or not.
+    pub pods: usize,
+    /// Namespaces that are known.
+    pub namespaces: usize,
+    /// Groups of pods that look alike.
+    pub groups: usize,
+    /// Different terms that pods carry.
+    pub terms: usize,
+}
+
+impl Cluster {
+    /// How much is indexed.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            nodes: self.known_nodes,
+            pods: self.pod_slots.len(),
+            namespaces: self.namespaces.len(),
+            groups: self.groups.len(),
+            terms: self.carried.len(),
+        }
+    }
+
+    /// Puts a node in, new or changed; false if placement sees no difference.
+    pub fn upsert_node(&mut self, node: &Node) -> bool {
+        let facts = NodeFacts {
+            labels: Labels::new(&node.metadata.labels),
+            taints: node.spec.taints.clone(),
+            unschedulable: node.spec.unschedulable,
+        };
+        let slot = self.node_slot(&node.metadata.name);
+        let Some(place) = self.nodes.get(slot as usize) else { return false };
+        if place.facts.as_deref() == Some(&facts) {
+            return false;
+        }
+        self.known_nodes += usize::from(place.facts.is_none());
+        if place.facts.as_ref().is_none_or(|held| held.labels != facts.labels) {
+            self.topologies = Arc::default();
+        }
+        let changed = NodeSlot { facts: Some(Arc::new(facts)), ..place.clone() };
+        self.nodes.set(slot as usize, changed);
+        true
+    }
+
+    /// Changes labels and taints of a node that is known.
+    pub(super) fn change_node(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut BTreeMap<String, String>, &mut Vec<Taint>),
+    ) {
+        let Some(place) = self.known_node(name).and_then(|slot| self.nodes.get_mut(slot as usize)) else { return };
+        let Some(facts) = &place.facts else { return };
+        let mut labels = facts.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let mut taints = facts.taints.clone();
+        change(&mut labels, &mut taints);
+        let changed = NodeFacts { labels: Labels::new(&labels), taints, unschedulable: facts.unschedulable };
+        place.facts = Some(Arc::new(changed));
+        self.topologies = Arc::default();
+    }
+
+    /// Takes a node away; false if it was not there. Pods bound to it wait for one of that name.
+    pub fn remove_node(&mut self, name: &str) -> bool {
+        let Some(slot) = self.node_slots.get(name).copied() else { return false };
+        let Some(place) = self.nodes.get_mut(slot as usize) else { return false };
+        let was_known = place.facts.take().is_some();
+        self.topologies = Arc::default();
+        self.known_nodes -= usize::from(was_known);
+        self.forget_node_if_bare(slot);
+        was_known
+    }
+
+    /// Puts a pod in, new or changed; false if placement sees no difference.
+    pub fn upsert_pod(&mut self, pod: &Pod) -> bool {
+        let key = pod.key();
+        let held = self.pod_slots.get(&*key).copied();
+        if let Some(held) = held.and_then(|slot| self.pod(slot)) {
+            let node = self.node_slots.get(&*pod.spec.node_name).copied().filter(|_| !pod.spec.node_name.is_empty());
+            if (node.is_some() || pod.spec.node_name.is_empty()) && held.is_as(pod, node) {
+                return false;
+            }
+        }
+        self.remove_pod(&pod.metadata.namespace, &pod.metadata.name);
+        let slot = self.free_pods.pop_back().unwrap_or_else(|| {
+            self.pods.push_back(None);
+            u32::try_from(self.pods.len() - 1).unwrap_or(u32::MAX)
+        });
+        let labels = self.labels.share(Labels::new(&pod.metadata.labels));
+        let node = (!pod.spec.node_name.is_empty()).then(|| self.node_slot(&pod.spec.node_name));
+        let group = node.filter(|_| !is_over(pod)).map(|node| self.join(pod, &labels, node));
+        if let Some(place) = node.and_then(|node| self.nodes.get_mut(node as usize)) {
+            let pods = Arc::make_mut(&mut place.pods);
+            let position = pods.partition_point(|held| held.pod < slot);
+            pods.insert(position, Bound { pod: slot, group });
+        }
+        let entry = PodEntry {
+            key: key.into(),
+            uid: pod.metadata.uid.as_str().into(),
+            labels,
+            wishes: self.wishes.share(wishes(pod)),
+            tolerations: self.tolerations.share(pod.spec.tolerations.clone()),
+            is_over: is_over(pod),
+            node,
+            group,
+        };
+        self.pod_slots.insert(Arc::clone(&entry.key), slot);
+        self.pods.set(slot as usize, Some(Arc::new(entry)));
+        true
+    }
+
+    fn join(&mut self, pod: &Pod, labels: &Arc<Labels>, node: u32) -> u32 {
+        let terms: Box<[u32]> = carried_by(pod).into_iter().map(|carried| self.carried.number(carried)).collect();
+        let key = GroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
+        let terms = key.terms.clone();
+        let membership = self.groups.join(key, node);
+        if let Membership::Turned(group) = membership {
+            self.carried.carry(&terms, group);
+        }
+        membership.number()
+    }
+
+    /// Takes a pod away; false if it was not there.
+    pub fn remove_pod(&mut self, namespace: &str, name: &str) -> bool {
+        match self.pod_slots.get(&*format!("{namespace}/{name}")).copied() {
+            Some(slot) => {
+                self.remove_pod_in(slot);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn remove_pod_in(&mut self, slot: u32) {
+        let Some(entry) = self.pods.get_mut(slot as usize).and_then(Option::take) else { return };
+        self.pod_slots.remove(&*entry.key);
+        self.free_pods.push_back(slot);
+        if let (Some(node), Some(group)) = (entry.node, entry.group) {
+            let terms = self.groups.get(group).map(|group| Arc::clone(&group.key));
+            if let (Membership::Turned(group), Some(key)) = (self.groups.leave(group, node), terms) {
+                self.carried.drop(&key.terms, group);
+            }
+        }
+        if let Some(node) = entry.node {
+            if let Some(place) = self.nodes.get_mut(node as usize) {
+                Arc::make_mut(&mut place.pods).retain(|held| held.pod != slot);
+            }
+            self.forget_node_if_bare(node);
+        }
+        self.wishes.release(&entry.wishes);
+        self.tolerations.release(&entry.tolerations);
+        self.labels.release(&entry.labels);
+    }
+
+    /// The same cluster without a pod: whoever has its namespace and name, and whoever has its uid.
+    pub(super) fn without(&self, pod: &Pod) -> Cluster {
+        let metadata = &pod.metadata;
+        let mut cluster = self.clone();
+        let named = self.pod_slots.get(&*pod.key()).copied().filter(|_| !metadata.name.is_empty());
+        let has_uid = |slot: u32| self.pod(slot).is_some_and(|entry| *entry.uid == *metadata.uid);
+        if let Some(slot) = named {
+            cluster.remove_pod_in(slot);
+        }
+        // Who has a uid is known by its name, unless it was copied and renamed: rare enough for a scan.
+        if !metadata.uid.is_empty() && !named.is_some_and(has_uid) {
+            let mut slots = (0u32..).take(self.pods.len());
+            if let Some(slot) = slots.find(|slot| has_uid(*slot)) {
+                cluster.remove_pod_in(slot);
+            }
+        }
+        cluster
+    }
+
+    /// Puts a namespace in, new or changed; false if its labels are the same.
+    pub fn upsert_namespace(&mut self, namespace: &Namespace) -> bool {
+        let namespace = namespace.clone().with_name_label();
+        let labels = Arc::new(Labels::new(&namespace.metadata.labels));
+        let name: Arc<str> = namespace.metadata.name.into();
+        if self.namespaces.get(&name) == Some(&labels) {
+            return false;
+        }
+        self.namespaces.insert(name, labels);
+        true
+    }
+
+    /// Takes a namespace away; false if it was not there.
+    pub fn remove_namespace(&mut self, name: &str) -> bool {
+        self.namespaces.remove(name).is_some()
+    }
+
+    fn node_slot(&mut self, name: &str) -> u32 {
+        if let Some(slot) = self.node_slots.get(name) {
+            return *slot;
+        }
+        let name: Arc<str> = name.into();
+        let place = NodeSlot { name: Arc::clone(&name), facts: None, pods: Arc::default() };
+        let slot = match self.free_nodes.pop_back() {
+            Some(slot) => {
+                self.nodes.set(slot as usize, place);
+                slot
+            }
+            None => {
+                self.nodes.push_back(place);
+                u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        self.node_slots.insert(name, slot);
+        slot
+    }
+
+    fn forget_node_if_bare(&mut self, slot: u32) {
+        let Some(place) = self.nodes.get(slot as usize) else { return };
+        if place.facts.is_none() && place.pods.is_empty() {
+            let name = Arc::clone(&place.name);
+            // A pod that comes and goes must not free the same slot twice.
+            if self.node_slots.remove(&*name).is_some() {
+                self.free_nodes.push_back(slot);
+            }
+        }
+    }
+
+    pub(super) fn pod(&self, slot: u32) -> Option<&PodEntry> {
+        self.pods.get(slot as usize)?.as_deref()
+    }
+
+    pub(super) fn pods(&self) -> impl Iterator<Item = &PodEntry> {
+        self.pods.iter().flatten().map(|entry| &**entry)
+    }
+
+    /// The slot of a node that is known.
+    pub(super) fn known_node(&self, name: &str) -> Option<u32> {
+        let slot = self.node_slots.get(name).copied()?;
+        self.nodes.get(slot as usize).filter(|place| place.facts.is_some()).map(|_| slot)
+    }
+
+    /// A pod of a group on a node: the first by name.
+    pub(super) fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
+        let pods = self.nodes.get(node as usize)?.pods.iter();
+        let members = pods.filter(|bound| bound.group == Some(group)).filter_map(|bound| self.pod(bound.pod));
+        members.min_by(|left, right| left.key.cmp(&right.key))
+    }
+
+    /// A stored pod as a document.
+    pub(super) fn document(&self, entry: &PodEntry) -> Pod {
+        let (namespace, name) = entry.names();
+        let node = entry.node.and_then(|node| self.nodes.get(node as usize));
+        Pod {
+            metadata: Metadata {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                uid: entry.uid.to_string(),
+                labels: entry.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            },
+            spec: PodSpec {
+                node_name: node.map(|node| node.name.to_string()).unwrap_or_default(),
+                node_selector: entry.wishes.node_selector.iter().cloned().collect(),
+                affinity: entry.wishes.affinity.clone(),
+                tolerations: entry.tolerations.to_vec(),
+                ..PodSpec::default()
+            },
+            ..Pod::default()
+        }
+    }
+
+    pub(super) fn topology(&self, key: &str) -> Arc<Topology> {
+        self.topologies.get(key, || Topology::new(&self.nodes, key))
+    }
+
+    /// The labels of a namespace; none of one that has no object.
+    pub(super) fn namespace_labels(&self, name: &str) -> Labels {
+        self.namespaces.get(name).map(|labels| (**labels).clone()).unwrap_or_default()
+    }
+
+    /// The namespaces that a term of an incoming pod covers.
+    pub(super) fn coverage(&self, term: &PodTerm) -> Coverage {
+        if term.namespace_selection == LabelSelection::Everything {
+            return Coverage::All;
+        }
+        let by_label = self.namespaces.iter().filter(|(_, labels)| selects(&term.namespace_selection, labels));
+        let by_name = term.namespaces.iter().map(|name| Arc::from(name.as_str()));
+        Coverage::Names(by_name.chain(by_label.map(|(name, _)| Arc::clone(name))).collect())
+    }
+}

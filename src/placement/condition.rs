@@ -1,0 +1,87 @@
+//! Who puts taints on nodes: the conditions and events behind Kubernetes' own, and hints about old names.
+//!
+//! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this says which, and what
+//! a tolerated or untolerated taint of Kubernetes stands for. It changes no decision.
+
+use super::node::{Node, Taint};
+use super::pod::Toleration;
+use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
+
+/// The taint of a node that is not ready.
+pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
+/// The taint of a node that is not heard of.
+pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+/// The taint of a node that runs out of disk.
+pub const DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
+/// The taint of a node that runs out of memory.
+pub const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
+/// The taint of a node that runs out of process numbers.
+pub const PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
+/// The taint of a cordoned node.
+pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// The taint of a node without network.
+pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
+
+/// The taints that the conditions of a node stand for, in the order of the table. NoExecute ones come through a rate
+/// limit: a node may not carry them yet.
+pub fn taints_of(node: &Node) -> Vec<Taint> {
+    let taint = |key: &str, effect: &str| Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() };
+    let mut taints = Vec::new();
+    for condition in &node.status.conditions {
+        match (&*condition.kind, &*condition.status) {
+            ("Ready", "False") => taints.extend([taint(NOT_READY, NO_SCHEDULE), taint(NOT_READY, NO_EXECUTE)]),
+            ("Ready", "Unknown") => taints.extend([taint(UNREACHABLE, NO_SCHEDULE), taint(UNREACHABLE, NO_EXECUTE)]),
+            ("MemoryPressure", "True") => taints.push(taint(MEMORY_PRESSURE, NO_SCHEDULE)),
+            ("DiskPressure", "True") => taints.push(taint(DISK_PRESSURE, NO_SCHEDULE)),
+            ("PIDPressure", "True") => taints.push(taint(PID_PRESSURE, NO_SCHEDULE)),
+            ("NetworkUnavailable", "True") => taints.push(taint(NETWORK_UNAVAILABLE, NO_SCHEDULE)),
+            _ => {}
+        }
+    }
+    if node.spec.unschedulable {
+        taints.push(taint(UNSCHEDULABLE, NO_SCHEDULE));
+    }
+    taints
+}
+
+/// What a taint of Kubernetes' own stands for; none for any other key.
+pub fn origin(key: &str) -> Option<&'static str> {
+    Some(match key {
+        NOT_READY => "the condition Ready is False, or the Node is new",
+        UNREACHABLE => "the condition Ready is Unknown: the kubelet is not heard of",
+        MEMORY_PRESSURE => "the condition MemoryPressure is True",
+        DISK_PRESSURE => "the condition DiskPressure is True",
+        PID_PRESSURE => "the condition PIDPressure is True",
+        NETWORK_UNAVAILABLE => "the condition NetworkUnavailable is True",
+        UNSCHEDULABLE => "the node is cordoned",
+        "node.cloudprovider.kubernetes.io/uninitialized" => "the cloud provider has not initialized the node yet",
+        "node.cloudprovider.kubernetes.io/shutdown" => "the cloud provider has shut the node down",
+        "node.kubernetes.io/out-of-service" => "somebody has declared the node out of service",
+        _ => return None,
+    })
+}
+
+/// The present name of a key that Kubernetes 1.6 used and nothing sets any more.
+pub fn renamed(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "node.alpha.kubernetes.io/notReady" | "node.alpha.kubernetes.io/not-ready" => NOT_READY,
+        "node.alpha.kubernetes.io/unreachable" => UNREACHABLE,
+        _ => return None,
+    })
+}
+
+/// A warning for each old key that a pod tolerates or a node carries: it is an ordinary key today.
+pub(super) fn hints<'keys>(
+    tolerations: &'keys [Toleration],
+    taint_keys: impl Iterator<Item = &'keys str>,
+) -> Vec<String> {
+    let tolerated = tolerations.iter().map(|toleration| toleration.key.as_str());
+    let mut keys: Vec<&str> = tolerated.chain(taint_keys).filter(|key| renamed(key).is_some()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter()
+        .filter_map(|key| {
+            renamed(key).map(|today| format!("{key} is an ordinary key today: Kubernetes sets {today} instead"))
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! A KubeSchedulerConfiguration as options: which plugins run, with which weights and arguments.
+//!
+//! Read as `k8s.io/kube-scheduler/config/v1` defines it. Extension points, in order of precedence: the point itself, then
+//! multiPoint, then the defaults. Only what changes an answer here is read; the file itself is the caller's to find.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::options::{Options, Plugin};
+use super::pod::NodeAffinity;
+use super::term::NodeTerm;
+
+/// The scheduler that pods name if they name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Why a configuration cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// It is something else.
+    #[error("expected a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, got {apiVersion:?} {kind:?}", apiVersion = .api_version)]
+    OtherKind {
+        /// What it says it is.
+        api_version: String,
+        /// What it says it is.
+        kind: String,
+    },
+    /// No profile has that scheduler's name.
+    #[error("there is no profile with schedulerName {name:?}; there are: {}", .known.join(", "))]
+    NoProfile {
+        /// The scheduler that was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A part has the wrong form.
+    #[error("{path}: {message}")]
+    Invalid {
+        /// Where.
+        path: String,
+        /// What.
+        message: String,
+    },
+}
+
+fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value.get(member).and_then(Value::as_array).map_or(&[], |items| items)
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Reads a configuration into `options`, whose other settings stay. Without a name the default scheduler's profile is taken,
+/// or else the first.
+///
+/// # Errors
+/// The document is no such configuration, has no such profile, or a part of it that matters has the wrong form.
+pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Options) -> Result<Options, ConfigError> {
+    let (api_version, kind) = (text(document, "apiVersion"), text(document, "kind"));
+    if kind != "KubeSchedulerConfiguration" || !api_version.starts_with("kubescheduler.config.k8s.io/") {
+        return Err(ConfigError::OtherKind { api_version: api_version.to_owned(), kind: kind.to_owned() });
+    }
+    let profiles = list(document, "profiles");
+    let name_of = |profile: &Value| match text(profile, "schedulerName") {
+        "" => DEFAULT_SCHEDULER.to_owned(),
+        name => name.to_owned(),
+    };
+    let wanted = scheduler_name.unwrap_or(DEFAULT_SCHEDULER);
+    let named = profiles.iter().position(|profile| name_of(profile) == wanted);
+    let index = match (named, scheduler_name) {
+        (Some(index), _) => index,
+        (None, None) if profiles.is_empty() => return Ok(options),
+        (None, None) => 0,
+        (None, Some(name)) => {
+            let known = profiles.iter().map(name_of).collect();
+            return Err(ConfigError::NoProfile { name: name.to_owned(), known });
+        }
+    };
+    let profile = &profiles[index];
+    plugins(profile.get("plugins").unwrap_or(&Value::Null), &mut options);
+    for (position, entry) in list(profile, "pluginConfig").iter().enumerate() {
+        let path = format!("profiles[{index}].pluginConfig[{position}].args");
+        arguments(text(entry, "name"), entry.get("args").unwrap_or(&Value::Null), &path, &mut options)?;
+    }
+    Ok(options)
+}
+
+/// What a set of plugins says of one: its weight if enabled, or that it is disabled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Disabled,
+    Enabled(Option<i64>),
+}
+
+fn said(plugins: &Value, point: &str, name: &str) -> Said {
+    let Some(set) = plugins.get(point) else { return Said::Nothing };
+    // Enabling wins over disabling, so that a plugin can be disabled and enabled anew with another weight.
+    if let Some(entry) = list(set, "enabled").iter().find(|entry| text(entry, "name") == name) {
+        let weight = entry.get("weight").and_then(Value::as_i64).filter(|weight| *weight != 0);
+        return Said::Enabled(weight);
+    }
+    let is_disabled = |entry: &Value| matches!(text(entry, "name"), "*") || text(entry, "name") == name;
+    if list(set, "disabled").iter().any(is_disabled) { Said::Disabled } else { Said::Nothing }
+}
+
+fn plugins(plugins: &Value, options: &mut Options) {
+    for plugin in Plugin::ALL {
+        let multi_point = said(plugins, "multiPoint", plugin.as_str());
+        // Gates are asked before a pod enters the queue, all others about nodes.
+        let point = if plugin == Plugin::SchedulingGates { "preEnqueue" } else { "filter" };
+        let runs = |point: &str| match (said(plugins, point, plugin.as_str()), multi_point) {
+            (Said::Enabled(_), _) | (Said::Nothing, Said::Enabled(_) | Said::Nothing) => true,
+            (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => false,
+        };
+        if !runs(point) && !options.disabled.contains(&plugin) {
+            options.disabled.push(plugin);
+        }
+        let weight = match plugin {
+            Plugin::TaintToleration => &mut options.weights.taint_toleration,
+            Plugin::NodeAffinity => &mut options.weights.node_affinity,
+            Plugin::InterPodAffinity => &mut options.weights.inter_pod_affinity,
+            Plugin::SchedulingGates | Plugin::NodeUnschedulable | Plugin::NodeName => continue,
+        };
+        *weight = match (said(plugins, "score", plugin.as_str()), multi_point) {
+            // A plugin that is enabled without a weight counts once.
+            (Said::Enabled(given), _) => given.unwrap_or(1),
+            (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => 0,
+            (Said::Nothing, Said::Enabled(given)) => given.unwrap_or(1),
+            (Said::Nothing, Said::Nothing) => *weight,
+        };
+    }
+}
+
+fn arguments(name: &str, args: &Value, path: &str, options: &mut Options) -> Result<(), ConfigError> {
+    let invalid = |member: &str, message: String| ConfigError::Invalid { path: format!("{path}.{member}"), message };
+    match name {
+        "InterPodAffinity" => {
+            if let Some(weight) = args.get("hardPodAffinityWeight").filter(|weight| !weight.is_null()) {
+                let weight = weight.as_i64().filter(|weight| (0..=100).contains(weight));
+                let refused = || invalid("hardPodAffinityWeight", "must be an integer from 0 to 100".to_owned());
+                options.hard_pod_affinity_weight = weight.ok_or_else(refused)?;
+            }
+            if let Some(ignores) = args.get("ignorePreferredTermsOfExistingPods").and_then(Value::as_bool) {
+                options.ignore_preferred_terms_of_existing_pods = ignores;
+            }
+        }
+        "NodeAffinity" => {
+            if let Some(added) = args.get("addedAffinity").filter(|added| !added.is_null()) {
+                let added = NodeAffinity::deserialize(added);
+                let added = added.map_err(|error| invalid("addedAffinity", error.to_string()))?;
+                let required = added.required.iter().flat_map(|required| &required.node_selector_terms);
+                let terms = required.chain(added.preferred.iter().map(|preferred| &preferred.preference));
+                for term in terms {
+                    // A scheduler with such a term does not start.
+                    if let NodeTerm::Unparsable(fault) = NodeTerm::new(term, "addedAffinity") {
+                        return Err(invalid("addedAffinity", fault.to_string()));
+                    }
+                }
+                options.added_affinity = Some(added);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! What the incoming pod meets in each topology domain: counted once, then looked up for every node.
+//!
+//! A topology key cuts the nodes into domains by the value of that label; nodes without it are in none. For each key that a
+//! term names there is one table: where all required affinity terms are met, where anti-affinity (own or others') closes
+//! the domain and by whom, and what preferred terms add. Sources: `interpodaffinity/filtering.go` and `scoring.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::carried::Effect;
+use super::cluster::Cluster;
+use super::incoming::Incoming;
+use super::options::{Options, Plugin};
+use super::term::{PodTerm, TermList, selects};
+use super::topology::Topology;
+
+/// Who closed a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Witness {
+    /// The incoming pod's term by its index, or an existing pod's by its number.
+    pub(super) term: u32,
+    pub(super) group: u32,
+    pub(super) node: u32,
+}
+
+/// What a review finds in the domains of one topology key.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) key: String,
+    topology: Arc<Topology>,
+    /// By domain: whether a pod that meets all required affinity terms runs there.
+    has_affinity: Vec<bool>,
+    anti_affinity: Vec<Option<Witness>>,
+    existing: Vec<Option<Witness>>,
+    score: Vec<i64>,
+    /// Whether any term added to the scores, be it nothing in the end.
+    is_scored: bool,
+}
+
+impl Table {
+    fn new(cluster: &Cluster, key: &str) -> Table {
+        let topology = cluster.topology(key);
+        let domains = topology.domains();
+        Table {
+            key: key.to_owned(),
+            topology,
+            has_affinity: vec![false; domains],
+            anti_affinity: vec![None; domains],
+            existing: vec![None; domains],
+            score: vec![0; domains],
+            is_scored: false,
+        }
+    }
+
+    pub(super) fn has_domain(&self, node: u32) -> bool {
+        self.topology.domain(node).is_some()
+    }
+
+    pub(super) fn has_affinity(&self, node: u32) -> bool {
+        self.topology.domain(node).is_some_and(|domain| self.has_affinity[domain])
+    }
+
+    pub(super) fn anti_affinity(&self, node: u32) -> Option<Witness> {
+        self.anti_affinity[self.topology.domain(node)?]
+    }
+
+    pub(super) fn existing(&self, node: u32) -> Option<Witness> {
+        self.existing[self.topology.domain(node)?]
+    }
+
+    pub(super) fn score(&self, node: u32) -> i64 {
+        self.topology.domain(node).map_or(0, |domain| self.score[domain])
+    }
+
+    /// Each pod of a group moves the score of the domain it runs in.
+    fn add(&mut self, cluster: &Cluster, group: u32, weight: i64) {
+        for (node, pods) in places(cluster, group) {
+            if let Some(domain) = self.topology.domain(*node) {
+                self.score[domain] += weight * i64::from(*pods);
+                self.is_scored = true;
+            }
+        }
+    }
+}
+
+/// Where the pods of a group run, and how many.
+pub(super) fn places(cluster: &Cluster, group: u32) -> &[(u32, u32)] {
+    cluster.groups.get(group).map_or(&[][..], |group| &group.nodes[..])
+}
+
+/// The groups that a term of the incoming pod selects.
+pub(super) fn selected(cluster: &Cluster, term: &PodTerm) -> Vec<u32> {
+    cluster.groups.matching(term, &cluster.coverage(term))
+}
+
+/// All tables of a review.
+#[derive(Debug, Default)]
+pub(super) struct Domains {
+    tables: Vec<Table>,
+    /// Whether no pod that meets all required affinity terms runs in any domain.
+    pub(super) is_first_of_group: bool,
+    /// The groups that the incoming pod's terms select, by list and index: whoever reports a term need not look again.
+    pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
+}
+
+impl Domains {
+    pub(super) fn table(&self, key: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.key == key)
+    }
+
+    pub(super) fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    fn position(&mut self, cluster: &Cluster, key: &str) -> usize {
+        self.tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
+            self.tables.push(Table::new(cluster, key));
+            self.tables.len() - 1
+        })
+    }
+
+    /// Whether InterPodAffinity gives scores at all.
+    pub(super) fn are_scored(&self) -> bool {
+        self.tables.iter().any(|table| table.is_scored)
+    }
+
+    pub(super) fn new(cluster: &Cluster, incoming: &Incoming, options: &Options) -> Domains {
+        let mut domains = Domains::default();
+        if options.filters_with(Plugin::InterPodAffinity) {
+            domains.meet_required_affinity(cluster, incoming);
+            domains.meet_required_anti_affinity(cluster, incoming);
+        }
+        if options.weights.inter_pod_affinity != 0 {
+            domains.meet_preferences(cluster, incoming);
+        }
+        domains.meet_carried_terms(cluster, incoming, options);
+        domains
+    }
+
+    fn meet_required_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
+        let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
+        let positions: Vec<usize> = terms.iter().map(|term| self.position(cluster, &term.topology_key)).collect();
+        let mut by_all: Option<Vec<u32>> = None;
+        for (index, term) in terms.iter().enumerate() {
+            let groups = selected(cluster, term);
+            self.selected.insert((TermList::RequiredAffinity, index), groups.clone());
+            by_all = Some(match by_all {
+                None => groups,
+                Some(earlier) => {
+                    let these: RoaringBitmap = groups.into_iter().collect();
+                    earlier.into_iter().filter(|group| these.contains(*group)).collect()
+                }
+            });
+        }
+        self.is_first_of_group = true;
+        for group in by_all.into_iter().flatten() {
+            for position in &positions {
+                let Table { topology, has_affinity, .. } = &mut self.tables[*position];
+                for (node, _) in places(cluster, group) {
+                    if let Some(domain) = topology.domain(*node) {
+                        has_affinity[domain] = true;
+                        self.is_first_of_group = false;
+                    }
+                }
+            }
+        }
+    }
+
+    fn meet_required_anti_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
+        for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
+            let position = self.position(cluster, &term.topology_key);
+            let Table { topology, anti_affinity, .. } = &mut self.tables[position];
+            let groups = selected(cluster, term);
+            for group in &groups {
+                close(anti_affinity, topology, cluster, *group, index);
+            }
+            self.selected.insert((TermList::RequiredAntiAffinity, index as usize), groups);
+        }
+    }
+
+    fn meet_preferences(&mut self, cluster: &Cluster, incoming: &Incoming) {
+        let (affinity, anti_affinity) = (&incoming.preferred_affinity, &incoming.preferred_anti_affinity);
+        let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
+        for (list, sign, terms) in lists {
+            for (index, (term, weight)) in terms.iter().enumerate() {
+                let position = self.position(cluster, &term.topology_key);
+                let groups = selected(cluster, term);
+                for group in &groups {
+                    self.tables[position].add(cluster, *group, sign * i64::from(*weight));
+                }
+                self.selected.insert((list, index), groups);
+            }
+        }
+    }
+
+    fn meet_carried_terms(&mut self, cluster: &Cluster, incoming: &Incoming, options: &Options) {
+        let namespace = &incoming.pod.metadata.namespace;
+        let filters = options.filters_with(Plugin::InterPodAffinity);
+        let ignores = options.ignore_preferred_terms_of_existing_pods && !incoming.prefers_pods();
+        let scores = options.weights.inter_pod_affinity != 0 && !ignores;
+        let namespace_labels = cluster.namespace_labels(namespace);
+        for number in cluster.carried.matching(namespace, &namespace_labels, &incoming.labels) {
+            let Some(entry) = cluster.carried.get(number) else { continue };
+            let weight = match entry.carried.effect {
+                Effect::RequiredAntiAffinity if !filters => continue,
+                Effect::RequiredAntiAffinity => None,
+                _ if !scores => continue,
+                Effect::RequiredAffinity if options.hard_pod_affinity_weight > 0 => {
+                    Some(options.hard_pod_affinity_weight)
+                }
+                Effect::RequiredAffinity => continue,
+                Effect::Preferred(weight) => Some(weight),
+            };
+            let position = self.position(cluster, &entry.carried.term.topology_key);
+            let table = &mut self.tables[position];
+            for (group, times) in &entry.groups {
+                match weight {
+                    Some(weight) => table.add(cluster, *group, weight * i64::from(*times)),
+                    None => close(&mut table.existing, &table.topology, cluster, *group, number),
+                }
+            }
+        }
+    }
+}
+
+/// The domains where pods of a group run are closed by a term.
+fn close(closed: &mut [Option<Witness>], topology: &Topology, cluster: &Cluster, group: u32, term: u32) {
+    for (node, _) in places(cluster, group) {
+        if let Some(domain) = topology.domain(*node) {
+            closed[domain].get_or_insert(Witness { term, group, node: *node });
+        }
+    }
+}
+
+/// Whether a pod matches all of its own required affinity terms, namespace included: then it may be the first of its group.
+pub(super) fn matches_own_terms(cluster: &Cluster, incoming: &Incoming) -> bool {
+    let terms = &incoming.required_affinity;
+    let namespace = &incoming.pod.metadata.namespace;
+    !terms.is_empty()
+        && terms
+            .iter()
+            .all(|(term, _)| cluster.coverage(term).contains(namespace) && selects(&term.selection, &incoming.labels))
+}

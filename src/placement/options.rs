@@ -1,0 +1,114 @@
+//! What differs between clusters: the scheduler's configuration, admission plugins, feature gates, the version.
+//!
+//! The defaults are those of Kubernetes 1.36. How a KubeSchedulerConfiguration becomes options is [`super::config`].
+
+use super::pod::NodeAffinity;
+
+/// A plugin of the scheduler that is evaluated here, in the order in which the scheduler asks them about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Plugin {
+    /// Keeps pods with gates out of the queue.
+    SchedulingGates,
+    /// spec.unschedulable of a node.
+    NodeUnschedulable,
+    /// spec.nodeName of a pod.
+    NodeName,
+    /// Taints and tolerations.
+    TaintToleration,
+    /// nodeSelector and node affinity.
+    NodeAffinity,
+    /// Affinity and anti-affinity to pods, both ways.
+    InterPodAffinity,
+}
+
+impl Plugin {
+    /// All of them, in order.
+    pub const ALL: [Plugin; 6] = [
+        Plugin::SchedulingGates,
+        Plugin::NodeUnschedulable,
+        Plugin::NodeName,
+        Plugin::TaintToleration,
+        Plugin::NodeAffinity,
+        Plugin::InterPodAffinity,
+    ];
+
+    /// The scheduler's name for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Plugin::SchedulingGates => "SchedulingGates",
+            Plugin::NodeUnschedulable => "NodeUnschedulable",
+            Plugin::NodeName => "NodeName",
+            Plugin::TaintToleration => "TaintToleration",
+            Plugin::NodeAffinity => "NodeAffinity",
+            Plugin::InterPodAffinity => "InterPodAffinity",
+        }
+    }
+}
+
+/// What a node's total score counts a plugin's normalized score with; 0 leaves it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// Of TaintToleration.
+    pub taint_toleration: i64,
+    /// Of NodeAffinity.
+    pub node_affinity: i64,
+    /// Of InterPodAffinity.
+    pub inter_pod_affinity: i64,
+}
+
+/// What differs between clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Plugins whose filters the scheduler does not run.
+    pub disabled: Vec<Plugin>,
+    /// Weights of the scores.
+    pub weights: Weights,
+    /// InterPodAffinityArgs.hardPodAffinityWeight, 0 to 100: what required affinity of an existing pod adds when the incoming
+    /// pod matches it.
+    pub hard_pod_affinity_weight: i64,
+    /// InterPodAffinityArgs.ignorePreferredTermsOfExistingPods: no score from others' terms unless the incoming pod has
+    /// preferred pod terms of its own.
+    pub ignore_preferred_terms_of_existing_pods: bool,
+    /// NodeAffinityArgs.addedAffinity: node affinity of every pod of this scheduler.
+    pub added_affinity: Option<NodeAffinity>,
+    /// The feature gate TaintTolerationComparisonOperators: `Gt` and `Lt` in tolerations.
+    pub toleration_comparison: bool,
+    /// The admission plugin LimitPodHardAntiAffinityTopology: required anti-affinity only by hostname.
+    pub limit_hard_anti_affinity_topology: bool,
+    /// The minor version of Kubernetes 1.x whose behaviour is meant.
+    pub target_minor: u32,
+    /// kube-apiserver's --default-not-ready-toleration-seconds.
+    pub default_not_ready_toleration_seconds: i64,
+    /// kube-apiserver's --default-unreachable-toleration-seconds.
+    pub default_unreachable_toleration_seconds: i64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            disabled: Vec::new(),
+            weights: Weights { taint_toleration: 3, node_affinity: 2, inter_pod_affinity: 2 },
+            hard_pod_affinity_weight: 1,
+            ignore_preferred_terms_of_existing_pods: false,
+            added_affinity: None,
+            toleration_comparison: false,
+            limit_hard_anti_affinity_topology: false,
+            target_minor: 36,
+            default_not_ready_toleration_seconds: 300,
+            default_unreachable_toleration_seconds: 300,
+        }
+    }
+}
+
+impl Options {
+    /// Whether the scheduler asks a plugin about nodes.
+    pub fn filters_with(&self, plugin: Plugin) -> bool {
+        !self.disabled.contains(&plugin)
+    }
+
+    /// Whether the API server merges matchLabelKeys: the gate MatchLabelKeysInPodAffinity is on by default since beta,
+    /// which was 1.31, and cannot be turned off since 1.33.
+    pub fn merges_label_keys(&self) -> bool {
+        self.target_minor >= 31
+    }
+}

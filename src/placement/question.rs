@@ -1,0 +1,178 @@
+//! From a PlacementReview to an answer: what is asked is checked, premises are applied, the Pod is made ready.
+//!
+//! The caller has resolved who may ask, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod names.
+
+use serde_json::Value;
+
+use super::admission::{Refusal, RuntimeScheduling, admit};
+use super::answer::Answer;
+use super::cluster::Cluster;
+use super::node::Taint;
+use super::options::Options;
+use super::pod::Pod;
+use super::review::{PlacementReviewSpec, WhatIf};
+use super::unknown::misfits;
+use super::validate;
+use super::workload::Workload;
+use crate::selector::{Problem, Reason};
+
+/// Most premises of each kind, and most names of nodes: a review is one request.
+pub const MAX_PREMISES: usize = 1_000;
+
+/// What a review is asked with besides itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fetched<'caller> {
+    /// The Pod of the `podRef`.
+    pub stored: Option<&'caller Pod>,
+    /// What the RuntimeClass of a new Pod asks.
+    pub runtime: Option<&'caller RuntimeScheduling>,
+}
+
+/// An answer and what an API server would have warned about.
+#[derive(Debug)]
+pub struct Reviewed {
+    /// The answer.
+    pub answer: Answer,
+    /// Warnings about the Pod as it was sent: deprecated labels, null selectors, unknown fields.
+    pub warnings: Vec<String>,
+}
+
+impl PlacementReviewSpec {
+    /// Answers.
+    ///
+    /// # Errors
+    /// The review is invalid, or the Pod could not be created.
+    pub fn answer(&self, cluster: &Cluster, fetched: Fetched<'_>, options: &Options) -> Result<Reviewed, Refusal> {
+        let problems = self.problems(cluster);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid(problems));
+        }
+        let premised = self.what_if.as_ref().map(|what_if| apply(cluster, what_if));
+        let cluster = premised.as_ref().unwrap_or(cluster);
+        let mut warnings = Vec::new();
+        let pod = match (&self.pod, &self.template) {
+            (Some(document), _) => {
+                warnings.extend(checked(document, "spec")?);
+                let pod = read_pod(document)?;
+                warnings.extend(validate::warnings(&pod.spec, "spec"));
+                admit(pod, fetched.runtime, options)?
+            }
+            (None, Some(document)) => {
+                let workload = Workload::read(document)
+                    .map_err(|error| Refusal::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
+                let path = workload.template_path;
+                let template = document.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&Value::Null);
+                warnings.extend(checked(template, &format!("{path}.spec"))?);
+                warnings.extend(validate::warnings(&workload.template.spec, &format!("{path}.spec")));
+                let problems = validate::template(&workload.template, path, options);
+                if !problems.is_empty() {
+                    return Err(Refusal::Invalid(problems));
+                }
+                admit(workload.pod, fetched.runtime, options)?
+            }
+            (None, None) => match fetched.stored {
+                Some(stored) => {
+                    if !stored.spec.node_name.is_empty() {
+                        let node = &stored.spec.node_name;
+                        warnings.push(format!("the Pod is bound to {node}, so that no other node is possible"));
+                    }
+                    stored.clone()
+                }
+                None => return Err(Refusal::Invalid(vec![invalid("spec.podRef", "there is no such Pod")])),
+            },
+        };
+        let answer = cluster.review(&pod, options);
+        Ok(Reviewed { answer, warnings })
+    }
+
+    /// What is wrong with the question.
+    fn problems(&self, cluster: &Cluster) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let given = [self.pod.is_some(), self.template.is_some(), self.pod_ref.is_some()];
+        if given.iter().filter(|is_given| **is_given).count() != 1 {
+            problems.push(invalid("spec", "exactly one of pod, template and podRef must be given"));
+        }
+        let mut limit = |field: &str, length: usize| {
+            if length > MAX_PREMISES {
+                let detail = format!("must have at most {MAX_PREMISES} items");
+                problems.push(Problem::with_text(Reason::TooMany, field, &length.to_string(), detail));
+            }
+        };
+        limit("spec.nodeNames", self.node_names.len());
+        let Some(what_if) = &self.what_if else { return problems };
+        limit("spec.whatIf.taints", what_if.taints.len());
+        limit("spec.whatIf.labels", what_if.labels.len());
+        limit("spec.whatIf.withoutPods", what_if.without_pods.len());
+        let unknown = |field: String, name: &str| {
+            let value = Value::from(name);
+            Problem::with_value(Reason::Invalid, field, &value, "there is no node of that name")
+        };
+        for (index, taint) in what_if.taints.iter().enumerate() {
+            let path = format!("spec.whatIf.taints[{index}]");
+            if cluster.known_node(&taint.node).is_none() {
+                problems.push(unknown(format!("{path}.node"), &taint.node));
+            }
+            // Judged alone: that it replaces one with the same key and effect is meant.
+            for mut problem in validate::taints(&[taint_of(taint)], "taints") {
+                problem.field = problem.field.replacen("taints[0]", &path, 1);
+                problems.push(problem);
+            }
+        }
+        for (index, label) in what_if.labels.iter().enumerate() {
+            let path = format!("spec.whatIf.labels[{index}]");
+            if cluster.known_node(&label.node).is_none() {
+                problems.push(unknown(format!("{path}.node"), &label.node));
+            }
+            let key_faults = crate::selector::syntax::label_key_faults(&label.key);
+            let value_faults = crate::selector::syntax::label_value_faults(&label.value);
+            let faults = key_faults.into_iter().map(|fault| ("key", &label.key, fault));
+            for (member, value, fault) in
+                faults.chain(value_faults.into_iter().map(|fault| ("value", &label.value, fault)))
+            {
+                let value = Value::from(value.as_str());
+                problems.push(Problem::with_value(Reason::Invalid, format!("{path}.{member}"), &value, fault));
+            }
+        }
+        problems
+    }
+}
+
+/// Warnings about fields that do not exist.
+fn checked(document: &Value, path: &str) -> Result<Vec<String>, Refusal> {
+    let misfits = misfits(document, path);
+    if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(Refusal::Invalid(misfits.misshapen)) }
+}
+
+fn invalid(field: &str, detail: &str) -> Problem {
+    Problem { reason: Reason::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
+}
+
+fn read_pod(document: &Value) -> Result<Pod, Refusal> {
+    use serde::Deserialize;
+    Pod::deserialize(document).map_err(|error| Refusal::Invalid(vec![invalid("spec.pod", &error.to_string())]))
+}
+
+fn taint_of(taint: &super::review::NodeTaint) -> Taint {
+    Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone(), time_added: None }
+}
+
+/// The cluster as it would be.
+fn apply(cluster: &Cluster, what_if: &WhatIf) -> Cluster {
+    let mut cluster = cluster.clone();
+    for premise in &what_if.taints {
+        let taint = taint_of(premise);
+        cluster.change_node(&premise.node, |_, taints| {
+            taints.retain(|held| held.key != taint.key || held.effect != taint.effect);
+            taints.push(taint);
+        });
+    }
+    for premise in &what_if.labels {
+        cluster.change_node(&premise.node, |labels, _| {
+            labels.insert(premise.key.clone(), premise.value.clone());
+        });
+    }
+    for pod in &what_if.without_pods {
+        cluster.remove_pod(&pod.namespace, &pod.name);
+    }
+    cluster
+}

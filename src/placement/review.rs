@@ -1,0 +1,246 @@
+//! PlacementReview as a document: what is asked and what is answered, in `view.fieldcache.dev/v1alpha1`.
+//!
+//! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as they were
+//! sent, so that the answer returns them whole. What the fields come from is [`super::answer`]; how a question becomes
+//! a Pod and a cluster is [`super::question`].
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the kind.
+pub const API_VERSION: &str = "view.fieldcache.dev/v1alpha1";
+/// The kind.
+pub const KIND: &str = "PlacementReview";
+
+/// A question and, once answered, its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementReview {
+    /// [`API_VERSION`].
+    pub api_version: String,
+    /// [`KIND`].
+    pub kind: String,
+    /// As it was sent.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub metadata: Value,
+    /// The question.
+    pub spec: PlacementReviewSpec,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<PlacementReviewStatus>,
+}
+
+/// The question: exactly one of `pod`, `template`, `podRef`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementReviewSpec {
+    /// A Pod that does not exist yet: it goes through the API server's defaulting and admission first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Value>,
+    /// A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job with its metadata and spec: the next pod of it is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Value>,
+    /// A Pod that is stored: it is taken as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_ref: Option<PodReference>,
+    /// Nodes that the answer lists; none means all. What is counted is all nodes in any case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_names: Vec<String>,
+    /// What should be different from what is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIf>,
+}
+
+/// A Pod by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodReference {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Premises that do not hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WhatIf {
+    /// Taints that nodes would have besides theirs; one with the same key and effect is replaced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<NodeTaint>,
+    /// Labels that nodes would have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<NodeLabel>,
+    /// Pods that would not be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_pods: Vec<PodReference>,
+}
+
+/// A taint on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeTaint {
+    /// The node.
+    pub node: String,
+    /// The key.
+    pub key: String,
+    /// The value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// NoSchedule, PreferNoSchedule or NoExecute.
+    pub effect: String,
+}
+
+/// A label on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLabel {
+    /// The node.
+    pub node: String,
+    /// The key.
+    pub key: String,
+    /// The value.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementReviewStatus {
+    /// What was looked at.
+    pub resource_versions: ResourceVersions,
+    /// How long ago it was known to be current, in seconds; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
+    /// How many nodes the pod fits.
+    pub feasible: u64,
+    /// How many nodes there are.
+    pub total: u64,
+    /// What the scheduler's event would say; where nodes fit, how many, and what was wrong with the others.
+    pub message: String,
+    /// The first reason of each node that was rejected, counted, most frequent first.
+    pub reasons: Vec<ReasonCount>,
+    /// What decides on placement too and was not looked at.
+    pub not_evaluated: Vec<String>,
+    /// What a person should know besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The pod's own terms about other pods, as they were evaluated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<TermReport>,
+    /// The nodes: those that fit, best first, then those that fail the fewest rules.
+    pub nodes: Vec<NodeReport>,
+}
+
+/// The state of the copy that was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceVersions {
+    /// Of the nodes.
+    pub nodes: String,
+    /// Of the pods.
+    pub pods: String,
+    /// Of the namespaces.
+    pub namespaces: String,
+}
+
+/// How many nodes a reason rejected first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonCount {
+    /// The stable code.
+    pub reason: Cow<'static, str>,
+    /// The scheduler's words.
+    pub message: Cow<'static, str>,
+    /// How many nodes.
+    pub count: u64,
+}
+
+/// A term of the pod about other pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TermReport {
+    /// Where it stands in the Pod.
+    pub field_path: String,
+    /// The label selector that was evaluated, merged keys included; absent when it is null and selects nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_selector: Option<String>,
+    /// Those of its requirements that come from matchLabelKeys and mismatchLabelKeys, as far as can be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub derived: Vec<String>,
+    /// The namespaces that it covers by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// The namespaces that it covers by label; empty covers all; absent when it is null and covers none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<String>,
+    /// The node label that makes the domains.
+    pub topology_key: String,
+    /// How many pods on known nodes it selects.
+    pub matching_pods: u64,
+    /// Some of them, as namespace/name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<String>,
+}
+
+/// What was found about a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// Its name.
+    pub name: String,
+    /// Whether the pod may run there.
+    pub fits: bool,
+    /// Every rule that it fails, in the order of the scheduler, which reports only the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<RejectionReport>,
+    /// Of a node that fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<ScoreReport>,
+}
+
+/// A rule that a node fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectionReport {
+    /// The scheduler's plugin.
+    pub plugin: Cow<'static, str>,
+    /// Unresolvable, or Unschedulable where evicting other pods could help.
+    pub kind: Cow<'static, str>,
+    /// The stable code.
+    pub reason: Cow<'static, str>,
+    /// The scheduler's words.
+    pub message: Cow<'static, str>,
+    /// The term behind it: of the pod, or of the other pod named here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub term: Option<TermReference>,
+    /// The taint behind it, as `kubectl taint` writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taint: Option<String>,
+    /// The node's label behind it, `key=value`, or `!key` where the node lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// A pod behind it, as namespace/name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+}
+
+/// A term, where it stands and what it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TermReference {
+    /// Where it stands in its Pod, or in the scheduler's configuration.
+    pub field_path: Arc<str>,
+    /// What it says, for people.
+    pub text: Arc<str>,
+}
+
+/// A plugin's score.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScoreReport {
+    /// The scheduler's plugin.
+    pub plugin: Cow<'static, str>,
+    /// Before it is normalized.
+    pub raw: i64,
+    /// 0 to 100, over the nodes that fit.
+    pub normalized: i64,
+    /// What it counts with in the total.
+    pub weight: i64,
+}

@@ -1,0 +1,385 @@
+//! Terms ready to be matched: label selectors, node selector terms, pod affinity terms.
+//!
+//! Reading a term may fail even in a stored Pod, and what that means differs: a node selector term that cannot be parsed
+//! matches no node while the others still count, one such pod affinity term makes its whole list void. Which pods and
+//! nodes are matched, and what follows, is [`super::evaluate`]; messages of validation are [`super::validate`].
+//! Sources: component-helpers `scheduling/corev1/nodeaffinity`, kube-scheduler `framework/types.go`, apimachinery
+//! `labels.NewRequirement`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::labels::Labels;
+use super::pod;
+use crate::model::quote;
+use crate::selector::syntax::{label_key_faults, label_value_faults};
+use crate::selector::{LabelOperator, LabelRequirement, LabelSelection, LabelSelector};
+
+/// A term that cannot be parsed: where, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct Unparsable {
+    /// The field, relative to the Pod.
+    pub path: String,
+    /// In the words of apimachinery.
+    pub message: String,
+}
+
+/// Whether labels satisfy a selection.
+pub(super) fn selects(selection: &LabelSelection, labels: &Labels) -> bool {
+    match selection {
+        LabelSelection::Nothing => false,
+        LabelSelection::Everything => true,
+        LabelSelection::Matching(selector) => all_hold(&selector.requirements, labels),
+    }
+}
+
+pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &Labels) -> bool {
+    requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
+}
+
+/// Which operators a requirement may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operators {
+    /// metav1.LabelSelector: no numbers.
+    Labels,
+    /// Node selector terms.
+    Nodes,
+}
+
+fn requirement(written: &pod::Requirement, operators: Operators, path: &str) -> Result<LabelRequirement, Unparsable> {
+    let refused = |member: &str, message: String| Err(Unparsable { path: format!("{path}.{member}"), message });
+    let pod::Requirement { key, operator, values } = written;
+    let set = || values.iter().cloned().collect::<BTreeSet<String>>().into_iter().collect::<Vec<String>>();
+    let numbers = operators == Operators::Nodes;
+    let bound = || match &values[..] {
+        [value] => value.parse::<i64>().map_err(|_| {
+            format!("Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer", quote(value))
+        }),
+        _ => Err("Invalid value: for 'Gt', 'Lt' operators, exactly one value is required".to_owned()),
+    };
+    let operator = match &**operator {
+        "In" | "NotIn" if values.is_empty() => {
+            return refused(
+                "values",
+                "Invalid value: for 'in', 'notin' operators, values set can't be empty".to_owned(),
+            );
+        }
+        "In" => LabelOperator::In(set()),
+        "NotIn" => LabelOperator::NotIn(set()),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let message = "Invalid value: values set must be empty for exists and does not exist";
+            return refused("values", message.to_owned());
+        }
+        "Exists" => LabelOperator::Exists,
+        "DoesNotExist" => LabelOperator::DoesNotExist,
+        "Gt" | "Lt" if numbers => match bound() {
+            Ok(bound) if operator == "Gt" => LabelOperator::GreaterThan(bound),
+            Ok(bound) => LabelOperator::LessThan(bound),
+            Err(message) => return refused("values", message),
+        },
+        unknown => {
+            let message = if numbers {
+                format!(
+                    "Unsupported value: {}: supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\"",
+                    quote(unknown)
+                )
+            } else {
+                format!("{} is not a valid label selector operator", quote(unknown))
+            };
+            return refused("operator", message);
+        }
+    };
+    if let Some(fault) = label_key_faults(key).first() {
+        return refused("key", format!("Invalid value: {}: {fault}", quote(key)));
+    }
+    for (index, value) in values.iter().enumerate() {
+        if let Some(fault) = label_value_faults(value).first() {
+            return refused(&format!("values[{index}]"), format!("Invalid value: {}: {fault}", quote(value)));
+        }
+    }
+    Ok(LabelRequirement { key: key.clone(), operator })
+}
+
+/// A metav1.LabelSelector: null selects nothing.
+pub(super) fn selection(written: Option<&pod::LabelSelector>, path: &str) -> Result<LabelSelection, Unparsable> {
+    let Some(written) = written else { return Ok(LabelSelection::Nothing) };
+    let mut requirements = Vec::new();
+    for (key, value) in &written.match_labels {
+        let equality = pod::Requirement { key: key.clone(), operator: "In".to_owned(), values: vec![value.clone()] };
+        requirements.push(requirement(&equality, Operators::Labels, &format!("{path}.matchLabels[{key}]"))?);
+    }
+    for (index, expression) in written.match_expressions.iter().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        requirements.push(requirement(expression, Operators::Labels, &path)?);
+    }
+    Ok(if requirements.is_empty() {
+        LabelSelection::Everything
+    } else {
+        LabelSelection::Matching(LabelSelector::new(requirements))
+    })
+}
+
+/// The only field of a node that a term can name.
+pub(super) const NAME_FIELD: &str = "metadata.name";
+
+/// One requirement on a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldRequirement {
+    key: String,
+    is_equal: bool,
+    value: String,
+}
+
+impl FieldRequirement {
+    /// A field that nodes do not have is empty.
+    fn holds(&self, name: &str) -> bool {
+        let value = if self.key == NAME_FIELD { name } else { "" };
+        (value == self.value) == self.is_equal
+    }
+}
+
+/// What a node selector term asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NodeTerm {
+    /// No requirement at all: it matches no node.
+    Empty,
+    /// It matches no node.
+    Unparsable(Unparsable),
+    /// All must hold.
+    Parsed { labels: Vec<LabelRequirement>, fields: Vec<FieldRequirement> },
+}
+
+/// Why a node selector term does not match a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TermFault {
+    Empty,
+    Unparsable,
+    /// The requirement on a label, by its position.
+    Label(usize),
+    /// The requirement on a field, by its position.
+    Field(usize),
+}
+
+impl NodeTerm {
+    pub(super) fn new(written: &pod::NodeSelectorTerm, path: &str) -> NodeTerm {
+        if written.match_expressions.is_empty() && written.match_fields.is_empty() {
+            return NodeTerm::Empty;
+        }
+        match NodeTerm::parse(written, path) {
+            Ok(parsed) => parsed,
+            Err(fault) => NodeTerm::Unparsable(fault),
+        }
+    }
+
+    fn parse(written: &pod::NodeSelectorTerm, path: &str) -> Result<NodeTerm, Unparsable> {
+        let mut labels = Vec::new();
+        for (index, expression) in written.match_expressions.iter().enumerate() {
+            labels.push(requirement(expression, Operators::Nodes, &format!("{path}.matchExpressions[{index}]"))?);
+        }
+        let mut fields = Vec::new();
+        for (index, field) in written.match_fields.iter().enumerate() {
+            let refused = |member: &str, message: String| Unparsable {
+                path: format!("{path}.matchFields[{index}].{member}"),
+                message,
+            };
+            let is_equal = match &*field.operator {
+                "In" => true,
+                "NotIn" => false,
+                unknown => {
+                    let message = format!("Unsupported value: {}: supported values: \"In\", \"NotIn\"", quote(unknown));
+                    return Err(refused("operator", message));
+                }
+            };
+            let [value] = &field.values[..] else {
+                return Err(refused("values", "Invalid value: must have one element".to_owned()));
+            };
+            fields.push(FieldRequirement { key: field.key.clone(), is_equal, value: value.clone() });
+        }
+        Ok(NodeTerm::Parsed { labels, fields })
+    }
+
+    pub(super) fn matches(&self, name: &str, node_labels: &Labels) -> bool {
+        match self {
+            NodeTerm::Empty | NodeTerm::Unparsable(_) => false,
+            NodeTerm::Parsed { labels, fields } => {
+                all_hold(labels, node_labels) && fields.iter().all(|field| field.holds(name))
+            }
+        }
+    }
+
+    /// The first thing that keeps it from matching; none if it matches.
+    pub(super) fn fault(&self, name: &str, node_labels: &Labels) -> Option<TermFault> {
+        match self {
+            NodeTerm::Empty => Some(TermFault::Empty),
+            NodeTerm::Unparsable(_) => Some(TermFault::Unparsable),
+            NodeTerm::Parsed { labels, fields } => {
+                let label = labels.iter().position(|label| !label.matches(node_labels.get(&label.key)));
+                let field = || fields.iter().position(|field| !field.holds(name)).map(TermFault::Field);
+                label.map(TermFault::Label).or_else(field)
+            }
+        }
+    }
+
+    /// What a fault of this term means, for people.
+    pub(super) fn text(&self, fault: TermFault) -> String {
+        match (self, fault) {
+            (NodeTerm::Unparsable(fault), _) => format!("a term that cannot be parsed matches no node: {fault}"),
+            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+                labels.get(position).map(ToString::to_string).unwrap_or_default()
+            }
+            (NodeTerm::Parsed { fields, .. }, TermFault::Field(position)) => {
+                fields.get(position).map(ToString::to_string).unwrap_or_default()
+            }
+            _ => "an empty term matches no node".to_owned(),
+        }
+    }
+
+    /// The key of the label that a fault is about.
+    pub(super) fn label_key(&self, fault: TermFault) -> Option<&str> {
+        match (self, fault) {
+            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+                labels.get(position).map(|label| label.key.as_str())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FieldRequirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FieldRequirement { key, is_equal, value } = self;
+        write!(formatter, "{key}{}{value}", if *is_equal { "=" } else { "!=" })
+    }
+}
+
+/// Which nodes the `metadata.name In` fields leave, decided before any node is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Narrowing {
+    /// Some term names no node: all are candidates.
+    All,
+    /// Only these, known or not.
+    Names(BTreeSet<String>),
+    /// The names contradict each other: the cycle ends.
+    Conflict,
+}
+
+impl Narrowing {
+    /// Of required node affinity. Every value of such a field counts here, also where the term cannot be parsed.
+    pub(super) fn of(required: Option<&pod::NodeSelector>) -> Narrowing {
+        let terms = required.map_or(&[][..], |required| &required.node_selector_terms);
+        let mut names = BTreeSet::new();
+        for term in terms {
+            let fields = term.match_fields.iter().filter(|field| field.key == NAME_FIELD && field.operator == "In");
+            let sets = fields.map(|field| field.values.iter().cloned().collect::<BTreeSet<String>>());
+            match sets.reduce(|left, right| &left & &right) {
+                None => return Narrowing::All,
+                Some(common) => names.extend(common),
+            }
+        }
+        match (terms.is_empty(), names.is_empty()) {
+            (true, _) => Narrowing::All,
+            (false, true) => Narrowing::Conflict,
+            (false, false) => Narrowing::Names(names),
+        }
+    }
+}
+
+/// A pod affinity term whose default namespace is resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PodTerm {
+    pub(super) selection: LabelSelection,
+    /// Sorted, without repetition.
+    pub(super) namespaces: Vec<String>,
+    /// Null is [`LabelSelection::Nothing`].
+    pub(super) namespace_selection: LabelSelection,
+    pub(super) topology_key: String,
+}
+
+impl PodTerm {
+    /// `namespace` is that of the pod that carries the term.
+    pub(super) fn new(written: &pod::PodAffinityTerm, namespace: &str, path: &str) -> Result<PodTerm, Unparsable> {
+        let own = written.namespaces.is_empty() && written.namespace_selector.is_none();
+        let mut namespaces = if own { vec![namespace.to_owned()] } else { written.namespaces.clone() };
+        namespaces.sort();
+        namespaces.dedup();
+        Ok(PodTerm {
+            selection: selection(written.label_selector.as_ref(), &format!("{path}.labelSelector"))?,
+            namespaces,
+            namespace_selection: selection(written.namespace_selector.as_ref(), &format!("{path}.namespaceSelector"))?,
+            topology_key: written.topology_key.clone(),
+        })
+    }
+
+    /// Whether a term of an existing pod covers a namespace with these labels. One that has no object counts as one without
+    /// labels here; what a term of the incoming pod covers is looked up among the namespaces that there are.
+    pub(super) fn covers(&self, namespace: &str, labels: &Labels) -> bool {
+        let by_label = || selects(&self.namespace_selection, labels);
+        self.namespaces.binary_search_by(|candidate| candidate.as_str().cmp(namespace)).is_ok() || by_label()
+    }
+}
+
+/// One of the four lists of pod affinity terms of a Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TermList {
+    /// podAffinity, required.
+    RequiredAffinity,
+    /// podAntiAffinity, required.
+    RequiredAntiAffinity,
+    /// podAffinity, preferred.
+    PreferredAffinity,
+    /// podAntiAffinity, preferred.
+    PreferredAntiAffinity,
+}
+
+impl TermList {
+    /// All four.
+    pub const ALL: [TermList; 4] = [
+        TermList::RequiredAffinity,
+        TermList::RequiredAntiAffinity,
+        TermList::PreferredAffinity,
+        TermList::PreferredAntiAffinity,
+    ];
+
+    /// The path of one of its terms within a Pod's spec.
+    pub fn path(self, index: usize) -> String {
+        let (affinity, list, tail) = match self {
+            TermList::RequiredAffinity => ("podAffinity", "required", ""),
+            TermList::RequiredAntiAffinity => ("podAntiAffinity", "required", ""),
+            TermList::PreferredAffinity => ("podAffinity", "preferred", ".podAffinityTerm"),
+            TermList::PreferredAntiAffinity => ("podAntiAffinity", "preferred", ".podAffinityTerm"),
+        };
+        format!("affinity.{affinity}.{list}DuringSchedulingIgnoredDuringExecution[{index}]{tail}")
+    }
+
+    /// Its terms as they are written, with their weights; required ones have none.
+    pub fn written(self, spec: &pod::PodSpec) -> Vec<(&pod::PodAffinityTerm, i32)> {
+        let affinity = match self {
+            TermList::RequiredAffinity | TermList::PreferredAffinity => spec.pod_affinity(),
+            TermList::RequiredAntiAffinity | TermList::PreferredAntiAffinity => spec.pod_anti_affinity(),
+        };
+        let Some(affinity) = affinity else { return Vec::new() };
+        match self {
+            TermList::RequiredAffinity | TermList::RequiredAntiAffinity => {
+                affinity.required.iter().map(|term| (term, 0)).collect()
+            }
+            TermList::PreferredAffinity | TermList::PreferredAntiAffinity => {
+                affinity.preferred.iter().map(|term| (&term.pod_affinity_term, term.weight)).collect()
+            }
+        }
+    }
+
+    /// Its terms, parsed, with their weights.
+    ///
+    /// # Errors
+    /// The first that cannot be parsed: the scheduler then knows none of the list.
+    pub(super) fn parse(self, pod: &pod::Pod) -> Result<Vec<(PodTerm, i32)>, Unparsable> {
+        let written = self.written(&pod.spec).into_iter().enumerate();
+        written
+            .map(|(index, (term, weight))| {
+                let path = format!("spec.{}", self.path(index));
+                PodTerm::new(term, &pod.metadata.namespace, &path).map(|term| (term, weight))
+            })
+            .collect()
+    }
+}

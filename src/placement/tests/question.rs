@@ -1,0 +1,213 @@
+//! PlacementReview: what may be asked, with which premises, and the document of the answer.
+
+use serde_json::{Value, json};
+
+use super::{Options, cluster, fitting, node, required, running, tainted, term};
+use crate::placement::question::{Fetched, Reviewed};
+use crate::placement::review::{PlacementReview, PlacementReviewSpec, ResourceVersions};
+use crate::placement::{Cluster, Pod};
+
+fn spec(value: Value) -> PlacementReviewSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn ask(cluster: &Cluster, value: Value) -> Result<Reviewed, String> {
+    spec(value).answer(cluster, Fetched::default(), &Options::default()).map_err(|refusal| refusal.to_string())
+}
+
+fn nodes() -> Cluster {
+    cluster(&[node("n1", &["disk=ssd"]), node("n2", &[])], &[running("default/web", "n1", &["app=web"], json!({}))])
+}
+
+#[test]
+fn exactly_one_pod_is_asked_about() {
+    let cluster = nodes();
+    let refused = "spec: Invalid value: exactly one of pod, template and podRef must be given";
+    for value in [json!({}), json!({"pod": {}, "podRef": {"namespace": "a", "name": "b"}})] {
+        assert_eq!(ask(&cluster, value.clone()).unwrap_err(), refused, "{value}");
+    }
+    assert_eq!(
+        ask(&cluster, json!({"podRef": {"namespace": "a", "name": "b"}})).unwrap_err(),
+        "spec.podRef: Invalid value: there is no such Pod"
+    );
+}
+
+#[test]
+fn a_new_pod_goes_through_admission_and_a_stored_one_does_not() {
+    let away = required(
+        "podAntiAffinity",
+        json!([{"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "matchLabelKeys": ["app"]}]),
+    );
+    let document = json!({"metadata": {"labels": {"app": "db"}}, "spec": away});
+    let fresh = ask(&nodes(), json!({"pod": document})).unwrap().answer;
+    assert_eq!(fitting(&fresh), ["n1", "n2"], "merged, the term means pods of the same app");
+    assert_eq!(fresh.pod().metadata.namespace, "default");
+    assert_eq!(fresh.pod().spec.tolerations.len(), 2, "defaulted");
+    let mut stored: Pod = serde_json::from_value(document).unwrap();
+    stored.metadata.namespace = "default".to_owned();
+    let fetched = Fetched { stored: Some(&stored), ..Fetched::default() };
+    let by_reference = spec(json!({"podRef": {"namespace": "default", "name": "p"}}));
+    let taken = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap().answer;
+    assert_eq!(fitting(&taken), ["n2"], "taken as it is");
+    assert!(taken.pod().spec.tolerations.is_empty());
+    let bound = running("default/p", "n1", &[], json!({}));
+    let fetched = Fetched { stored: Some(&bound), ..Fetched::default() };
+    let told = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap();
+    assert_eq!(told.warnings, ["the Pod is bound to n1, so that no other node is possible"]);
+}
+
+#[test]
+fn a_template_stands_for_the_next_pod_of_its_workload() {
+    let template = json!({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": required("podAntiAffinity", json!([{"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", "matchLabelKeys": ["pod-template-hash"]}])),
+    }}});
+    let answer = ask(&nodes(), json!({"template": template})).unwrap().answer;
+    assert_eq!(fitting(&answer), ["n1", "n2"], "a new revision keeps away from itself only");
+    assert_eq!(answer.terms()[0].derived, ["pod-template-hash=new"]);
+    let invalid = json!({"kind": "Deployment", "spec": {"template": {"spec": {"tolerations": [{"key": "k", "operator": "Like"}]}}}});
+    let message = ask(&nodes(), json!({"template": invalid})).unwrap_err();
+    assert!(
+        message.starts_with("spec.template.spec.tolerations[0].operator: Unsupported value: \"Like\""),
+        "{message}"
+    );
+    let message = ask(&nodes(), json!({"template": {"kind": "Service"}})).unwrap_err();
+    assert!(message.starts_with("spec.template: Invalid value: \"Service\" is no workload"), "{message}");
+}
+
+#[test]
+fn premises_change_a_copy_and_nothing_else() {
+    let cluster = nodes();
+    let pod = json!({"spec": required("podAntiAffinity", json!([term("app=web", "kubernetes.io/hostname")]))});
+    let fits = |what_if: Value| fitting(&ask(&cluster, json!({"pod": pod, "whatIf": what_if})).unwrap().answer);
+    assert_eq!(fits(json!({})), ["n2"]);
+    assert_eq!(fits(json!({"withoutPods": [{"namespace": "default", "name": "web"}]})), ["n1", "n2"]);
+    assert!(fits(json!({"taints": [{"node": "n2", "key": "k", "value": "v", "effect": "NoSchedule"}]})).is_empty());
+    assert_eq!(
+        fits(json!({"labels": [{"node": "n2", "key": "kubernetes.io/hostname", "value": "n1"}]})),
+        Vec::<String>::new(),
+        "moved into the domain of n1"
+    );
+    assert_eq!(fits(json!({})), ["n2"], "nothing stays");
+    let ssd = json!({"spec": {"nodeSelector": {"disk": "ssd"}}});
+    let labelled =
+        ask(&cluster, json!({"pod": ssd, "whatIf": {"labels": [{"node": "n2", "key": "disk", "value": "ssd"}]}}));
+    assert_eq!(fitting(&labelled.unwrap().answer), ["n1", "n2"]);
+    let replaced = super::cluster(&[tainted("n1", &["k=old:NoSchedule"])], &[]);
+    let tolerant = json!({"spec": {"tolerations": [{"key": "k", "value": "new"}]}});
+    let what_if = json!({"taints": [{"node": "n1", "key": "k", "value": "new", "effect": "NoSchedule"}]});
+    assert_eq!(
+        ask(&replaced, json!({"pod": tolerant, "whatIf": what_if})).unwrap().answer.feasible(),
+        1,
+        "a taint with the same key and effect is replaced"
+    );
+}
+
+#[test]
+fn premises_that_make_no_sense_are_refused() {
+    let rows = [
+        (
+            json!({"taints": [{"node": "n9", "key": "k", "effect": "NoSchedule"}]}),
+            "spec.whatIf.taints[0].node: Invalid value: \"n9\": there is no node of that name",
+        ),
+        (
+            json!({"taints": [{"node": "n1", "key": "k", "effect": "Never"}]}),
+            "spec.whatIf.taints[0].effect: Unsupported value: \"Never\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+        ),
+        (
+            json!({"labels": [{"node": "n9", "key": "k", "value": "v"}]}),
+            "spec.whatIf.labels[0].node: Invalid value: \"n9\": there is no node of that name",
+        ),
+        (
+            json!({"labels": [{"node": "n1", "key": "k", "value": "-v"}]}),
+            "spec.whatIf.labels[0].value: Invalid value: \"-v\": a valid label must",
+        ),
+        (
+            json!({"withoutPods": vec![json!({"namespace": "a", "name": "b"}); 1001]}),
+            "spec.whatIf.withoutPods: Too many: 1001: must have at most 1000 items",
+        ),
+    ];
+    for (what_if, expected) in rows {
+        let message = ask(&nodes(), json!({"pod": {}, "whatIf": what_if})).unwrap_err();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
+#[test]
+fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
+    let warnings = |spec: Value| ask(&nodes(), json!({"pod": {"spec": spec}})).map(|reviewed| reviewed.warnings);
+    let never_built = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingRequiredDuringExecution": {}}}});
+    assert_eq!(
+        warnings(never_built).unwrap(),
+        [
+            "unknown field \"spec.affinity.nodeAffinity.requiredDuringSchedulingRequiredDuringExecution\" (never built: what no longer fits keeps running; `fieldcache place --misplaced` finds it)"
+        ]
+    );
+    let proposed =
+        required("podAffinity", json!([{"labelSelector": {}, "topologyKey": "z", "matchLabelSelectors": []}]));
+    assert_eq!(
+        warnings(proposed).unwrap(),
+        [
+            "unknown field \"spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelSelectors\" (use matchLabelKeys and mismatchLabelKeys)"
+        ]
+    );
+    assert_eq!(
+        warnings(json!({"tolerations": [{"operator": "Exists", "seconds": 5}]})).unwrap(),
+        ["unknown field \"spec.tolerations[0].seconds\""]
+    );
+    let deprecated = warnings(json!({"nodeSelector": {"beta.kubernetes.io/arch": "amd64"}})).unwrap();
+    assert_eq!(
+        deprecated,
+        ["spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14; use \"kubernetes.io/arch\" instead"]
+    );
+    let refused = warnings(json!({"affinity": [], "tolerations": {}})).unwrap_err();
+    assert_eq!(
+        refused,
+        "[spec.affinity: Invalid value: []: must be an object, spec.tolerations: Invalid value: {}: must be a list]"
+    );
+    assert!(ask(&nodes(), json!({"pod": []})).is_err(), "a list is no Pod");
+    assert!(ask(&nodes(), json!({"pod": {"metadata": []}})).is_err(), "nor metadata");
+}
+
+#[test]
+fn the_answer_is_a_document() {
+    let question = json!({
+        "apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview",
+        "spec": {"pod": {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "kept"}]}}, "nodeNames": ["n2"]},
+    });
+    let mut review: PlacementReview = serde_json::from_value(question.clone()).unwrap();
+    let reviewed = review.spec.answer(&nodes(), Fetched::default(), &Options::default()).unwrap();
+    let versions = ResourceVersions { nodes: "1".to_owned(), pods: "2".to_owned(), namespaces: "3".to_owned() };
+    review.status = Some(reviewed.answer.status(&review.spec.node_names, versions, Some(4)));
+    let mut document = serde_json::to_value(&review).unwrap();
+    let status = document["status"].take();
+    let mut sent = question;
+    sent["status"] = Value::Null;
+    assert_eq!(document, sent, "the question comes back whole");
+    let mut status = status;
+    assert!(status["notEvaluated"].take().as_array().unwrap().len() > 5);
+    assert_eq!(
+        status,
+        json!({
+            "resourceVersions": {"nodes": "1", "pods": "2", "namespaces": "3"},
+            "ageSeconds": 4,
+            "feasible": 1,
+            "total": 2,
+            "message": "1/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+            "reasons": [{"reason": "NodeAffinityMismatch", "message": "node(s) didn't match Pod's node affinity/selector", "count": 1}],
+            "notEvaluated": null,
+            "nodes": [{
+                "name": "n2",
+                "fits": false,
+                "rejections": [{
+                    "plugin": "NodeAffinity",
+                    "kind": "Unresolvable",
+                    "reason": "NodeAffinityMismatch",
+                    "message": "node(s) didn't match Pod's node affinity/selector",
+                    "term": {"fieldPath": "spec.nodeSelector[disk]", "text": "disk=ssd"},
+                    "label": "!disk",
+                }],
+            }],
+        })
+    );
+}

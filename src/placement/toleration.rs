@@ -1,0 +1,85 @@
+//! Taints against tolerations: who is kept away, who scores less, who is evicted and when.
+//!
+//! After `ToleratesTaint` of `k8s.io/api/core/v1/toleration.go` and the taint eviction controller
+//! (`pkg/controller/tainteviction`). Where taints come from is [`super::condition`].
+
+use super::node::Taint;
+use super::pod::Toleration;
+
+/// Keeps pods away that do not tolerate it.
+pub const NO_SCHEDULE: &str = "NoSchedule";
+/// Keeps pods away if there is another node.
+pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
+/// Keeps pods away and evicts those that run.
+pub const NO_EXECUTE: &str = "NoExecute";
+
+/// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without which
+/// `Gt` and `Lt` cover nothing.
+pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison: bool) -> bool {
+    if !toleration.effect.is_empty() && toleration.effect != taint.effect {
+        return false;
+    }
+    if !toleration.key.is_empty() && toleration.key != taint.key {
+        return false;
+    }
+    let bounds = || Some((canonical_integer(&taint.value)?, canonical_integer(&toleration.value)?));
+    match &*toleration.operator {
+        "" | "Equal" => toleration.value == taint.value,
+        "Exists" => true,
+        "Gt" => comparison && bounds().is_some_and(|(taint, bound)| taint > bound),
+        "Lt" => comparison && bounds().is_some_and(|(taint, bound)| taint < bound),
+        _ => false,
+    }
+}
+
+/// An integer in its one decimal form: no sign but `-`, no leading zero, no `-0`; nothing outside of 64 bits.
+pub(super) fn canonical_integer(text: &str) -> Option<i64> {
+    is_canonical_integer(text).then(|| text.parse().ok()).flatten()
+}
+
+pub(super) fn is_canonical_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let starts_well = text == "0" || digits.bytes().next().is_some_and(|first| matches!(first, b'1'..=b'9'));
+    starts_well && digits.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// Whether some toleration covers a taint.
+pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint, comparison: bool) -> bool {
+    tolerations.iter().any(|toleration| tolerates(toleration, taint, comparison))
+}
+
+/// Whether a taint that is not tolerated keeps a new pod away.
+pub fn keeps_away(taint: &Taint) -> bool {
+    taint.effect == NO_SCHEDULE || taint.effect == NO_EXECUTE
+}
+
+/// When a running pod leaves a node because of its NoExecute taints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// Never: there is no such taint, or all are tolerated without limit.
+    Never,
+    /// As soon as the controller sees it.
+    Now,
+    /// So many seconds after the controller first saw it: at least one. The clock is the controller's memory; the time in
+    /// the taint is not used.
+    After(i64),
+}
+
+/// What the taints of its node do to a running pod.
+///
+/// For each taint the first toleration in the pod's order that covers it decides, also when a later one has no limit.
+pub fn eviction(taints: &[Taint], tolerations: &[Toleration], comparison: bool) -> Eviction {
+    let mut seconds: Option<i64> = None;
+    for taint in taints.iter().filter(|taint| taint.effect == NO_EXECUTE) {
+        let first = tolerations.iter().find(|toleration| tolerates(toleration, taint, comparison));
+        let Some(first) = first else { return Eviction::Now };
+        if let Some(limit) = first.toleration_seconds {
+            seconds = Some(seconds.map_or(limit, |least| least.min(limit)));
+        }
+    }
+    match seconds {
+        None => Eviction::Never,
+        Some(limit) if limit <= 0 => Eviction::Now,
+        Some(limit) => Eviction::After(limit),
+    }
+}

@@ -1,0 +1,72 @@
+//! Topology domains: which nodes have the same value of a label.
+//!
+//! Made when a key is first asked for and kept for as long as no node's labels change, which is rare while pods come and go all the
+//! time: clones of the index share what any of them made. A node without the label is in no domain.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use imbl::Vector;
+
+use super::cluster::NodeSlot;
+
+const NO_DOMAIN: u32 = u32::MAX;
+
+/// The domains of one key.
+#[derive(Debug)]
+pub(super) struct Topology {
+    /// By slot of a node.
+    domain_of: Vec<u32>,
+    domains: usize,
+}
+
+impl Topology {
+    pub(super) fn new(nodes: &Vector<NodeSlot>, key: &str) -> Topology {
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        let domain_of = nodes.iter().map(|place| {
+            let value = place.facts.as_ref().and_then(|facts| facts.labels.get(key));
+            value.map_or(NO_DOMAIN, |value| {
+                let next = u32::try_from(numbers.len()).unwrap_or(NO_DOMAIN);
+                *numbers.entry(value).or_insert(next)
+            })
+        });
+        let domain_of = domain_of.collect();
+        Topology { domain_of, domains: numbers.len() }
+    }
+
+    /// How many domains there are.
+    pub(super) fn domains(&self) -> usize {
+        self.domains
+    }
+
+    /// The domain of a node, below [`Topology::domains`]; none for one that lacks the label or is not known.
+    pub(super) fn domain(&self, node: u32) -> Option<usize> {
+        let domain = self.domain_of.get(node as usize).copied().unwrap_or(NO_DOMAIN);
+        (domain != NO_DOMAIN).then_some(domain as usize)
+    }
+}
+
+/// Most keys that are kept: those that people use are few, and a key that somebody makes up is not worth the space.
+const MAX_KEYS: usize = 64;
+
+/// What was made for one state of the nodes.
+#[derive(Debug, Default)]
+pub(super) struct Topologies {
+    made: Mutex<HashMap<Box<str>, Arc<Topology>>>,
+}
+
+impl Topologies {
+    pub(super) fn get(&self, key: &str, make: impl FnOnce() -> Topology) -> Arc<Topology> {
+        // Nothing can be half-done in the map, so that a poisoned lock is as good as another.
+        if let Some(topology) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return Arc::clone(topology);
+        }
+        // Made outside of the lock: two readers may make the same, which is better than that one waits.
+        let topology = Arc::new(make());
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() < MAX_KEYS {
+            made.insert(key.into(), Arc::clone(&topology));
+        }
+        topology
+    }
+}

@@ -1,0 +1,397 @@
+//! What an API server refuses in a Pod as far as placement goes, in its words, and what it warns about.
+//!
+//! After `ValidatePodSpec` and `ValidatePodCreate` of `pkg/apis/core/validation`, in their order, for new objects. Fields that
+//! have nothing to do with placement are not judged. A Pod is judged with its label keys merged ([`super::admission`]), a pod
+//! template as it is written: that is why an API server takes a Deployment whose pods it refuses.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::node::Taint;
+use super::options::Options;
+use super::pod::{
+    Affinity, LabelSelector, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm, PodSpec, Requirement, Toleration,
+};
+use super::term::NAME_FIELD;
+use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonical_integer};
+use crate::model::quote;
+use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
+use crate::selector::wire::label_selector;
+use crate::selector::{Problem, Reason};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display) -> Problem {
+    Problem::with_text(Reason::Invalid, field, &quote(value), detail)
+}
+
+fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> Problem {
+    let supported: Vec<String> = supported.iter().map(|one| quote(one)).collect();
+    let detail = format!("supported values: {}", supported.join(", "));
+    Problem::with_text(Reason::NotSupported, field, &quote(value), detail)
+}
+
+fn key_problems(field: &str, key: &str) -> impl Iterator<Item = Problem> {
+    label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
+}
+
+fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Vec<Problem>) {
+    for (key, value) in labels {
+        problems.extend(key_problems(path, key));
+        problems.extend(label_value_faults(value).into_iter().map(|fault| invalid(path, value, fault)));
+    }
+}
+
+/// What an API server refuses in a Pod that is created.
+pub fn pod(pod: &Pod, options: &Options) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    labels(&pod.metadata.labels, "metadata.labels", &mut problems);
+    problems.extend(pod_spec(&pod.spec, "spec", options));
+    if !pod.spec.node_name.is_empty() && !pod.spec.scheduling_gates.is_empty() {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        problems.push(Problem::without_value(Reason::Forbidden, "spec.nodeName", detail));
+    }
+    problems
+}
+
+/// What it refuses in a pod template that stands at `path` (`spec.template` in a Deployment). The paths are upstream's: labels
+/// stand right below the template.
+pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    labels(&template.metadata.labels, &format!("{path}.labels"), &mut problems);
+    problems.extend(pod_spec(&template.spec, &format!("{path}.spec"), options));
+    problems
+}
+
+fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    labels(&spec.node_selector, &format!("{path}.nodeSelector"), &mut problems);
+    if let Some(affinity) = &spec.affinity {
+        affinities(affinity, &format!("{path}.affinity"), &mut problems);
+    }
+    let mut seen = BTreeSet::new();
+    for (index, gate) in spec.scheduling_gates.iter().enumerate() {
+        let field = format!("{path}.schedulingGates[{index}]");
+        problems.extend(key_problems(&field, &gate.name));
+        if !seen.insert(&gate.name) {
+            problems.push(Problem::with_text(Reason::Duplicate, field, &quote(&gate.name), ""));
+        }
+    }
+    if !spec.node_name.is_empty() {
+        let faults = dns_subdomain_faults(&spec.node_name).into_iter();
+        problems.extend(faults.map(|fault| invalid(format!("{path}.nodeName"), &spec.node_name, fault)));
+    }
+    for (index, toleration) in spec.tolerations.iter().enumerate() {
+        tolerations(toleration, &format!("{path}.tolerations[{index}]"), options, &mut problems);
+    }
+    problems
+}
+
+fn affinities(affinity: &Affinity, path: &str, problems: &mut Vec<Problem>) {
+    if let Some(node_affinity) = &affinity.node_affinity {
+        let path = format!("{path}.nodeAffinity");
+        if let Some(required) = &node_affinity.required {
+            let path = format!("{path}.{REQUIRED}.nodeSelectorTerms");
+            if required.node_selector_terms.is_empty() {
+                let detail = "must have at least one node selector term";
+                problems.push(Problem::without_value(Reason::Required, &*path, detail));
+            }
+            for (index, term) in required.node_selector_terms.iter().enumerate() {
+                node_term(term, true, &format!("{path}[{index}]"), problems);
+            }
+        }
+        for (index, preferred) in node_affinity.preferred.iter().enumerate() {
+            let path = format!("{path}.{PREFERRED}[{index}]");
+            weight(preferred.weight, &path, problems);
+            // Values that are no label values are allowed here, because nothing breaks in a cluster of one node.
+            node_term(&preferred.preference, false, &format!("{path}.preference"), problems);
+        }
+    }
+    let both = [("podAffinity", &affinity.pod_affinity), ("podAntiAffinity", &affinity.pod_anti_affinity)];
+    for (member, pods) in both {
+        if let Some(pods) = pods {
+            pod_affinity(pods, &format!("{path}.{member}"), problems);
+        }
+    }
+}
+
+fn weight(weight: i32, path: &str, problems: &mut Vec<Problem>) {
+    if !(1..=100).contains(&weight) {
+        let value = Value::from(weight);
+        let detail = "must be in the range 1-100";
+        problems.push(Problem::with_value(Reason::Invalid, format!("{path}.weight"), &value, detail));
+    }
+}
+
+fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems: &mut Vec<Problem>) {
+    for (index, requirement) in term.match_expressions.iter().enumerate() {
+        node_requirement(requirement, judges_values, &format!("{path}.matchExpressions[{index}]"), problems);
+    }
+    for (index, requirement) in term.match_fields.iter().enumerate() {
+        field_requirement(requirement, &format!("{path}.matchFields[{index}]"), problems);
+    }
+}
+
+fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Vec<Problem>) {
+    let Requirement { key, operator, values } = requirement;
+    let wrong_values = |reason: Reason, detail: &str| Problem::without_value(reason, format!("{path}.values"), detail);
+    match &**operator {
+        "In" | "NotIn" => problems.extend(
+            values
+                .is_empty()
+                .then(|| wrong_values(Reason::Required, "must be specified when `operator` is 'In' or 'NotIn'")),
+        ),
+        "Exists" | "DoesNotExist" => problems.extend((!values.is_empty()).then(|| {
+            wrong_values(Reason::Forbidden, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        })),
+        "Gt" | "Lt" => {
+            problems.extend((values.len() != 1).then(|| {
+                wrong_values(Reason::Required, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+            }))
+        }
+        unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
+    }
+    problems.extend(key_problems(&format!("{path}.key"), key));
+    for (index, value) in values.iter().enumerate().filter(|_| judges_values) {
+        let faults = label_value_faults(value).into_iter();
+        problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
+    }
+}
+
+fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Vec<Problem>) {
+    let Requirement { key, operator, values } = requirement;
+    match &**operator {
+        "In" | "NotIn" if values.len() == 1 => {}
+        "In" | "NotIn" => {
+            let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+            problems.push(Problem::without_value(Reason::Required, format!("{path}.values"), detail));
+        }
+        unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
+    }
+    if key != NAME_FIELD {
+        problems.push(invalid(format!("{path}.key"), key, "not a valid field selector key"));
+        return;
+    }
+    for (index, value) in values.iter().enumerate() {
+        let faults = dns_subdomain_faults(value).into_iter();
+        problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
+    }
+}
+
+fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Vec<Problem>) {
+    for (index, term) in affinity.required.iter().enumerate() {
+        pod_term(term, &format!("{path}.{REQUIRED}[{index}]"), problems);
+    }
+    for (index, weighted) in affinity.preferred.iter().enumerate() {
+        let path = format!("{path}.{PREFERRED}[{index}]");
+        weight(weighted.weight, &path, problems);
+        pod_term(&weighted.pod_affinity_term, &format!("{path}.podAffinityTerm"), problems);
+    }
+}
+
+fn selector(selector: Option<&LabelSelector>, path: &str, problems: &mut Vec<Problem>) {
+    let written = selector.map(|selector| serde_json::to_value(selector).unwrap_or_default()).unwrap_or_default();
+    if let Err(found) = label_selector(&written, path) {
+        problems.extend(found);
+    }
+}
+
+fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
+    selector(term.label_selector.as_ref(), &format!("{path}.labelSelector"), problems);
+    selector(term.namespace_selector.as_ref(), &format!("{path}.namespaceSelector"), problems);
+    for name in &term.namespaces {
+        // The member is called `namespaces`; upstream's path is not.
+        let faults = dns_label_faults(name).into_iter();
+        problems.extend(faults.map(|fault| invalid(format!("{path}.namespace"), name, fault)));
+    }
+    label_keys(term, path, problems);
+    let topology_path = format!("{path}.topologyKey");
+    if term.topology_key.is_empty() {
+        problems.push(Problem::without_value(Reason::Required, &*topology_path, "can not be empty"));
+    }
+    problems.extend(key_problems(&topology_path, &term.topology_key));
+}
+
+/// matchLabelKeys and mismatchLabelKeys. That a key is in the selector too is seen as its second occurrence, because the first
+/// one is what was merged.
+fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
+    let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
+    for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+        let path = format!("{path}.{member}");
+        if term.label_selector.is_none() {
+            let detail = "must not be specified when labelSelector is not set";
+            problems.push(Problem::without_value(Reason::Forbidden, path, detail));
+            continue;
+        }
+        for (index, key) in keys.iter().enumerate() {
+            problems.extend(key_problems(&format!("{path}[{index}]"), key));
+        }
+    }
+    if let Some(selector) = &term.label_selector {
+        let last_index: HashMap<&str, usize> =
+            term.match_label_keys.iter().enumerate().map(|(index, key)| (key.as_str(), index)).collect();
+        let mut met: BTreeSet<&str> = selector.match_labels.keys().map(String::as_str).collect();
+        for Requirement { key, .. } in &selector.match_expressions {
+            if let Some(index) = last_index.get(key.as_str()).filter(|_| met.contains(key.as_str())) {
+                let detail = "exists in both matchLabelKeys and labelSelector";
+                problems.push(invalid(format!("{path}[{index}]"), key, detail));
+            }
+            met.insert(key);
+        }
+    }
+    for (index, key) in term.match_label_keys.iter().enumerate() {
+        if term.mismatch_label_keys.contains(key) {
+            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+            problems.push(invalid(format!("{path}.matchLabelKeys[{index}]"), key, detail));
+        }
+    }
+}
+
+fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems: &mut Vec<Problem>) {
+    let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
+    let operator_path = format!("{path}.operator");
+    if !key.is_empty() {
+        problems.extend(key_problems(&format!("{path}.key"), key));
+    } else if operator != "Exists" {
+        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        problems.push(invalid(&*operator_path, operator, detail));
+    }
+    if toleration_seconds.is_some() && effect != NO_EXECUTE {
+        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        problems.push(invalid(format!("{path}.effect"), effect, detail));
+    }
+    match &**operator {
+        "" | "Equal" => {
+            let faults = label_value_faults(value);
+            if !faults.is_empty() {
+                problems.push(invalid(&*operator_path, value, faults.join(";")));
+            }
+        }
+        "Exists" if value.is_empty() => {}
+        "Exists" => {
+            problems.push(invalid(&*operator_path, value, "value must be empty when `operator` is 'Exists'"));
+        }
+        "Lt" | "Gt" if !options.toleration_comparison => {
+            problems.push(unsupported(&*operator_path, operator, &["Equal", "Exists", "Lt", "Gt"]));
+        }
+        "Lt" | "Gt" => {
+            problems.extend(integer_faults(value).map(|fault| invalid(format!("{path}.value"), value, fault)))
+        }
+        unknown => problems.push(unsupported(&*operator_path, unknown, &["Equal", "Exists"])),
+    }
+    if !effect.is_empty() {
+        problems.extend(effect_problem(effect, &format!("{path}.effect")));
+    }
+}
+
+/// What is wrong with the value of a comparison, as the two checks of upstream say it one after the other.
+fn integer_faults(value: &str) -> impl Iterator<Item = String> {
+    let form = match value {
+        "" => Some("must be non-empty".to_owned()),
+        value if is_canonical_integer(value) => None,
+        _ => Some("must be a valid decimal integer in canonical form".to_owned()),
+    };
+    let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let range = value.parse::<i64>().is_err().then(|| {
+        let fault = if is_number { "value out of range" } else { "invalid syntax" };
+        format!("strconv.ParseInt: parsing {}: {fault}", quote(value))
+    });
+    form.into_iter().chain(range)
+}
+
+fn effect_problem(effect: &str, path: &str) -> Option<Problem> {
+    let supported = [NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE];
+    (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
+}
+
+/// What an API server refuses in the taints of a Node; `path` is `spec.taints` there.
+pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (index, taint) in taints.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        problems.extend(key_problems(&format!("{path}.key"), &taint.key));
+        let faults = label_value_faults(&taint.value);
+        if !faults.is_empty() {
+            problems.push(invalid(format!("{path}.value"), &taint.value, faults.join(";")));
+        }
+        let effect_path = format!("{path}.effect");
+        if taint.effect.is_empty() {
+            problems.push(Problem::without_value(Reason::Required, effect_path, ""));
+        } else {
+            problems.extend(effect_problem(&taint.effect, &effect_path));
+        }
+        if !seen.insert((&taint.effect, &taint.key)) {
+            let shown = serde_json::to_value(taint).unwrap_or_default();
+            let detail = "taints must be unique by key and effect pair";
+            problems.push(Problem::with_value(Reason::Duplicate, path, &shown, detail));
+        }
+    }
+    problems
+}
+
+/// What to use instead of a node label that is deprecated (upstream's `pkg/api/node`).
+pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
+        "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+        "failure-domain.beta.kubernetes.io/region" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead"
+        }
+        "failure-domain.beta.kubernetes.io/zone" => {
+            "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"
+        }
+        "beta.kubernetes.io/instance-type" => {
+            "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"
+        }
+        "app.kubernetes.io/created-by" => "deprecated since v1.9",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods" => "deprecated since v1.22; use Taints and Tolerations instead",
+        "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
+        _ => return None,
+    })
+}
+
+/// What an API server warns about in a Pod whose spec stands at `path`.
+pub fn warnings(spec: &PodSpec, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for key in spec.node_selector.keys() {
+        if let Some(message) = deprecated_node_label(key) {
+            warnings.push(format!("{path}.nodeSelector[{key}]: {message}"));
+        }
+    }
+    let affinity = format!("{path}.affinity");
+    let required = spec.required_node_affinity().into_iter().flat_map(|required| &required.node_selector_terms);
+    for (index, term) in required.enumerate() {
+        let path = format!("{affinity}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{index}]");
+        warn_of_node_term(term, false, &path, &mut warnings);
+    }
+    for (index, preferred) in spec.preferred_node_affinity().iter().enumerate() {
+        let path = format!("{affinity}.nodeAffinity.{PREFERRED}[{index}].preference");
+        warn_of_node_term(&preferred.preference, true, &path, &mut warnings);
+    }
+    for list in super::term::TermList::ALL {
+        for (index, (term, _)) in list.written(spec).into_iter().enumerate() {
+            if term.label_selector.is_none() {
+                let term = list.path(index);
+                warnings.push(format!("{path}.{term}.labelSelector: a null labelSelector results in matching no pod"));
+            }
+        }
+    }
+    warnings
+}
+
+fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<String>) {
+    for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
+        if let Some(message) = deprecated_node_label(key) {
+            warnings.push(format!("{path}.matchExpressions[{index}].key: {key} is {message}"));
+        }
+        for (position, value) in values.iter().enumerate().filter(|_| judges_values) {
+            let faults = label_value_faults(value).into_iter();
+            let path = format!("{path}.matchExpressions[{index}].values[{position}]");
+            warnings.extend(faults.map(|fault| format!("{path}: {value} is invalid, {fault}")));
+        }
+    }
+}

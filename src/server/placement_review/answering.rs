@@ -1,0 +1,161 @@
+//! One review, from its spec to its status: what it names is fetched from the copies, then [`crate::placement`] answers.
+//!
+//! Shared by the server and the command line, which differ in who may ask and in what an error looks like. No rights are
+//! looked at here.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::index::{Copies, Indexed};
+use crate::model::{Gvr, quote};
+use crate::placement::admission::{Refusal, RuntimeScheduling};
+use crate::placement::question::Fetched;
+use crate::placement::review::{PlacementReviewSpec, PlacementReviewStatus, PodReference};
+use crate::placement::workload::Workload;
+use crate::placement::{Answer, Options, Pod, ReadError};
+use crate::registry::Catalog;
+use crate::selector::Problem;
+
+/// Why a review has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// The Pod of `podRef` is not there.
+    #[error("pods {} not found in namespace {}", quote(&.0.name), quote(&.0.namespace))]
+    NoPod(PodReference),
+    /// It is there and cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    /// The review is wrong, or what it asks about could not be created; fields are paths in the review.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<Problem>),
+    /// An admission plugin forbids the Pod.
+    #[error("{0}")]
+    Forbidden(String),
+}
+
+/// What is known of the RuntimeClass that a new Pod names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// It names none.
+    #[default]
+    NotNamed,
+    /// It is there, and asks this.
+    Known(RuntimeScheduling),
+    /// There is none of that name.
+    Absent(String),
+    /// Nobody keeps RuntimeClasses here.
+    NotKept(String),
+}
+
+#[derive(Default, Deserialize)]
+struct RuntimeClass {
+    #[serde(default)]
+    scheduling: Option<RuntimeScheduling>,
+}
+
+impl Runtime {
+    /// Looks the RuntimeClass of a review's new Pod up.
+    pub async fn of(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
+        let Some(name) = runtime_class(spec) else { return Runtime::NotNamed };
+        let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
+            return Runtime::NotKept(name);
+        };
+        let Ok(snapshot) = resource.live.snapshot(patience).await else { return Runtime::NotKept(name) };
+        match snapshot.get(&name).map(|object| serde_json::from_slice::<RuntimeClass>(&object.json())) {
+            None => Runtime::Absent(name),
+            Some(Ok(class)) => Runtime::Known(class.scheduling.unwrap_or_default()),
+            Some(Err(_)) => Runtime::NotKept(name),
+        }
+    }
+}
+
+fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
+    let template = spec.template.as_ref().and_then(|document| {
+        let workload = Workload::read(document).ok()?;
+        Some(workload.pod.spec.runtime_class_name)
+    });
+    let named = |pod: &Value| pod.pointer("/spec/runtimeClassName").and_then(Value::as_str).map(str::to_owned);
+    spec.pod.as_ref().and_then(named).or(template).filter(|name| !name.is_empty())
+}
+
+/// The Pod that a review refers to, as it is stored.
+///
+/// # Errors
+/// [`Unanswered::NoPod`] and [`Unanswered::Unreadable`].
+pub fn stored(spec: &PlacementReviewSpec, copies: &Copies) -> Result<Option<Pod>, Unanswered> {
+    let Some(reference) = &spec.pod_ref else { return Ok(None) };
+    let key = format!("{}/{}", reference.namespace, reference.name);
+    match copies.pods.snapshot.get(&key) {
+        Some(object) => Ok(Some(Pod::read(&object.json())?)),
+        None => Err(Unanswered::NoPod(reference.clone())),
+    }
+}
+
+/// Answers.
+///
+/// # Errors
+/// [`Unanswered`].
+pub fn answer(
+    spec: &PlacementReviewSpec,
+    copies: &Copies,
+    indexed: &Indexed,
+    runtime: &Runtime,
+    options: &Options,
+) -> Result<(Answer, PlacementReviewStatus), Unanswered> {
+    let stored = stored(spec, copies)?;
+    let mut warnings = Vec::new();
+    let known = match runtime {
+        Runtime::NotNamed => None,
+        Runtime::Known(known) => Some(known),
+        Runtime::Absent(name) => {
+            let pod = spec.pod.as_ref().and_then(|pod| pod.pointer("/metadata/name")).and_then(Value::as_str);
+            return Err(Unanswered::Forbidden(format!(
+                "pods {} is forbidden: pod rejected: RuntimeClass {} not found",
+                quote(pod.unwrap_or_default()),
+                quote(name)
+            )));
+        }
+        Runtime::NotKept(name) => {
+            warnings.push(format!(
+                "what RuntimeClass {} asks of nodes was not looked at: there is no copy of runtimeclasses.node.k8s.io",
+                quote(name)
+            ));
+            None
+        }
+    };
+    let fetched = Fetched { stored: stored.as_ref(), runtime: known };
+    let reviewed = spec.answer(&indexed.cluster, fetched, options).map_err(|refusal| match refusal {
+        Refusal::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
+        Refusal::Forbidden(message) => Unanswered::Forbidden(message),
+    })?;
+    let lives = copies.lives();
+    let lag = lives.iter().filter(|live| live.freshness().proof().is_some()).map(|live| live.freshness().lag()).max();
+    let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
+    let mut status = reviewed.answer.status(&spec.node_names, indexed.resource_versions.clone(), age);
+    status.warnings.extend(reviewed.warnings);
+    status.warnings.extend(warnings);
+    status.warnings.extend(indexed.unreadable.iter().cloned());
+    Ok((reviewed.answer, status))
+}
+
+/// Faults of the Pod that is asked about have paths within it; here they get those within the review.
+fn within(spec: &PlacementReviewSpec, problems: Vec<Problem>) -> Vec<Problem> {
+    let of_review = |field: &str| {
+        matches!(field, "spec" | "spec.pod" | "spec.template" | "spec.podRef")
+            || ["spec.nodeNames", "spec.whatIf"].iter().any(|start| field.starts_with(start))
+    };
+    let template = spec.template.as_ref().and_then(|document| Workload::read(document).ok());
+    let path = |field: &str| match (&template, &spec.pod) {
+        (Some(workload), _) if field.starts_with(workload.template_path) => format!("spec.template.{field}"),
+        (Some(workload), _) => format!("spec.template.{}.{field}", workload.template_path),
+        (None, Some(_)) => format!("spec.pod.{field}"),
+        (None, None) => field.to_owned(),
+    };
+    let placed = |problem: Problem| match of_review(&problem.field) {
+        true => problem,
+        false => Problem { field: path(&problem.field), ..problem },
+    };
+    problems.into_iter().map(placed).collect()
+}

@@ -1,0 +1,233 @@
+//! A body as a review: JSON or YAML, strict, with errors that name the field.
+//!
+//! What is not known is refused, also where an API server would only warn: a premise that is dropped silently makes the answer
+//! one to another question. What is inside of `pod` and `template` is [`crate::placement`]'s to judge.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::manifest::yaml::{Form, documents};
+use crate::model::quote;
+use crate::placement::review::{API_VERSION, KIND, PlacementReview};
+use crate::registry::upstream::UpstreamBody;
+use crate::selector::{Problem, Reason};
+use crate::server::failure::Failure;
+
+/// kube-apiserver's limit of a body.
+pub(super) const MOST: usize = 3 << 20;
+
+/// The version without its group.
+const VERSION: &str = "v1alpha1";
+
+/// The shape of a part of a review.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Whatever it is, it is not looked into.
+    Any,
+    /// A text.
+    Text,
+    /// Any object.
+    Object,
+    /// A list of these.
+    List(&'static Shape),
+    /// An object with these members.
+    Members(&'static [(&'static str, Shape)]),
+}
+
+const POD_REFERENCE: Shape = Shape::Members(&[("namespace", Shape::Text), ("name", Shape::Text)]);
+const NODE_TAINT: Shape =
+    Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text), ("effect", Shape::Text)]);
+const NODE_LABEL: Shape = Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text)]);
+const REVIEW: Shape = Shape::Members(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    ("metadata", Shape::Object),
+    (
+        "spec",
+        Shape::Members(&[
+            ("pod", Shape::Object),
+            ("template", Shape::Object),
+            ("podRef", POD_REFERENCE),
+            ("nodeNames", Shape::List(&Shape::Text)),
+            (
+                "whatIf",
+                Shape::Members(&[
+                    ("taints", Shape::List(&NODE_TAINT)),
+                    ("labels", Shape::List(&NODE_LABEL)),
+                    ("withoutPods", Shape::List(&POD_REFERENCE)),
+                ]),
+            ),
+        ]),
+    ),
+    // Whoever sends an answer gets another one.
+    ("status", Shape::Any),
+]);
+
+/// The form of a body by its media type; without one JSON is meant, as upstream has it.
+///
+/// # Errors
+/// 415.
+pub(super) fn form(headers: &HeaderMap) -> Result<Form, Failure> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match sent.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => Ok(Form::Json),
+        "application/yaml" => Ok(Form::Yaml),
+        _ => Err(Failure::UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Reads a body to its end.
+///
+/// # Errors
+/// 413 when it is too long, 400 when it breaks off or does not come.
+pub(super) async fn body(body: Option<UpstreamBody>, patience: Duration) -> Result<Vec<u8>, Failure> {
+    let Some(body) = body else { return Ok(Vec::new()) };
+    let late = || Failure::BadRequest("the body of the request did not come in time".to_owned());
+    timeout(patience, whole(body)).await.unwrap_or_else(|_| Err(late()))
+}
+
+async fn whole(mut body: UpstreamBody) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Failure::BadRequest(format!("the body of the request broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > MOST {
+            return Err(Failure::TooLargeBody(MOST));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}
+
+/// Reads a review.
+///
+/// # Errors
+/// 400 that names the field, 422 for what is missing.
+pub(super) fn review(bytes: &[u8], form: Form) -> Result<PlacementReview, Failure> {
+    let (documents, broken) = documents(bytes, form);
+    let mut value = match (broken.into_iter().next(), documents) {
+        (Some(broken), _) => {
+            return Err(unreadable(&format!("line {}: {}", broken.line, broken.cause)));
+        }
+        (None, mut documents) if documents.len() == 1 => documents.remove(0).value,
+        (None, documents) => return Err(unreadable(&format!("one document is expected, not {}", documents.len()))),
+    };
+    for (member, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        match value.get(member).and_then(Value::as_str).unwrap_or_default() {
+            "" => value[member] = json!(expected),
+            sent if sent == expected => {}
+            sent if member == "apiVersion" => {
+                return Err(Failure::BadRequest(format!(
+                    "the API version in the data ({sent}) does not match the expected API version ({expected})"
+                )));
+            }
+            sent => return Err(unreadable(&format!("kind: {sent} is not {expected}"))),
+        }
+    }
+    let mut found = Found::default();
+    settle(&mut value, REVIEW, "", &mut found);
+    if let Some(misshapen) = found.misshapen.first() {
+        return Err(unreadable(misshapen));
+    }
+    if !found.unknown.is_empty() {
+        let unknown: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+        return Err(unreadable(&format!("strict decoding error: {}", unknown.join(", "))));
+    }
+    let problems = missing(&value);
+    if !problems.is_empty() {
+        return Err(Failure::invalid_review(problems));
+    }
+    PlacementReview::deserialize(value).map_err(|error| unreadable(&error.to_string()))
+}
+
+fn unreadable(cause: &str) -> Failure {
+    Failure::BadRequest(format!("{KIND} in version {} cannot be handled as a {KIND}: {cause}", quote(VERSION)))
+}
+
+#[derive(Default)]
+struct Found {
+    unknown: Vec<String>,
+    misshapen: Vec<String>,
+}
+
+/// Takes nulls for absent, as Go does, and gathers what does not fit.
+fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Found) {
+    let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
+    let mut misfit = |expected: &str, value: &Value| {
+        let path = if path.is_empty() { "the document" } else { path };
+        found.misshapen.push(format!("{path}: expected {expected}, not {}", kind(value)));
+    };
+    match (shape, value) {
+        (Shape::Any, _) | (Shape::Text, Value::String(_)) | (Shape::Object, Value::Object(_)) => {}
+        (Shape::List(item), Value::Array(values)) => {
+            for (index, value) in values.iter_mut().enumerate() {
+                settle(value, *item, &format!("{path}[{index}]"), found);
+            }
+        }
+        (Shape::Members(members), Value::Object(values)) => {
+            values.retain(|_, value| !value.is_null());
+            for (name, value) in values {
+                match members.iter().find(|(member, _)| member == name) {
+                    Some((_, shape)) => settle(value, *shape, &at(name), found),
+                    None => found.unknown.push(at(name)),
+                }
+            }
+        }
+        (Shape::Text, value) => misfit("a string", value),
+        (Shape::List(_), value) => misfit("a list", value),
+        (Shape::Object | Shape::Members(_), value) => misfit("an object", value),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// What must be there, and the kind of the Pod.
+fn missing(review: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if review.get("spec").is_none() {
+        problems.push(Problem::without_value(Reason::Required, "spec", ""));
+    }
+    let mut require = |object: &Value, path: &str, members: &[&str]| {
+        for member in members.iter().filter(|member| object[**member].as_str().unwrap_or_default().is_empty()) {
+            problems.push(Problem::without_value(Reason::Required, format!("{path}.{member}"), ""));
+        }
+    };
+    let spec = &review["spec"];
+    if spec["podRef"].is_object() {
+        require(&spec["podRef"], "spec.podRef", &["namespace", "name"]);
+    }
+    for (list, members) in [
+        ("taints", &["node", "key", "effect"][..]),
+        ("labels", &["node", "key"]),
+        ("withoutPods", &["namespace", "name"]),
+    ] {
+        for (index, item) in spec["whatIf"][list].as_array().into_iter().flatten().enumerate() {
+            require(item, &format!("spec.whatIf.{list}[{index}]"), members);
+        }
+    }
+    if let Some(kind) = spec["pod"]["kind"].as_str().filter(|kind| !matches!(*kind, "" | "Pod")) {
+        let detail = "supported values: \"Pod\"; a workload goes into spec.template";
+        problems.push(Problem::with_text(Reason::NotSupported, "spec.pod.kind", &quote(kind), detail));
+    }
+    problems
+}

@@ -1,0 +1,233 @@
+//! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, asked over HTTP.
+//!
+//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `decode` reads it, `rights` says who may
+//! ask, [`index`] keeps what is answered from, and [`answering`] makes a status of a spec, off the threads that answer requests.
+//! The rules are [`crate::placement`]'s. In a View there are no reviews: they tell of more than a View shows.
+
+pub mod answering;
+mod decode;
+pub mod index;
+mod rights;
+
+use std::sync::{Arc, LazyLock};
+
+use http::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::body::Body;
+use super::failure::Failure;
+use super::negotiate::{Offer, negotiate};
+use super::own_group::{GROUP, VERSION};
+use super::route::{Address, Target};
+use super::{Asked, MOST_ATTEMPTS, Server, document, read};
+use crate::model::Gvr;
+use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
+use crate::placement::{Options, Pod};
+use crate::registry::upstream::UpstreamBody;
+use crate::registry::{Catalog, NotReady};
+use answering::{Runtime, Unanswered};
+use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
+use rights::Right;
+
+/// The plural name.
+pub(super) const RESOURCE: &str = "placementreviews";
+
+/// Reviews that are answered at a time: each takes a processor for as long as it lasts.
+const MOST_AT_ONCE: usize = 4;
+
+/// The resource.
+pub(super) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
+
+/// The row of discovery, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+pub(super) fn row() -> Value {
+    json!({
+        "resource": RESOURCE,
+        "responseKind": {"group": GROUP, "version": VERSION, "kind": KIND},
+        "scope": "Cluster",
+        "singularResource": "placementreview",
+        "verbs": ["create"],
+    })
+}
+
+/// What reviews are answered with.
+#[derive(Debug)]
+pub(super) struct Reviews {
+    index: Arc<PlacementIndex>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Reviews {
+    fn default() -> Reviews {
+        Reviews { index: Arc::default(), places: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+    }
+}
+
+impl Server {
+    /// What reviews are answered from, to be followed by whoever runs the server.
+    pub fn placement_index(&self) -> Arc<PlacementIndex> {
+        self.reviews.index.clone()
+    }
+}
+
+/// Whether a request is for reviews.
+pub(super) fn is_asked(target: &Target) -> Option<&Address> {
+    match target {
+        Target::Resource(address) if address.gvr == *GVR => Some(address),
+        _ => None,
+    }
+}
+
+/// Whether the body of a request is to be read.
+pub(super) fn wants_body(method: &Method, path: &str) -> bool {
+    *method == Method::POST && is_asked(&Target::of(path)).is_some()
+}
+
+/// Answers one.
+///
+/// # Errors
+/// 400, 413, 415 and 422 for what is asked, 403 for who asks, 404 for a Pod that is not there, 429 while copies are loaded, 503 for
+/// a copy that nobody keeps.
+pub(super) async fn answer(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    body: Option<UpstreamBody>,
+) -> Result<Response<Body>, Failure> {
+    if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
+        return Err(Failure::UnknownResource);
+    }
+    asked.noted.reviewed(&GVR);
+    if *asked.method != Method::POST {
+        return Err(Failure::MethodNotAllowedHere);
+    }
+    let format = negotiate(asked.headers, Offer::Plain)?.format;
+    let form = decode::form(asked.headers)?;
+    let until = Instant::now() + asked.timeout;
+    let bytes = decode::body(body, asked.timeout).await?;
+    let mut review = decode::review(&bytes, form)?;
+    drop(bytes);
+    let right = rights::right(server, asked, &review.spec).await?;
+    let status = status(server, &review.spec, right, until).await?;
+    if review.metadata.is_null() {
+        review.metadata = json!({});
+    }
+    review.status = None;
+    let mut response = document(written(&review, status)?, format, asked);
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// What a status is made of.
+enum Status {
+    Whole(Box<PlacementReviewStatus>),
+    /// Only what an event would say.
+    Event(String),
+}
+
+fn written(review: &PlacementReview, status: Status) -> Result<Vec<u8>, Failure> {
+    let failed = |error: serde_json::Error| Failure::Internal(error.to_string());
+    match status {
+        Status::Whole(status) => {
+            let review = PlacementReview { status: Some(*status), ..review.clone() };
+            serde_json::to_vec(&review).map_err(failed)
+        }
+        Status::Event(message) => {
+            let mut document = serde_json::to_value(review).map_err(failed)?;
+            document["status"] = json!({
+                "message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED,
+            });
+            serde_json::to_vec(&document).map_err(failed)
+        }
+    }
+}
+
+async fn status(server: &Server, spec: &PlacementReviewSpec, right: Right, until: Instant) -> Result<Status, Failure> {
+    let mut copies = Err(Failure::Replaced);
+    let mut catalog = server.registry.catalog();
+    for _ in 0..MOST_ATTEMPTS {
+        copies = held(server, &catalog, until).await;
+        if !matches!(copies, Err(Failure::Replaced)) {
+            break;
+        }
+        catalog = server.registry.catalog();
+    }
+    let copies = copies?;
+    let runtime = Runtime::of(spec, &catalog, until.saturating_duration_since(Instant::now())).await;
+    let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
+    let usual = Options::default();
+    let options = Options { target_minor: minor.unwrap_or(usual.target_minor), ..usual };
+    let place = timeout_at(until, server.reviews.places.clone().acquire_owned()).await;
+    let Ok(Ok(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
+    let (index, spec) = (server.reviews.index.clone(), spec.clone());
+    let work = move || {
+        let _place = place;
+        let indexed = index.at(&copies);
+        match right {
+            Right::Whole => answering::answer(&spec, &copies, &indexed, &runtime, &options)
+                .map(|(_, status)| Status::Whole(Box::new(status))),
+            Right::Event => event(&spec, &copies, &indexed, &options).map(Status::Event),
+        }
+    };
+    let answered = tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "a placement review panicked");
+        server.defect()
+    })?;
+    answered.map_err(failure)
+}
+
+/// What the FailedScheduling event of a stored Pod would say.
+fn event(
+    spec: &PlacementReviewSpec,
+    copies: &Copies,
+    indexed: &Indexed,
+    options: &Options,
+) -> Result<String, Unanswered> {
+    let stored: Option<Pod> = answering::stored(spec, copies)?;
+    let Some(pod) = stored else { return Ok(String::new()) };
+    if !pod.spec.node_name.is_empty() {
+        return Ok(format!("the Pod is bound to {}, so that there is no such event", pod.spec.node_name));
+    }
+    let answer = indexed.cluster.review(&pod, options);
+    Ok(match answer.feasible() {
+        0 => answer.message(),
+        // How many, and what is wrong with the others, no event would say.
+        _ => "the Pod fits some node, as far as was looked at, so that there is no such event".to_owned(),
+    })
+}
+
+/// The copies, as fresh as lists are.
+async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, Failure> {
+    let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
+    let mut copies = Copies::of(catalog, patience).await.map_err(unheld)?;
+    for live in copies.lives() {
+        read::at_most_behind(live, server.settings.max_lag).await?;
+    }
+    for held in [&mut copies.nodes, &mut copies.pods, &mut copies.namespaces] {
+        // Who has just written through this server sees it here too.
+        let Held { resource, snapshot } = held;
+        let written = resource.live.last_written();
+        *snapshot = read::not_older_than(&resource.live, snapshot.clone(), written).await?;
+    }
+    Ok(copies)
+}
+
+fn unheld(missing: MissingCopy) -> Failure {
+    match missing {
+        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => Failure::Unavailable(missing.to_string()),
+        MissingCopy::NotReady { resource, error: NotReady::Loading(progress) } => {
+            Failure::Loading(format!("{resource}: {progress}"))
+        }
+        MissingCopy::NotReady { error, .. } => read::not_ready(error),
+    }
+}
+
+fn failure(unanswered: Unanswered) -> Failure {
+    match unanswered {
+        Unanswered::NoPod(reference) => Failure::NotFound { gvr: Gvr::new("", "v1", "pods"), name: reference.name },
+        Unanswered::Unreadable(error) => Failure::Unavailable(error.to_string()),
+        Unanswered::Invalid(problems) => Failure::invalid_review(problems),
+        Unanswered::Forbidden(message) => Failure::Forbidden(message),
+    }
+}

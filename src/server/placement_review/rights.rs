@@ -1,0 +1,73 @@
+//! Who may ask what: whoever may list nodes and pods everywhere may ask anything, whoever may get one Pod may ask about it what its
+//! event would say.
+//!
+//! An answer tells of nodes and of other people's pods, so it takes the rights to see them. The scheduler writes an event for
+//! a Pod that it cannot place, which its owner reads; as much is told here, and no premise is taken then: with premises one
+//! could find out the rest by and by. Where nobody is asked who he is, the rights are those of the source.
+
+use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::access::authorization::Decision;
+use crate::access::{Forbidden, Refusal};
+use crate::placement::review::PlacementReviewSpec;
+use crate::server::failure::Failure;
+use crate::server::{Asked, Server};
+
+/// How much of an answer somebody may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Right {
+    /// All of it.
+    Whole,
+    /// What the Pod's FailedScheduling event would say.
+    Event,
+}
+
+/// What may be told to who asks.
+///
+/// # Errors
+/// 403 in the words for the list that is missing, 500 when nobody decides.
+pub(super) async fn right(server: &Server, asked: &Asked<'_>, spec: &PlacementReviewSpec) -> Result<Right, Failure> {
+    let Some(access) = &server.settings.access else { return Ok(Right::Whole) };
+    let Some(admitted) = &asked.admitted else { return Err(Failure::Refused(Refusal::Undecided)) };
+    let identity = &admitted.identity;
+    let mut refused = None;
+    for resource in ["nodes", "pods"] {
+        let attributes = on("list", resource, "", "");
+        match access.may(identity, &attributes).await {
+            Decision::Allowed => {}
+            Decision::Denied(reason) => {
+                refused = Some(Forbidden { user: identity.user.clone(), attributes, reason });
+                break;
+            }
+            Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+        }
+    }
+    let Some(refused) = refused else { return Ok(Right::Whole) };
+    let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
+    if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none()) {
+        match access.may(identity, &on("get", "pods", &reference.namespace, &reference.name)).await {
+            Decision::Allowed => return Ok(Right::Event),
+            Decision::Denied(_) => {}
+            Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+        }
+    }
+    Err(Failure::Refused(Refusal::Forbidden(Box::new(refused))))
+}
+
+fn on(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes {
+    let collection = match namespace {
+        "" => format!("/api/v1/{resource}"),
+        namespace => format!("/api/v1/namespaces/{namespace}/{resource}"),
+    };
+    let path = if name.is_empty() { collection } else { format!("{collection}/{name}") };
+    Attributes {
+        verb: verb.to_owned(),
+        path,
+        resource: Some(ResourceAttributes {
+            version: "v1".to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..ResourceAttributes::default()
+        }),
+    }
+}

@@ -1,0 +1,564 @@
+//! `placementreviews` through the server: bodies, rights, what is missing, and an index that follows three stores.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use serde_json::{Value, json};
+
+use super::{Answer, Stored, catalog};
+use crate::access::{Access, AccessSettings};
+use crate::extract::Plan;
+use crate::model::{Gvr, Key, Scope, Version};
+use crate::placement::{Options, Pod};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::registry::{Catalog, Excerpt, Registry, Resource};
+use crate::server::placement_review::index::{Copies, PlacementIndex};
+use crate::server::{Server, Settings};
+use crate::store::HistoryLimits;
+
+const REVIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/placementreviews";
+
+/// Two nodes, one with a disk; a Pod that is pending for want of another label.
+struct Fixture {
+    server: Arc<Server>,
+    registry: Arc<Registry>,
+    nodes: Stored,
+    pods: Stored,
+    namespaces: Stored,
+    version: u64,
+}
+
+fn resource(plural: &str, kind: &str, scope: Scope) -> Resource {
+    Resource {
+        gvr: Gvr::new("", "v1", plural),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        scope,
+        subresources: Vec::new(),
+        plan: Plan::built_in("", "v1", kind, scope),
+        ..super::pods()
+    }
+}
+
+impl Fixture {
+    fn empty(settings: Settings, limits: HistoryLimits) -> Fixture {
+        let nodes = Stored::new(resource("nodes", "Node", Scope::Cluster), limits);
+        let pods = Stored::new(resource("pods", "Pod", Scope::Namespaced), limits);
+        let namespaces = Stored::new(resource("namespaces", "Namespace", Scope::Cluster), limits);
+        let registry = Arc::new(Registry::new(catalog(&[&nodes, &pods, &namespaces])));
+        let server = Arc::new(Server::new(registry.clone(), settings));
+        Fixture { server, registry, nodes, pods, namespaces, version: 100 }
+    }
+
+    fn with(settings: Settings) -> Fixture {
+        let mut fixture = Fixture::empty(settings, HistoryLimits::default());
+        for stored in [&mut fixture.nodes, &mut fixture.pods, &mut fixture.namespaces] {
+            stored.store.replace(&[], Version::new(100));
+            stored.publish();
+        }
+        fixture.put("nodes", json!({"metadata": {"name": "one", "labels": {"disktype": "ssd"}}}));
+        fixture.put("nodes", json!({"metadata": {"name": "two"}}));
+        fixture.put("namespaces", json!({"metadata": {"name": "default"}}));
+        let spec = json!({"nodeSelector": {"disktype": "tape"}, "containers": []});
+        fixture.put("pods", json!({"metadata": {"name": "pending", "namespace": "default"}, "spec": spec}));
+        fixture
+    }
+
+    fn stored(&mut self, plural: &str) -> &mut Stored {
+        match plural {
+            "nodes" => &mut self.nodes,
+            "pods" => &mut self.pods,
+            _ => &mut self.namespaces,
+        }
+    }
+
+    fn put(&mut self, plural: &str, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let stored = self.stored(plural);
+        let record = stored.resource.plan.extract(Bytes::from(object.to_string())).unwrap();
+        stored.store.apply(&record);
+        stored.publish();
+    }
+
+    fn delete(&mut self, plural: &str, namespace: &str, name: &str) {
+        self.version += 1;
+        let version = Version::new(self.version);
+        let stored = self.stored(plural);
+        stored.store.delete(&Key::new(namespace, name), version);
+        stored.publish();
+    }
+
+    async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.server.answer(request.body(body.to_owned()).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Answer { code: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&bytes).into_owned() }
+    }
+
+    async fn review(&self, body: &Value) -> Answer {
+        self.ask(Method::POST, REVIEWS, &[("content-type", "application/json")], &body.to_string()).await
+    }
+}
+
+fn asking(spec: &Value) -> Value {
+    json!({"apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview", "spec": spec})
+}
+
+fn on_ssd() -> Value {
+    json!({"pod": {"metadata": {"name": "nginx"}, "spec": {"nodeSelector": {"disktype": "ssd"}}}})
+}
+
+#[tokio::test]
+async fn a_review_is_created_and_answered_at_once() {
+    let fixture = Fixture::with(Settings::default());
+    let answer = fixture.review(&asking(&on_ssd())).await;
+    assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/json"), "{}", answer.body);
+    let review = answer.json();
+    assert_eq!((&review["kind"], &review["metadata"]), (&json!("PlacementReview"), &json!({})));
+    assert_eq!(review["spec"], on_ssd(), "as it was sent");
+    let status = &review["status"];
+    assert_eq!((&status["feasible"], &status["total"]), (&json!(1), &json!(2)));
+    assert_eq!(status["message"], "1/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
+    assert_eq!(status["resourceVersions"], json!({"nodes": "102", "pods": "104", "namespaces": "103"}));
+    assert_eq!(
+        (&status["nodes"][0]["name"], &status["nodes"][1]["rejections"][0]["label"]),
+        (&json!("one"), &json!("!disktype"))
+    );
+    assert!(status["notEvaluated"].as_array().is_some_and(|plugins| !plugins.is_empty()), "{status}");
+
+    let stored = asking(&json!({"podRef": {"namespace": "default", "name": "pending"}, "nodeNames": ["two"]}));
+    let yaml = crate::openapi::yaml::text(&stored);
+    let headers = [("content-type", "application/yaml; charset=utf-8"), ("accept", "application/yaml")];
+    let answer = fixture.ask(Method::POST, &format!("{REVIEWS}?dryRun=All"), &headers, &yaml).await;
+    assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/yaml"));
+    assert!(
+        answer.body.contains("message: \"0/2 nodes are available: 2 node(s) didn't match Pod's"),
+        "{}",
+        answer.body
+    );
+    assert!(
+        answer.body.contains("name: two\n    rejections:") && !answer.body.contains("name: one\n"),
+        "{}",
+        answer.body
+    );
+
+    let what_if = json!({"labels": [{"node": "two", "key": "disktype", "value": "tape"}]});
+    let spec = json!({"podRef": {"namespace": "default", "name": "pending"}, "whatIf": what_if});
+    assert_eq!(fixture.review(&asking(&spec)).await.json()["status"]["feasible"], 1, "what if");
+    assert_eq!(fixture.review(&asking(&json!({"pod": {}}))).await.json()["status"]["feasible"], 2, "nothing is asked");
+}
+
+#[tokio::test]
+async fn reviews_are_created_only() {
+    let fixture = Fixture::with(Settings::default());
+    let named = format!("{REVIEWS}/one");
+    let namespaced = "/apis/view.fieldcache.dev/v1alpha1/namespaces/default/placementreviews";
+    for (method, path, code) in [
+        (Method::GET, REVIEWS, 405),
+        (Method::DELETE, REVIEWS, 405),
+        (Method::PUT, REVIEWS, 405),
+        (Method::GET, &named, 404),
+        (Method::POST, &named, 404),
+        (Method::POST, namespaced, 404),
+        (Method::GET, "/apis/view.fieldcache.dev/v1alpha1/others", 404),
+    ] {
+        let answer = fixture.ask(method.clone(), path, &[], "").await;
+        assert_eq!(answer.code.as_u16(), code, "{method} {path}: {}", answer.body);
+    }
+    let row = json!({"name": "placementreviews", "singularName": "placementreview", "namespaced": false,
+        "kind": "PlacementReview", "verbs": ["create"]});
+    let discovered = fixture.ask(Method::GET, "/apis/view.fieldcache.dev/v1alpha1", &[], "").await.json();
+    let rows = discovered["resources"].as_array().unwrap();
+    assert!(rows.contains(&row), "{discovered}");
+    let groups = fixture.ask(Method::GET, "/apis", &[], "").await.json();
+    assert!(
+        groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == "view.fieldcache.dev"),
+        "{groups}"
+    );
+}
+
+#[tokio::test]
+async fn bodies_are_decoded_strictly() {
+    let fixture = Fixture::with(Settings::default());
+    let cannot = "PlacementReview in version \"v1alpha1\" cannot be handled as a PlacementReview: ";
+    let version = r#""apiVersion":"view.fieldcache.dev/v1alpha1","kind":"PlacementReview""#;
+    let review = |spec: &str| format!("{{{version},\"spec\":{spec}}}");
+    let json = ("content-type", "application/json");
+    for (header, body, code, message) in [
+        (("accept", "*/*"), review("[]"), 400, "spec: expected an object, not a list".to_owned()),
+        (
+            ("content-type", "text/plain"),
+            review("{}"),
+            415,
+            "accepted media types include: application/json, application/yaml".to_owned(),
+        ),
+        (json, String::new(), 400, format!("{cannot}one document is expected, not 0")),
+        (json, "{".to_owned(), 400, cannot.to_owned()),
+        (json, format!("{{{version},\"spec\":{{}},\"spec\":{{}}}}"), 400, "spec".to_owned()),
+        (
+            json,
+            r#"{"apiVersion":"v1","kind":"PlacementReview"}"#.to_owned(),
+            400,
+            "the API version in the data (v1) does not match the expected API version (view.fieldcache.dev/v1alpha1)"
+                .to_owned(),
+        ),
+        (json, r#"{"kind":"Pod"}"#.to_owned(), 400, format!("{cannot}kind: Pod is not PlacementReview")),
+        (
+            json,
+            review(r#"{"pods":{},"whatIf":{"taint":[]}}"#),
+            400,
+            format!("{cannot}strict decoding error: unknown field \"spec.pods\", unknown field \"spec.whatIf.taint\""),
+        ),
+        (
+            json,
+            review(r#"{"nodeNames":["a",7]}"#),
+            400,
+            format!("{cannot}spec.nodeNames[1]: expected a string, not a number"),
+        ),
+        (json, review(r#"{"pod":[]}"#), 400, format!("{cannot}spec.pod: expected an object, not a list")),
+        (json, review("[]"), 400, format!("{cannot}spec: expected an object, not a list")),
+        (json, format!("{{{version}}}"), 422, "spec: Required value".to_owned()),
+        (json, review("{}"), 422, "exactly one of pod, template and podRef must be given".to_owned()),
+        (
+            json,
+            review(r#"{"pod":{},"template":null,"podRef":{"name":"a"}}"#),
+            422,
+            "spec.podRef.namespace: Required value".to_owned(),
+        ),
+        (
+            json,
+            review(r#"{"pod":{"kind":"Deployment"}}"#),
+            422,
+            "spec.pod.kind: Unsupported value: \"Deployment\"".to_owned(),
+        ),
+        (
+            json,
+            review(r#"{"pod":{},"whatIf":{"taints":[{"node":"one","key":"a"}]}}"#),
+            422,
+            "spec.whatIf.taints[0].effect: Required value".to_owned(),
+        ),
+        (
+            json,
+            review(r#"{"pod":{},"whatIf":{"labels":[{"node":"three","key":"a"}]}}"#),
+            422,
+            "spec.whatIf.labels[0].node: Invalid value: \"three\": there is no node of that name".to_owned(),
+        ),
+        (
+            json,
+            review(r#"{"podRef":{"namespace":"default","name":"none"}}"#),
+            404,
+            "pods \"none\" not found".to_owned(),
+        ),
+        (
+            json,
+            review(&format!("{{\"pod\":{{\"a\":\"{}\"}}}}", "x".repeat(3 << 20))),
+            413,
+            "Request entity too large: limit is 3145728".to_owned(),
+        ),
+    ] {
+        let answer = fixture.ask(Method::POST, REVIEWS, &[header], &body).await;
+        let shown = &body[..body.len().min(200)];
+        assert_eq!(answer.code.as_u16(), code, "{shown}: {}", answer.body);
+        assert!(answer.message().contains(&message), "{shown}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
+    let fixture = Fixture::with(Settings::default());
+    let term = json!({"topologyKey": "zone", "matchLabelKeys": ["tenant"]});
+    let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    let path = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys";
+    let detail = "Forbidden: must not be specified when labelSelector is not set";
+    let spec = json!({"affinity": affinity, "tolerations": [{"operator": "Like", "key": "a"}]});
+    let answer = fixture.review(&asking(&json!({"pod": {"spec": spec}}))).await;
+    assert_eq!(answer.code.as_u16(), 422);
+    let status = answer.json();
+    let causes = status["details"]["causes"].as_array().unwrap();
+    assert_eq!(causes.len(), 2, "{status}");
+    assert_eq!(
+        causes[0],
+        json!({"reason": "FieldValueForbidden", "message": detail, "field": format!("spec.pod.spec.{path}")})
+    );
+    assert_eq!(
+        (&status["reason"], &status["details"]["kind"], &status["details"]["group"]),
+        (&json!("Invalid"), &json!("PlacementReview"), &json!("view.fieldcache.dev"))
+    );
+    let start = format!("PlacementReview.view.fieldcache.dev \"\" is invalid: [spec.pod.spec.{path}: {detail}, ");
+    assert!(answer.message().starts_with(&start), "{}", answer.body);
+
+    let template = json!({"spec": {"affinity": affinity}});
+    let deployment = json!({"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}});
+    let answer = fixture.review(&asking(&json!({"template": deployment}))).await;
+    assert!(
+        answer.message().contains(&format!("spec.template.spec.template.spec.{path}: {detail}")),
+        "{}",
+        answer.body
+    );
+
+    let with_class = json!({"pod": {"spec": {"runtimeClassName": "fast"}}});
+    let warned = fixture.review(&asking(&with_class)).await.json();
+    assert!(
+        warned["status"]["warnings"][0].as_str().is_some_and(|said| said.contains("no copy of runtimeclasses")),
+        "{warned}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_is_missing_is_named_with_the_remedy() {
+    let fixture =
+        Fixture::empty(Settings { patience: Duration::ZERO, ..Settings::default() }, HistoryLimits::default());
+    let answer = fixture.review(&asking(&on_ssd())).await;
+    assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{}", answer.body);
+    assert!(answer.message().starts_with("storage is (re)initializing: nodes: "), "{}", answer.body);
+
+    fixture.registry.replace(catalog(&[&fixture.nodes, &fixture.namespaces]));
+    let answer = fixture.review(&asking(&on_ssd())).await;
+    assert_eq!(answer.code.as_u16(), 503);
+    assert!(answer.message().contains("pods are not kept here: make a FieldCache named pods"), "{}", answer.body);
+
+    let part = Arc::new(Resource { excerpt: Some(Arc::new(Excerpt::default())), ..(*fixture.pods.resource).clone() });
+    let held = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
+    let whole: Catalog = catalog(&[]);
+    fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version));
+    let answer = fixture.review(&asking(&on_ssd())).await;
+    assert!(answer.message().contains("that of pods is a part: take the scope out"), "{}", answer.body);
+}
+
+/// Knows tokens as their users' names: alice may do everything, bob may create reviews and get the pending Pod, eve may
+/// create reviews, carol may list nodes besides.
+#[derive(Debug)]
+struct Cluster;
+
+impl Upstream for Cluster {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            let is_token = request.uri().path().ends_with("tokenreviews");
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let (kind, status) = if is_token {
+                let user = &review["spec"]["token"];
+                let status = json!({"authenticated": true, "user": {"username": user}, "audiences": review["spec"]["audiences"]});
+                ("TokenReview", status)
+            } else {
+                let asked = &review["spec"]["resourceAttributes"];
+                let text = |member: &str| asked[member].as_str().unwrap_or_default();
+                let what = [text("verb"), text("resource"), text("namespace"), text("name")].join(" ");
+                let may = matches!(
+                    (review["spec"]["user"].as_str().unwrap_or_default(), &*what),
+                    ("alice", _)
+                        | (_, "create placementreviews  ")
+                        | ("bob", "get pods default pending")
+                        | ("carol", "list nodes  ")
+                );
+                ("SubjectAccessReview", json!({"allowed": may}))
+            };
+            let answer = json!({"kind": kind, "status": status}).to_string();
+            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
+        })
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
+    let access = Access::new(Arc::new(Cluster), AccessSettings::default()).unwrap();
+    let mut fixture = Fixture::with(Settings { access: Some(Arc::new(access)), ..Settings::default() });
+    let pending = json!({"podRef": {"namespace": "default", "name": "pending"}});
+    let other = json!({"podRef": {"namespace": "default", "name": "other"}});
+    let mut premised = pending.clone();
+    premised["whatIf"] = json!({"withoutPods": [{"namespace": "a", "name": "b"}]});
+    let mut narrowed = pending.clone();
+    narrowed["nodeNames"] = json!(["one"]);
+    let nodes =
+        "nodes is forbidden: User \"bob\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
+    for (user, spec, code, message) in [
+        ("alice", &pending, 201, ""),
+        ("alice", &premised, 201, ""),
+        ("alice", &other, 404, "pods \"other\" not found"),
+        ("bob", &pending, 201, ""),
+        ("bob", &other, 403, nodes),
+        ("bob", &premised, 403, nodes),
+        ("bob", &narrowed, 403, nodes),
+        ("bob", &on_ssd(), 403, nodes),
+        ("eve", &pending, 403, "User \"eve\" cannot list resource \"nodes\""),
+        ("carol", &pending, 403, "User \"carol\" cannot list resource \"pods\""),
+    ] {
+        let token = format!("Bearer {user}");
+        let headers = [("authorization", &*token), ("content-type", "application/json")];
+        let answer = fixture.ask(Method::POST, REVIEWS, &headers, &asking(spec).to_string()).await;
+        assert_eq!(answer.code.as_u16(), code, "{user} {spec}: {}", answer.body);
+        assert!(answer.message().contains(message), "{user} {spec}: {}", answer.body);
+    }
+    let bob = [("authorization", "Bearer bob"), ("content-type", "application/json")];
+    let told = fixture.ask(Method::POST, REVIEWS, &bob, &asking(&pending).to_string()).await.json();
+    let members: Vec<&String> = told["status"].as_object().unwrap().keys().collect();
+    assert_eq!(members, ["message", "notEvaluated"], "nothing else");
+    assert_eq!(
+        told["status"]["message"],
+        "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+    );
+    for (object, message) in [
+        (
+            json!({"nodeSelector": {"disktype": "ssd"}}),
+            "the Pod fits some node, as far as was looked at, so that there is no such event",
+        ),
+        (json!({"nodeName": "one"}), "the Pod is bound to one, so that there is no such event"),
+    ] {
+        fixture.put("pods", json!({"metadata": {"name": "pending", "namespace": "default"}, "spec": object}));
+        let told = fixture.ask(Method::POST, REVIEWS, &bob, &asking(&pending).to_string()).await.json();
+        assert_eq!(told["status"]["message"], message);
+    }
+}
+
+/// One thing that happens to a store.
+#[derive(Clone, Debug)]
+enum Step {
+    Node(usize, Option<usize>),
+    Pod(usize, Option<(usize, usize)>),
+    Namespace(usize, Option<usize>),
+    /// The copy begins anew, as after another cluster was found: its history too.
+    Restart,
+    /// Somebody asks.
+    Ask,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..4_usize, prop::option::of(0..3_usize)).prop_map(|(name, zone)| Step::Node(name, zone)),
+        6 => (0..8_usize, prop::option::of((0..4_usize, 0..3_usize))).prop_map(|(name, how)| Step::Pod(name, how)),
+        1 => (0..2_usize, prop::option::of(0..2_usize)).prop_map(|(name, team)| Step::Namespace(name, team)),
+        1 => Just(Step::Restart),
+        3 => any::<bool>().prop_map(|_| Step::Ask),
+    ]
+}
+
+fn take(fixture: &mut Fixture, step: &Step) {
+    match *step {
+        Step::Node(name, Some(zone)) => {
+            let metadata = json!({"name": format!("n{name}"), "labels": {"zone": format!("z{zone}")}});
+            fixture.put("nodes", json!({ "metadata": metadata }));
+        }
+        Step::Node(name, None) => fixture.delete("nodes", "", &format!("n{name}")),
+        Step::Pod(name, Some((node, app))) => {
+            let labels = json!({"app": format!("a{app}")});
+            let term = json!({"labelSelector": {"matchLabels": {"app": "asked"}}, "topologyKey": "zone"});
+            let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+            let mut spec = json!({"nodeName": format!("n{node}")});
+            if app == 2 {
+                spec["affinity"] = affinity;
+            }
+            let metadata = json!({"name": format!("p{name}"), "namespace": "default", "labels": labels});
+            fixture.put("pods", json!({"metadata": metadata, "spec": spec}));
+        }
+        Step::Pod(name, None) => fixture.delete("pods", "default", &format!("p{name}")),
+        Step::Namespace(name, Some(team)) => {
+            let metadata = json!({"name": format!("s{name}"), "labels": {"team": format!("t{team}")}});
+            fixture.put("namespaces", json!({ "metadata": metadata }));
+        }
+        Step::Namespace(name, None) => fixture.delete("namespaces", "", &format!("s{name}")),
+        Step::Restart => {
+            // Versions of this one go backwards.
+            fixture.pods.store.replace(&[], Version::new(50));
+            fixture.pods.publish();
+        }
+        Step::Ask => {}
+    }
+}
+
+async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
+    let copies = Copies::of(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
+    let indexed = index.at(&copies);
+    let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 7, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "a1"}}, "topologyKey": "zone"}},
+    ]}});
+    let pod = json!({"metadata": {"name": "new", "namespace": "default", "labels": {"app": "asked"}}, "spec": {"affinity": affinity}});
+    let answer = indexed.cluster.review(&Pod::read(pod.to_string().as_bytes()).unwrap(), &Options::default());
+    let mut nodes = answer.nodes(&[]);
+    // Which of several pods is named depends on what was there before.
+    for rejection in nodes.iter_mut().flat_map(|node| &mut node.rejections) {
+        rejection.pod = rejection.pod.take().map(|_| "some".to_owned());
+    }
+    let nodes = serde_json::to_string(&nodes).unwrap();
+    format!("{:?} {:?} {nodes}", indexed.cluster.counts(), indexed.resource_versions)
+}
+
+proptest! {
+    #[test]
+    fn the_index_is_what_a_new_one_would_be(steps in prop::collection::vec(step(), 1..60), kept in 2..50_usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let limits = HistoryLimits { changes: kept, bytes: 1 << 20 };
+            let mut fixture = Fixture::empty(Settings::default(), limits);
+            for stored in [&mut fixture.nodes, &mut fixture.pods, &mut fixture.namespaces] {
+                stored.store.replace(&[], Version::new(100));
+                stored.publish();
+            }
+            let index = PlacementIndex::default();
+            for step in &steps {
+                take(&mut fixture, step);
+                if matches!(step, Step::Ask) {
+                    prop_assert_eq!(report(&fixture, &index).await, report(&fixture, &PlacementIndex::default()).await);
+                }
+            }
+            prop_assert_eq!(report(&fixture, &index).await, report(&fixture, &PlacementIndex::default()).await);
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_told_and_its_old_version_goes() {
+    let mut fixture = Fixture::with(Settings::default());
+    assert_eq!(fixture.review(&asking(&on_ssd())).await.json()["status"]["total"], 2);
+    fixture.put("nodes", json!({"metadata": {"name": "two"}, "spec": {"taints": 7}}));
+    let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+    assert_eq!(status["total"], 1, "{status}");
+    assert!(
+        status["warnings"][0].as_str().is_some_and(|said| said.starts_with("left out of nodes: two: ")),
+        "{status}"
+    );
+    fixture.put("nodes", json!({"metadata": {"name": "two"}}));
+    let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+    assert_eq!((&status["total"], status.get("warnings")), (&json!(2), None), "{status}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
+    let mut fixture = Fixture::with(Settings::default());
+    let index = fixture.server.placement_index();
+    let following = index.clone().follow(fixture.registry.clone());
+    tokio::pin!(following);
+    assert!(!index.is_held(), "nobody has asked");
+    report(&fixture, &index).await;
+    fixture.put("nodes", json!({"metadata": {"name": "three"}}));
+    let version = fixture.version.to_string();
+    let patience = Duration::from_secs(60);
+    let reached = async {
+        while index.followed_to().is_none_or(|[nodes, ..]| nodes != version) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut following => {}
+        done = tokio::time::timeout(patience, reached) => done.expect("it follows without being asked"),
+    }
+    let forgotten = async {
+        while index.is_held() {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut following => {}
+        done = tokio::time::timeout(Duration::from_secs(3_600), forgotten) => done.expect("nobody asks any more"),
+    }
+}
