@@ -1,4 +1,5 @@
-//! Non-interference: two clusters that differ in what a View hides, and in nothing that it shows, answer alike through it, to the last byte.
+//! Non-interference: two clusters that differ in what a View hides, and in nothing that it shows, answer alike through it, to the last byte; asked by
+//! somebody who may use Views and nothing else.
 //!
 //! [`world`] is one of them, a kube-apiserver and etcd with an operator; [`hidden`] is what differs, [`visible`] what does not, [`etcd`] how the same
 //! objects come into both. [`script`] asks both the same at random, [`watches`] watches both; [`outcome`] is an answer as it is compared, with
@@ -205,6 +206,8 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
     let planted_watches = leaks::found_in_watches(&worlds, &one, &other)?;
     for world in &worlds.0 {
         world.versions().check()?;
+        let told = world.told()?;
+        ensure!(told >= exchanges.len() + WATCHES, "the audit log tells of {told} answers through Views");
     }
     say(&format!(
         "non-interference: {} requests ({read} answered with 200), {WATCHES} watches with {events} lines, {} leaks found:{}",

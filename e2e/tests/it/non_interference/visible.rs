@@ -16,12 +16,12 @@ pub(crate) fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// The Views: the one under test, and others that show more than they should, each with the reason why that must be seen.
+/// The View under test, by its name: a right of its own.
 pub(crate) fn window(name: &str) -> Value {
     let expression = |key: &str, values: &[&str]| json!({ "matchExpressions": [{ "key": key, "operator": "In", "values": values }] });
     json!({
         "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": name },
-        "spec": { "resources": [
+        "spec": { "authorization": "View", "resources": [
             {
                 "group": GROUP, "resource": "shirts", "namespaces": NAMESPACES, "labelSelector": { "matchLabels": { "app": "shop" } },
                 "fieldSelector": expression("spec.color", &["blue", "cyan"]),

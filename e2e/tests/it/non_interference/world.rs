@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::http::{Endpoint, Protocol};
+use e2e::http::{Client, Endpoint, Protocol};
 use e2e::kubectl::Kubectl;
 use e2e::objects;
 use e2e::random::Random;
@@ -22,6 +22,9 @@ use super::visible::{self, Change, NODES, PODS, TONES, key, pod_name};
 
 const SOON: Duration = Duration::from_secs(120);
 const VIEWS: &str = "/apis/fieldcache.dev/v1alpha1/views";
+
+/// Who asks.
+const READER: &str = "reader-of-views";
 
 /// 2020-01-02T03:04:05Z, as protobuf has it.
 const LONG_AGO: u64 = 1_577_934_245;
@@ -44,7 +47,7 @@ struct Written {
 }
 
 impl World {
-    /// A cluster with everything in it that is seen first, and an operator that keeps it; `uids` are those of pods in the other cluster.
+    /// A cluster with everything in it that is seen first, and an operator.
     pub(crate) async fn start(secrets: Secrets) -> Result<World> {
         let folder = RunDirectory::create("non-interference")?;
         let control_plane = ControlPlane::start(Settings::default()).await?;
@@ -54,9 +57,12 @@ impl World {
             objects::create_definition(&client, &definition).await?;
         }
         let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds").display().to_string();
-        Kubectl::with_kubeconfig(control_plane.kubeconfig())?
-            .succeed(&["apply", "--server-side", "-k", &definitions])
-            .await?;
+        let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+        kubectl.succeed(&["apply", "--server-side", "-k", &definitions]).await?;
+        // Without it nothing is served to who may read nothing but the Views.
+        let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/view-policy.yaml").display().to_string();
+        kubectl.succeed(&["apply", "--server-side", "-f", &policy]).await?;
+        grant(&client).await?;
         let etcd = Etcd::new(control_plane.etcd_endpoint()?.client());
         let mut pods = Vec::new();
         for number in 0..PODS {
@@ -75,7 +81,7 @@ impl World {
             pods.push(bytes);
         }
         etcd.advance_to(secrets.first_revision).await?;
-        let own = ["--namespace", "default", "--audit-policy", "none"].map(str::to_owned);
+        let own = ["--namespace", "default"].map(str::to_owned);
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), own)).await?;
         let written = Written { hidden: Random::of(secrets.count as u64, 5), versions: Versions::default(), pods };
         let world = World { secrets, control_plane, operator, etcd, folder, written: Mutex::new(written) };
@@ -107,6 +113,7 @@ impl World {
                 .with_context(|| self.operator.process().tail())?;
             }
         }
+        let asking = self.endpoint_of("somebody", Some("system:masters"))?.client();
         // The schemas are published when the control plane gets to it; until then both would have none.
         eventually("the schemas are published", SOON, async || {
             let document = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
@@ -120,7 +127,7 @@ impl World {
     /// Adds a kind that nobody sees, and waits until the operator has heard of it.
     pub(crate) async fn add_hidden_kind(&self) -> Result<()> {
         objects::create_definition(&self.control_plane.client(), &Secrets::late_definition()).await?;
-        let asking = self.endpoint()?.client();
+        let asking = self.endpoint_of("somebody", Some("system:masters"))?.client();
         eventually("the schema is published", SOON, async || {
             let documents = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
             ensure!(documents.to_string().contains("Sock"), "not yet");
@@ -138,10 +145,20 @@ impl World {
         Ok(())
     }
 
-    /// The operator, asked by an administrator.
+    /// The operator, asked by somebody who may use Views and nothing else.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
-        let administrator = self.control_plane.authority().client("somebody", Some("system:masters"))?;
-        Ok(self.operator.as_client(self.folder.path(), &administrator)?.speaking(Protocol::Http2))
+        self.endpoint_of(READER, None)
+    }
+
+    fn endpoint_of(&self, user: &str, group: Option<&str>) -> Result<Endpoint> {
+        let identity = self.control_plane.authority().client(user, group)?;
+        Ok(self.operator.as_client(self.folder.path(), &identity)?.speaking(Protocol::Http2))
+    }
+
+    /// How many answers through Views the audit log tells of.
+    pub(crate) fn told(&self) -> Result<usize> {
+        let log = self.operator.process().stdout()?;
+        Ok(log.lines().filter(|line| line.contains(r#""stage":"ResponseComplete""#) && line.contains(READER)).count())
     }
 
     /// Its address, without the scheme.
@@ -221,6 +238,22 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// The right to use every View, and no other.
+async fn grant(client: &Client) -> Result<()> {
+    let api = "rbac.authorization.k8s.io";
+    let metadata = json!({ "name": READER });
+    let rule = json!({ "apiGroups": ["fieldcache.dev"], "resources": ["views"], "verbs": ["use"] });
+    let role =
+        json!({ "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": [rule] });
+    objects::create(client, &format!("/apis/{api}/v1/clusterroles"), &role).await?;
+    let binding = json!({
+        "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": READER }, "subjects": [{ "apiGroup": api, "kind": "User", "name": READER }],
+    });
+    objects::create(client, &format!("/apis/{api}/v1/clusterrolebindings"), &binding).await?;
+    Ok(())
 }
 
 /// What stands before paths inside of a View.
