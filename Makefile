@@ -7,6 +7,8 @@ ADDRESS ?= 127.0.0.1:8181
 DIR ?= manifests/samples
 SOAK_SCHEDULES ?= 200
 SOAK_MINUTES ?= 30
+# End-to-end tests at a time: most of their time is waiting, for clocks of Kubernetes among other things.
+E2E_THREADS ?= 4
 ENGINE ?= docker
 IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
@@ -48,7 +50,7 @@ components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, 
 	$(CARGO) run --quiet --locked -p e2e --bin components
 
 e2e: build components ## end to end: parity, conformance, clients
-	$(CARGO) test --locked -p e2e --test it -- --show-output
+	$(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS)
 
 golden: components ## rewrite golden files, crds/ and manifests/install.yaml; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
