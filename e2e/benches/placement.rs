@@ -50,8 +50,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     let cluster = question.cluster()?;
     let held = accounting::resident_bytes(std::process::id())?.saturating_sub(before);
     report.add(
-        Line::new("placement", format!("index of {what}"), format!("about {} of memory", megabytes(held)))
-            .figure("indexBytes", held),
+        Line::new(
+            "placement",
+            format!("index of {what}"),
+            format!("about {} of memory, counted as {}", megabytes(held), megabytes(cluster.counts().held_bytes())),
+        )
+        .figure("indexBytes", held),
     );
     beside_the_plugins(&question, &what, report)?;
     drop(question);
@@ -91,8 +95,8 @@ fn answer(cluster: &Cluster, question: &[u8]) -> Result<usize> {
     let options = fieldcache::placement::Options::default();
     let reviewed = review.spec.answer(cluster, Fetched::default(), &options)?;
     ensure!(reviewed.answer.total() > 0, "no nodes");
-    review.status = Some(reviewed.answer.status(&review.spec.node_names, ResourceVersions::default(), Some(0)));
-    Ok(serde_json::to_vec(&review).context("writing a review")?.len())
+    review.status = Some(reviewed.answer.summary(ResourceVersions::default(), Some(0)));
+    Ok(reviewed.answer.text_of(review).context("writing a review")?.len())
 }
 
 fn review(pod: &Value, nodes: &[String]) -> Vec<u8> {

@@ -284,6 +284,21 @@ impl Client {
         answer.context(what)
     }
 
+    /// Reads, and asks again where the server says that it has not come as far as the version that is asked for: 504 with Retry-After,
+    /// ten times at most, as client-go does (`rest/with_retry.go`).
+    ///
+    /// # Errors
+    /// As [`Client::send`], and when the last answer is no success.
+    pub async fn read(&self, path: &str) -> Result<Answer> {
+        for _ in 0..10 {
+            let answer = self.get(path).await?;
+            if answer.status != 504 || answer.header("retry-after").is_none() {
+                return answer.success().with_context(|| path.to_owned());
+            }
+        }
+        self.get(path).await?.success().with_context(|| path.to_owned())
+    }
+
     /// Sends a request, reads the whole answer and keeps none of it: for answers whose size matters, not their content.
     ///
     /// # Errors

@@ -11,8 +11,12 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::components::{Component, locate};
+use crate::eventually::eventually;
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
+
+/// How long discovery may take to know of a kind.
+const KNOWN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a finished kubectl left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +108,24 @@ impl Kubectl {
         let what = arguments.join(" ");
         ensure!(finished.exit_code == 0, "kubectl {what}: exit code {}: {}", finished.exit_code, finished.stderr);
         Ok(finished.stdout)
+    }
+
+    /// `apply -f FILE`, again for as long as kinds in it are not known: discovery has them some time after their definition is
+    /// Established.
+    ///
+    /// # Errors
+    /// As [`Kubectl::succeed`].
+    pub async fn apply_known(&self, file: &str) -> Result<()> {
+        eventually("the kinds are known", KNOWN_DEADLINE, async || {
+            let finished = self.run(&["apply", "-f", file]).await?;
+            ensure!(!finished.stderr.contains("no matches for kind"), "{}", finished.stderr);
+            Ok(finished)
+        })
+        .await
+        .and_then(|finished| {
+            ensure!(finished.exit_code == 0, "kubectl apply -f {file}: {}", finished.stderr);
+            Ok(())
+        })
     }
 
     /// Starts one that goes on, such as `get -w`; await its lines with [`Process::line`], end it by dropping it.

@@ -110,7 +110,7 @@ pub fn verdict(answer: &Answer, expected: &Value) -> Value {
             .map(|score| (score.plugin.to_string(), json!({"raw": score.raw, "normalized": score.normalized})))
             .collect();
         let scores = if node.fits { json!(scores) } else { Value::Null };
-        nodes.insert(node.name, json!({"reasons": reasons, "scores": scores}));
+        nodes.insert(node.name.to_string(), json!({"reasons": reasons, "scores": scores}));
     }
     let message = if answer.feasible() == 0 { answer.message() } else { String::new() };
     let mut verdict = json!({"message": message, "nodes": nodes, "nanoseconds": expected["nanoseconds"]});

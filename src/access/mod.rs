@@ -27,7 +27,7 @@ pub mod review;
 pub mod secret;
 pub mod self_made;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod tokens;
 pub mod trust;
 

@@ -1,16 +1,18 @@
 //! What was found, for people and programs: counts, the event's wording, and each node's report.
 //!
-//! An [`Answer`] keeps the state it was found in and writes reports only of nodes that are asked for. Everything that it
-//! says about the rules was decided by [`super::evaluate`]; the documents are [`super::review`].
+//! An [`Answer`] keeps the state it was found in and writes reports only of nodes that are asked for: as documents of
+//! [`super::review`] here, as JSON text in [`super::text`]. Everything that it says about the rules was decided by
+//! [`super::evaluate`].
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::cluster::{Cluster, NodeFacts};
 use super::condition;
-use super::domains::{places, selected};
+use super::domains::selected;
 use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
-use super::explain::{self, Reporter};
+use super::explain::{self, Behind, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;
 use super::reason::{ENFORCED_MESSAGE, Reason};
@@ -38,8 +40,8 @@ const SAMPLES: usize = 5;
 /// Where a pod may run, and why not elsewhere.
 #[derive(Debug)]
 pub struct Answer {
-    cluster: Cluster,
-    evaluation: Evaluation,
+    pub(super) cluster: Cluster,
+    pub(super) evaluation: Evaluation,
     options: Options,
 }
 
@@ -59,10 +61,9 @@ impl Answer {
         let cluster = cluster.without(pod);
         let evaluation = evaluate(&cluster, pod, options, Some(node));
         let answer = Answer { cluster, evaluation, options: options.clone() };
-        let mut reporter = Reporter::new(&answer.cluster, &answer.evaluation.incoming);
-        let verdicts = answer.evaluation.verdicts.iter();
-        let rejections = verdicts.flat_map(|verdict| verdict.rejections.iter().map(move |one| (verdict, one)));
-        rejections.map(|(verdict, one)| answer.rejection(verdict, one, &mut reporter)).collect()
+        let mut reporter = answer.reporter();
+        let verdict = answer.evaluation.verdicts.first();
+        verdict.map(|verdict| answer.rejection_reports(verdict, &mut reporter)).unwrap_or_default()
     }
 
     /// How many nodes there are.
@@ -72,7 +73,7 @@ impl Answer {
 
     /// How many nodes the pod fits.
     pub fn feasible(&self) -> u64 {
-        self.evaluation.verdicts.iter().filter(|verdict| verdict.rejections.is_empty()).count() as u64
+        self.evaluation.verdicts.iter().filter(|verdict| verdict.fits()).count() as u64
     }
 
     /// The pod that was evaluated.
@@ -84,7 +85,7 @@ impl Answer {
     pub fn reasons(&self) -> Vec<ReasonCount> {
         let mut counts: BTreeMap<(Reason, Cow<'static, str>), u64> = BTreeMap::new();
         for verdict in &self.evaluation.verdicts {
-            let Some(first) = verdict.rejections.first() else { continue };
+            let Some(first) = self.evaluation.rejections(verdict).first() else { continue };
             *counts.entry((first.reason, self.message_of(verdict, first))).or_insert(0) += 1;
         }
         let mut counted: Vec<ReasonCount> = counts
@@ -130,7 +131,7 @@ impl Answer {
     /// Whether the scheduler stops before it looks at any node, so that its event counts nothing.
     fn ends_cycle(&self) -> bool {
         let verdict = self.evaluation.verdicts.first();
-        let first = verdict.and_then(|verdict| verdict.rejections.first());
+        let first = verdict.and_then(|verdict| self.evaluation.rejections(verdict).first());
         let is_conflict = first.is_some_and(|first| first.reason == Reason::AffinityTermsConflict);
         is_conflict || self.evaluation.incoming.unparsable.is_some()
     }
@@ -139,11 +140,7 @@ impl Answer {
         self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
     }
 
-    fn name(&self, verdict: &Verdict) -> &str {
-        self.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name)
-    }
-
-    fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> Cow<'static, str> {
+    pub(super) fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> Cow<'static, str> {
         let taint = match rejection.cause {
             Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
             _ => None,
@@ -162,57 +159,90 @@ impl Answer {
         }
     }
 
-    /// Nodes in the order of a report: those that fit, best first; then those that fail the fewest rules; then by name.
+    /// The verdicts in the order of a report: nodes that fit, best first; then those that fail the fewest rules; then by
+    /// name.
     fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer Verdict>) -> Vec<&'answer Verdict> {
-        let rules = |verdict: &Verdict| {
-            let reasons = verdict.rejections.iter().map(|rejection| rejection.reason);
-            let repeated = reasons.clone().zip(reasons.skip(1)).filter(|(one, next)| one == next).count();
-            verdict.rejections.len() - repeated
+        let rank = |verdict| {
+            let rejections = self.evaluation.rejections(verdict);
+            let repeated = rejections.windows(2).filter(|pair| pair[0].reason == pair[1].reason).count();
+            let total: i64 = self.evaluation.scores(verdict).map(|score| score.weight * score.normalized).sum();
+            (rejections.len() - repeated, rejections.len(), -total, self.cluster.name_rank(verdict.node))
         };
-        let rank = |verdict| (rules(verdict), verdict.rejections.len(), -total(verdict), self.name(verdict));
         let mut ordered: Vec<(_, &Verdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
-        ordered.sort_by_key(|(rank, _)| *rank);
+        ordered.sort_unstable_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
     /// Reports of nodes: of all, or of those named.
     pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
-        let mut reporter = Reporter::new(&self.cluster, &self.evaluation.incoming);
-        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-        let is_asked = |verdict: &&Verdict| names.is_empty() || names.contains(self.name(verdict));
-        let asked = self.ordered(self.evaluation.verdicts.iter().filter(is_asked));
-        asked.into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
+        let mut reporter = self.reporter();
+        self.listed(names).into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 
-    fn report(&self, verdict: &Verdict, reporter: &mut Reporter<'_>) -> NodeReport {
-        let scores = verdict.scores.iter().map(|score| ScoreReport {
+    pub(super) fn reporter(&self) -> Reporter<'_> {
+        Reporter::new(&self.cluster, &self.evaluation.incoming)
+    }
+
+    /// The verdicts of a report in its order: on all nodes, or on those named.
+    pub(super) fn listed(&self, names: &[String]) -> Vec<&Verdict> {
+        let verdicts = &self.evaluation.verdicts;
+        if names.is_empty() {
+            return self.ordered(verdicts.iter());
+        }
+        let slots: BTreeSet<u32> = names.iter().filter_map(|name| self.cluster.known_node(name)).collect();
+        let find = |slot| verdicts.binary_search_by_key(&slot, |verdict| verdict.node).ok();
+        self.ordered(slots.into_iter().filter_map(find).map(|index| &verdicts[index]))
+    }
+
+    fn report<'answer>(&'answer self, verdict: &Verdict, reporter: &mut Reporter<'answer>) -> NodeReport {
+        let scores = self.evaluation.scores(verdict).map(|score| ScoreReport {
             plugin: score.plugin.as_str().into(),
             raw: score.raw,
             normalized: score.normalized,
             weight: score.weight,
         });
-        let rejections = verdict.rejections.iter().map(|rejection| self.rejection(verdict, rejection, reporter));
+        let place = self.cluster.nodes.get(verdict.node as usize);
         NodeReport {
-            name: self.name(verdict).to_owned(),
-            fits: verdict.rejections.is_empty(),
-            rejections: rejections.collect(),
+            name: place.map(|place| Arc::clone(&place.name)).unwrap_or_default(),
+            fits: verdict.fits(),
+            rejections: self.rejection_reports(verdict, reporter),
             scores: scores.collect(),
         }
     }
 
-    fn rejection(&self, verdict: &Verdict, rejection: &Rejection, reporter: &mut Reporter<'_>) -> RejectionReport {
-        let reason = rejection.reason;
-        let mut report = RejectionReport {
-            plugin: reason.plugin().as_str().into(),
-            kind: reason.kind().as_str().into(),
-            reason: reason.as_str().into(),
-            message: self.message_of(verdict, rejection),
-            ..RejectionReport::default()
+    fn rejection_reports<'answer>(
+        &'answer self,
+        verdict: &Verdict,
+        reporter: &mut Reporter<'answer>,
+    ) -> Vec<RejectionReport> {
+        let report = |rejection: &Rejection| {
+            let reason = rejection.reason;
+            let behind = self.behind(verdict, rejection, reporter);
+            RejectionReport {
+                plugin: reason.plugin().as_str().into(),
+                kind: reason.kind().as_str().into(),
+                reason: reason.as_str().into(),
+                message: self.message_of(verdict, rejection),
+                term: behind.term,
+                taint: behind.taint.map(ToString::to_string),
+                label: behind.label.map(|label| label.parts().concat()),
+                pod: behind.pod.cloned(),
+            }
         };
-        if let Some(facts) = self.facts(verdict) {
-            reporter.add_cause(&mut report, &rejection.cause, self.name(verdict), facts);
+        self.evaluation.rejections(verdict).iter().map(report).collect()
+    }
+
+    pub(super) fn behind<'answer>(
+        &'answer self,
+        verdict: &Verdict,
+        rejection: &Rejection,
+        reporter: &mut Reporter<'answer>,
+    ) -> Behind<'answer> {
+        let place = self.cluster.nodes.get(verdict.node as usize);
+        match place.and_then(|place| Some((place, place.facts.as_deref()?))) {
+            Some((place, facts)) => reporter.behind(rejection.cause, &place.name, facts),
+            None => Behind::default(),
         }
-        report
     }
 
     /// The pod's own terms about other pods.
@@ -225,10 +255,11 @@ impl Answer {
             &incoming.preferred_anti_affinity,
         ];
         let mut reports = Vec::new();
+        let known = self.cluster.known_nodes();
         for (list, terms) in TermList::ALL.into_iter().zip(parsed) {
             let written = list.written(&incoming.pod.spec);
             for (index, (term, _)) in terms.iter().enumerate() {
-                let (matching_pods, samples) = self.matched(list, index, term);
+                let (matching_pods, samples) = self.matched(list, index, term, known.as_deref());
                 reports.push(TermReport {
                     field_path: format!("spec.{}", list.path(index)),
                     label_selector: explain::selection_text(&term.selection),
@@ -244,21 +275,21 @@ impl Answer {
         reports
     }
 
-    /// How many pods on known nodes a term selects, and the names of a few.
-    fn matched(&self, list: TermList, index: usize, term: &PodTerm) -> (u64, Vec<String>) {
-        // A domain by hostname may be missing; that a node is known is asked of the nodes themselves.
-        let known: Vec<bool> = self.cluster.nodes.iter().map(|place| place.facts.is_some()).collect();
+    /// How many pods on known nodes a term selects, and the names of a few. A domain by hostname may be missing; that a
+    /// node is known is asked of the nodes themselves.
+    fn matched(&self, list: TermList, index: usize, term: &PodTerm, known: Option<&[bool]>) -> (u64, Vec<String>) {
+        let is_known = |node: u32| known.is_none_or(|known| known[node as usize]);
         let mut pods = 0;
         let mut samples = Vec::new();
         let found = self.evaluation.selected.get(&(list, index));
         let groups = found.map_or_else(|| Cow::Owned(selected(&self.cluster, term)), |found| Cow::Borrowed(&found[..]));
+        let mut places = self.cluster.groups.places();
         for group in groups.iter().copied() {
-            for (node, count) in places(&self.cluster, group).iter().filter(|(node, _)| known[*node as usize]) {
-                pods += u64::from(*count);
-                if samples.len() < SAMPLES {
-                    samples.extend(self.cluster.witness(group, *node).map(|entry| entry.key.to_string()));
-                }
-            }
+            let places = places.of(group).iter().filter(|(node, _)| is_known(*node));
+            pods += places.clone().map(|(_, count)| u64::from(*count)).sum::<u64>();
+            let named = places.take(SAMPLES - samples.len());
+            let names = named.filter_map(|(node, _)| self.cluster.witness(group, *node));
+            samples.extend(names.map(|entry| entry.key.to_string()));
         }
         (pods, samples)
     }
@@ -274,19 +305,14 @@ impl Answer {
             ));
         }
         warnings.extend(explain::negative_namespace_selectors(incoming, &self.options));
-        let taints = self.evaluation.verdicts.iter().filter_map(|verdict| self.facts(verdict));
-        let keys = taints.flat_map(|facts| &facts.taints).map(|taint| taint.key.as_str());
+        let facts = self.cluster.nodes.iter().filter_map(|place| place.facts.as_deref());
+        let keys = facts.flat_map(|facts| &facts.taints).map(|taint| taint.key.as_str());
         warnings.extend(condition::hints(&self.pod().spec.tolerations, keys));
         warnings
     }
 
-    /// The whole answer as a document. Versions and age are the caller's to know.
-    pub fn status(
-        &self,
-        node_names: &[String],
-        resource_versions: ResourceVersions,
-        age_seconds: Option<i64>,
-    ) -> PlacementReviewStatus {
+    /// The answer as a document, without reports of nodes. Versions and age are the caller's to know.
+    pub fn summary(&self, resource_versions: ResourceVersions, age_seconds: Option<i64>) -> PlacementReviewStatus {
         let reasons = self.reasons();
         PlacementReviewStatus {
             resource_versions,
@@ -298,11 +324,17 @@ impl Answer {
             not_evaluated: NOT_EVALUATED.iter().map(|&text| text.to_owned()).collect(),
             warnings: self.warnings(),
             terms: self.terms(),
-            nodes: self.nodes(node_names),
+            nodes: Vec::new(),
         }
     }
-}
 
-fn total(verdict: &Verdict) -> i64 {
-    verdict.scores.iter().map(|score| score.weight * score.normalized).sum()
+    /// The whole answer as a document.
+    pub fn status(
+        &self,
+        node_names: &[String],
+        resource_versions: ResourceVersions,
+        age_seconds: Option<i64>,
+    ) -> PlacementReviewStatus {
+        PlacementReviewStatus { nodes: self.nodes(node_names), ..self.summary(resource_versions, age_seconds) }
+    }
 }

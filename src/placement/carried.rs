@@ -102,6 +102,11 @@ impl CarriedTerms {
         self.numbers.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The number of a term, which is new if nobody carried it.
     pub(super) fn number(&mut self, carried: CarriedTerm) -> u32 {
         if let Some(number) = self.numbers.get(&carried) {

@@ -140,6 +140,16 @@ pub struct Counts {
     pub terms: usize,
 }
 
+impl Counts {
+    /// About how many bytes an index of so much holds: shares that together come to what a process grew by in the corpus of the
+    /// benchmark, which prints both. Longer names and labels take more than is counted.
+    pub fn held_bytes(&self) -> u64 {
+        let parts =
+            [(self.nodes, 1_500), (self.pods, 380), (self.namespaces, 300), (self.groups, 900), (self.terms, 600)];
+        parts.into_iter().map(|(count, bytes)| count as u64 * bytes).sum()
+    }
+}
+
 impl Cluster {
     /// How much is indexed.
     pub fn counts(&self) -> Counts {
@@ -393,6 +403,26 @@ impl Cluster {
 
     pub(super) fn topology(&self, key: &str) -> Arc<Topology> {
         self.topologies.get(key, || Topology::new(&self.nodes, key))
+    }
+
+    /// The place of a node in the order of their names; nothing among nodes that are not known.
+    pub(super) fn name_rank(&self, node: u32) -> u32 {
+        self.topologies.name_ranks(&self.nodes).get(node as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// By slot, whether a node is known; nothing if all are that pods are bound to.
+    pub(super) fn known_nodes(&self) -> Option<Vec<bool>> {
+        let all_are = self.known_nodes == self.node_slots.len();
+        (!all_are).then(|| self.nodes.iter().map(|place| place.facts.is_some()).collect())
+    }
+
+    /// How many slots there are for nodes, pods, groups and terms, and how many values in the pools.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> [usize; 7] {
+        let pools = [self.wishes.len(), self.tolerations.len(), self.labels.len()];
+        let [wishes, tolerations, labels] = pools;
+        let (groups, terms) = (self.groups.slots(), self.carried.slots());
+        [self.nodes.len(), self.pods.len(), groups, terms, wishes, tolerations, labels]
     }
 
     /// The labels of a namespace; none of one that has no object.

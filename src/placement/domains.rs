@@ -11,6 +11,7 @@ use roaring::RoaringBitmap;
 
 use super::carried::Effect;
 use super::cluster::Cluster;
+use super::groups::Place;
 use super::incoming::Incoming;
 use super::options::{Options, Plugin};
 use super::term::{PodTerm, TermList, selects};
@@ -74,20 +75,15 @@ impl Table {
         self.topology.domain(node).map_or(0, |domain| self.score[domain])
     }
 
-    /// Each pod of a group moves the score of the domain it runs in.
-    fn add(&mut self, cluster: &Cluster, group: u32, weight: i64) {
-        for (node, pods) in places(cluster, group) {
+    /// Each pod at these places moves the score of the domain it runs in.
+    fn add(&mut self, places: &[Place], weight: i64) {
+        for (node, pods) in places {
             if let Some(domain) = self.topology.domain(*node) {
                 self.score[domain] += weight * i64::from(*pods);
                 self.is_scored = true;
             }
         }
     }
-}
-
-/// Where the pods of a group run, and how many.
-pub(super) fn places(cluster: &Cluster, group: u32) -> &[(u32, u32)] {
-    cluster.groups.get(group).map_or(&[][..], |group| &group.nodes[..])
 }
 
 /// The groups that a term of the incoming pod selects.
@@ -155,14 +151,14 @@ impl Domains {
             });
         }
         self.is_first_of_group = true;
+        let mut places = cluster.groups.places();
         for group in by_all.into_iter().flatten() {
+            let places = places.of(group);
             for position in &positions {
                 let Table { topology, has_affinity, .. } = &mut self.tables[*position];
-                for (node, _) in places(cluster, group) {
-                    if let Some(domain) = topology.domain(*node) {
-                        has_affinity[domain] = true;
-                        self.is_first_of_group = false;
-                    }
+                for domain in places.iter().filter_map(|(node, _)| topology.domain(*node)) {
+                    has_affinity[domain] = true;
+                    self.is_first_of_group = false;
                 }
             }
         }
@@ -173,8 +169,9 @@ impl Domains {
             let position = self.position(cluster, &term.topology_key);
             let Table { topology, anti_affinity, .. } = &mut self.tables[position];
             let groups = selected(cluster, term);
+            let mut places = cluster.groups.places();
             for group in &groups {
-                close(anti_affinity, topology, cluster, *group, index);
+                close(anti_affinity, topology, *group, places.of(*group), index);
             }
             self.selected.insert((TermList::RequiredAntiAffinity, index as usize), groups);
         }
@@ -187,8 +184,10 @@ impl Domains {
             for (index, (term, weight)) in terms.iter().enumerate() {
                 let position = self.position(cluster, &term.topology_key);
                 let groups = selected(cluster, term);
+                let (table, weight) = (&mut self.tables[position], sign * i64::from(*weight));
+                let mut places = cluster.groups.places();
                 for group in &groups {
-                    self.tables[position].add(cluster, *group, sign * i64::from(*weight));
+                    table.add(places.of(*group), weight);
                 }
                 self.selected.insert((list, index), groups);
             }
@@ -201,6 +200,7 @@ impl Domains {
         let ignores = options.ignore_preferred_terms_of_existing_pods && !incoming.prefers_pods();
         let scores = options.weights.inter_pod_affinity != 0 && !ignores;
         let namespace_labels = cluster.namespace_labels(namespace);
+        let mut places = cluster.groups.places();
         for number in cluster.carried.matching(namespace, &namespace_labels, &incoming.labels) {
             let Some(entry) = cluster.carried.get(number) else { continue };
             let weight = match entry.carried.effect {
@@ -217,8 +217,8 @@ impl Domains {
             let table = &mut self.tables[position];
             for (group, times) in &entry.groups {
                 match weight {
-                    Some(weight) => table.add(cluster, *group, weight * i64::from(*times)),
-                    None => close(&mut table.existing, &table.topology, cluster, *group, number),
+                    Some(weight) => table.add(places.of(*group), weight * i64::from(*times)),
+                    None => close(&mut table.existing, &table.topology, *group, places.of(*group), number),
                 }
             }
         }
@@ -226,8 +226,8 @@ impl Domains {
 }
 
 /// The domains where pods of a group run are closed by a term.
-fn close(closed: &mut [Option<Witness>], topology: &Topology, cluster: &Cluster, group: u32, term: u32) {
-    for (node, _) in places(cluster, group) {
+fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[Place], term: u32) {
+    for (node, _) in places {
         if let Some(domain) = topology.domain(*node) {
             closed[domain].get_or_insert(Witness { term, group, node: *node });
         }

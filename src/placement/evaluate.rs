@@ -20,7 +20,7 @@ use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_awa
 const UNSCHEDULABLE_KEY: &str = "node.kubernetes.io/unschedulable";
 
 /// What is behind a rejection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// Nothing but the rule itself.
     Rule,
@@ -41,10 +41,37 @@ pub(super) enum Cause {
 }
 
 /// A rule that a node fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(super) reason: Reason,
     pub(super) cause: Cause,
+}
+
+/// What was found about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Its slot.
+    pub(super) node: u32,
+    /// Where its rejections begin in those of all nodes, and how many there are.
+    rejections: (u32, u32),
+    /// Of a node that fits, its place among those.
+    place: u32,
+}
+
+impl Verdict {
+    /// Whether no rule rejects the node.
+    pub(super) fn fits(&self) -> bool {
+        self.rejections.1 == 0
+    }
+}
+
+/// The scores that a plugin gives to the nodes that fit, in their order.
+#[derive(Debug)]
+struct Scores {
+    plugin: Plugin,
+    weight: i64,
+    raw: Vec<i64>,
+    normalized: Vec<i64>,
 }
 
 /// A plugin's score of a node.
@@ -57,24 +84,35 @@ pub(super) struct Score {
     pub(super) weight: i64,
 }
 
-/// What was found about a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// Its slot.
-    pub(super) node: u32,
-    /// In the order of the scheduler: it reports the first.
-    pub(super) rejections: Vec<Rejection>,
-    /// Of a node that fits, by the plugins that give scores.
-    pub(super) scores: Vec<Score>,
-}
-
-/// What was found about all nodes.
+/// What was found about all nodes. Rejections and scores stand in one piece each: a list of its own for every one of thousands of
+/// nodes costs more than the rules do.
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
     /// The groups that its terms select, as far as a plugin asked.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
+    /// Sorted by slot.
     pub(super) verdicts: Vec<Verdict>,
+    rejections: Vec<Rejection>,
+    scores: Vec<Scores>,
+}
+
+impl Evaluation {
+    /// Why a node was not taken, in the order of the scheduler: it reports the first.
+    pub(super) fn rejections(&self, verdict: &Verdict) -> &[Rejection] {
+        let (start, length) = verdict.rejections;
+        self.rejections.get(start as usize..(start + length) as usize).unwrap_or_default()
+    }
+
+    /// Of a node that fits, by the plugins that give scores.
+    pub(super) fn scores(&self, verdict: &Verdict) -> impl Iterator<Item = Score> {
+        let place = verdict.fits().then_some(verdict.place as usize);
+        self.scores.iter().filter_map(move |scores| {
+            let Scores { plugin, weight, .. } = *scores;
+            let (raw, normalized) = (*scores.raw.get(place?)?, *scores.normalized.get(place?)?);
+            Some(Score { plugin, raw, normalized, weight })
+        })
+    }
 }
 
 /// Evaluates a pod as it is: nothing is defaulted or merged. The cluster must not hold the pod itself. `only` is the slot of
@@ -82,35 +120,64 @@ pub(super) struct Evaluation {
 pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Option<u32>) -> Evaluation {
     let incoming = Incoming::new(pod, options);
     let domains = Domains::new(cluster, &incoming, options);
-    let rules = Rules { options, may_be_first: domains.is_first_of_group && matches_own_terms(cluster, &incoming) };
+    let rules = Rules::new(cluster, &incoming, &domains, options);
+    let mut scored: Vec<(Scored, Vec<i64>)> = rules.scored().map(|scored| (scored, Vec::new())).collect();
     let mut verdicts = Vec::with_capacity(cluster.nodes.len());
-    for (place, node) in cluster.nodes.iter().zip(0..) {
-        if let Some(facts) = place.facts.as_ref().filter(|_| only.is_none_or(|only| only == node)) {
-            let rejections = rules.rejections(&incoming, &domains, node, &place.name, facts);
-            verdicts.push(Verdict { node, rejections, scores: Vec::new() });
+    let mut rejections = Vec::new();
+    let mut place = 0;
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    for (slot, node) in cluster.nodes.iter().zip(0..) {
+        let Some(facts) = slot.facts.as_ref().filter(|_| only.is_none_or(|only| only == node)) else { continue };
+        let start = rejections.len();
+        rules.reject(node, &slot.name, facts, &mut rejections);
+        let found = (count(start), count(rejections.len() - start));
+        verdicts.push(Verdict { node, rejections: found, place });
+        if found.1 == 0 {
+            place += 1;
+            for (scored, raw) in &mut scored {
+                raw.push((scored.raw)(&rules, node, &slot.name, facts));
+            }
         }
     }
-    score(cluster, &incoming, &domains, options, &mut verdicts);
-    Evaluation { incoming, selected: domains.selected, verdicts }
+    let scores = |(Scored { plugin, weight, normalize, .. }, raw): (Scored, Vec<i64>)| {
+        let normalized = normalize(&raw);
+        Scores { plugin, weight, raw, normalized }
+    };
+    let scores = scored.into_iter().map(scores).collect();
+    Evaluation { incoming, selected: domains.selected, verdicts, rejections, scores }
 }
 
-struct Rules<'options> {
-    options: &'options Options,
+struct Rules<'review> {
+    incoming: &'review Incoming,
+    domains: &'review Domains,
+    options: &'review Options,
     /// Whether required affinity asks for topology keys only.
     may_be_first: bool,
+    tolerates_cordon: bool,
 }
 
-impl Rules<'_> {
-    fn rejections(
-        &self,
-        incoming: &Incoming,
-        domains: &Domains,
-        node: u32,
-        name: &str,
-        facts: &NodeFacts,
-    ) -> Vec<Rejection> {
-        let mut found = Vec::new();
+impl<'review> Rules<'review> {
+    fn new(
+        cluster: &Cluster,
+        incoming: &'review Incoming,
+        domains: &'review Domains,
+        options: &'review Options,
+    ) -> Rules<'review> {
+        let cordon = Taint { key: UNSCHEDULABLE_KEY.to_owned(), effect: NO_SCHEDULE.to_owned(), ..Taint::default() };
+        let tolerations = &incoming.pod.spec.tolerations;
+        Rules {
+            incoming,
+            domains,
+            options,
+            may_be_first: domains.is_first_of_group && matches_own_terms(cluster, incoming),
+            tolerates_cordon: is_tolerated(tolerations, &cordon, options.toleration_comparison),
+        }
+    }
+
+    /// Adds every rule that a node fails.
+    fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Vec<Rejection>) {
         let mut reject = |reason: Reason, cause: Cause| found.push(Rejection { reason, cause });
+        let incoming = self.incoming;
         let spec = &incoming.pod.spec;
         let comparison = self.options.toleration_comparison;
         if !spec.scheduling_gates.is_empty() && self.runs(Plugin::SchedulingGates) {
@@ -122,11 +189,8 @@ impl Rules<'_> {
             Narrowing::Names(_) => reject(Reason::NodeNotNamed, Cause::Rule),
             Narrowing::Conflict => reject(Reason::AffinityTermsConflict, Cause::Rule),
         }
-        if facts.unschedulable && self.runs(Plugin::NodeUnschedulable) {
-            let taint = Taint { key: UNSCHEDULABLE_KEY.to_owned(), effect: NO_SCHEDULE.to_owned(), ..Taint::default() };
-            if !is_tolerated(&spec.tolerations, &taint, comparison) {
-                reject(Reason::NodeUnschedulable, Cause::Rule);
-            }
+        if facts.unschedulable && !self.tolerates_cordon && self.runs(Plugin::NodeUnschedulable) {
+            reject(Reason::NodeUnschedulable, Cause::Rule);
         }
         if !spec.node_name.is_empty() && spec.node_name != name && self.runs(Plugin::NodeName) {
             reject(Reason::NodeNameMismatch, Cause::Rule);
@@ -151,24 +215,18 @@ impl Rules<'_> {
             }
             // Names that leave a node out have been told already: its terms would only say so again.
             if matches!(incoming.narrowing, Narrowing::All) || incoming.narrowing_names(name) {
-                for term in unmatched(incoming.required.as_deref(), name, facts) {
+                unmatched(incoming.required.as_deref(), name, facts, |term| {
                     reject(Reason::NodeAffinityMismatch, Cause::NodeTerm(term));
-                }
+                });
             }
         }
         if self.runs(Plugin::InterPodAffinity) {
-            self.pod_rejections(incoming, domains, node, &mut reject);
+            self.pod_rejections(node, &mut reject);
         }
-        found
     }
 
-    fn pod_rejections(
-        &self,
-        incoming: &Incoming,
-        domains: &Domains,
-        node: u32,
-        reject: &mut impl FnMut(Reason, Cause),
-    ) {
+    fn pod_rejections(&self, node: u32, reject: &mut impl FnMut(Reason, Cause)) {
+        let Rules { incoming, domains, .. } = self;
         if incoming.unparsable.is_some() {
             reject(Reason::PodAffinityMismatch, Cause::Rule);
             return;
@@ -196,64 +254,67 @@ impl Rules<'_> {
     fn runs(&self, plugin: Plugin) -> bool {
         self.options.filters_with(plugin)
     }
+
+    /// The plugins that give scores. Where a preference cannot be parsed, none does.
+    fn scored(&self) -> impl Iterator<Item = Scored> {
+        let weights = self.options.weights;
+        let (prefers_nodes, prefers_pods) = (self.incoming.prefers_nodes, self.domains.are_scored());
+        let fails = self.incoming.unparsable_preference.is_some();
+        #[rustfmt::skip]
+        let plugins: [(bool, Plugin, i64, RawScore, Normalize); 3] = [
+            (true, Plugin::TaintToleration, weights.taint_toleration, avoided_taints, fewest_is_best),
+            (prefers_nodes, Plugin::NodeAffinity, weights.node_affinity, preferred_nodes, most_is_best),
+            (prefers_pods, Plugin::InterPodAffinity, weights.inter_pod_affinity, preferred_pods, least_to_most),
+        ];
+        let gives = move |(is_asked, _, weight, ..): &(bool, _, i64, _, _)| *is_asked && *weight != 0 && !fails;
+        let scored = |(_, plugin, weight, raw, normalize)| Scored { plugin, weight, raw, normalize };
+        plugins.into_iter().filter(gives).map(scored)
+    }
 }
 
-/// The terms of required node affinity if none of them matches: each is a reason of its own.
-fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts) -> Vec<Option<u32>> {
-    let Some(terms) = terms else { return Vec::new() };
+type RawScore = fn(&Rules<'_>, u32, &str, &NodeFacts) -> i64;
+
+/// How a plugin gives scores.
+struct Scored {
+    plugin: Plugin,
+    weight: i64,
+    raw: RawScore,
+    normalize: Normalize,
+}
+
+fn avoided_taints(rules: &Rules<'_>, _: u32, _: &str, facts: &NodeFacts) -> i64 {
+    let tolerations = &rules.incoming.pod.spec.tolerations;
+    let comparison = rules.options.toleration_comparison;
+    let counts = |taint: &&Taint| taint.effect == PREFER_NO_SCHEDULE && !is_tolerated(tolerations, taint, comparison);
+    i64::try_from(facts.taints.iter().filter(counts).count()).unwrap_or(i64::MAX)
+}
+
+fn preferred_nodes(rules: &Rules<'_>, _: u32, name: &str, facts: &NodeFacts) -> i64 {
+    let preferred = rules.incoming.preferred.iter().chain(&rules.incoming.added_preferred);
+    preferred.filter(|(_, term)| term.matches(name, &facts.labels)).map(|(weight, _)| weight).sum()
+}
+
+fn preferred_pods(rules: &Rules<'_>, node: u32, _: &str, _: &NodeFacts) -> i64 {
+    rules.domains.tables().iter().map(|table| table.score(node)).sum()
+}
+
+/// Tells the terms of required node affinity if none of them matches: each is a reason of its own.
+fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut tell: impl FnMut(Option<u32>)) {
+    let Some(terms) = terms else { return };
     if terms.iter().any(|term| term.matches(name, &facts.labels)) {
-        return Vec::new();
+        return;
     }
     if terms.is_empty() {
-        return vec![None];
+        tell(None);
     }
-    terms.iter().zip(0..).map(|(_, index)| Some(index)).collect()
+    for (_, index) in terms.iter().zip(0..) {
+        tell(Some(index));
+    }
 }
 
 impl Incoming {
     fn narrowing_names(&self, name: &str) -> bool {
         matches!(&self.narrowing, Narrowing::Names(names) if names.contains(name))
-    }
-}
-
-fn score(cluster: &Cluster, incoming: &Incoming, domains: &Domains, options: &Options, verdicts: &mut [Verdict]) {
-    let mut feasible: Vec<&mut Verdict> = verdicts.iter_mut().filter(|verdict| verdict.rejections.is_empty()).collect();
-    if incoming.unparsable_preference.is_some() {
-        return;
-    }
-    let mut give = |plugin: Plugin, weight: i64, raw: &dyn Fn(u32, &str, &NodeFacts) -> i64, normalize: Normalize| {
-        let of = |verdict: &&mut Verdict| {
-            let place = cluster.nodes.get(verdict.node as usize);
-            let facts = place.and_then(|place| place.facts.as_ref().map(|facts| (place, facts)));
-            facts.map_or(0, |(place, facts)| raw(verdict.node, &place.name, facts))
-        };
-        let raws: Vec<i64> = feasible.iter().map(of).collect();
-        let normalized = normalize(&raws);
-        for ((verdict, raw), normalized) in feasible.iter_mut().zip(raws).zip(normalized) {
-            verdict.scores.push(Score { plugin, raw, normalized, weight });
-        }
-    };
-    let weights = options.weights;
-    if weights.taint_toleration != 0 {
-        let tolerations = &incoming.pod.spec.tolerations;
-        let raw = |_: u32, _: &str, facts: &NodeFacts| {
-            let counts = |taint: &&Taint| {
-                taint.effect == PREFER_NO_SCHEDULE && !is_tolerated(tolerations, taint, options.toleration_comparison)
-            };
-            i64::try_from(facts.taints.iter().filter(counts).count()).unwrap_or(i64::MAX)
-        };
-        give(Plugin::TaintToleration, weights.taint_toleration, &raw, fewest_is_best);
-    }
-    if weights.node_affinity != 0 && incoming.prefers_nodes {
-        let preferred = || incoming.preferred.iter().chain(&incoming.added_preferred);
-        let raw = |_: u32, name: &str, facts: &NodeFacts| {
-            preferred().filter(|(_, term)| term.matches(name, &facts.labels)).map(|(weight, _)| weight).sum()
-        };
-        give(Plugin::NodeAffinity, weights.node_affinity, &raw, most_is_best);
-    }
-    if weights.inter_pod_affinity != 0 && domains.are_scored() {
-        let raw = |node: u32, _: &str, _: &NodeFacts| domains.tables().iter().map(|table| table.score(node)).sum();
-        give(Plugin::InterPodAffinity, weights.inter_pod_affinity, &raw, least_to_most);
     }
 }
 

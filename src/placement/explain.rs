@@ -3,14 +3,16 @@
 //! Nothing is decided here. Texts are for people and may change; codes and messages of reasons may not.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::cluster::{Cluster, NodeFacts};
 use super::domains::Witness;
 use super::evaluate::Cause;
 use super::incoming::{Incoming, required_term_path};
+use super::node::Taint;
 use super::options::Options;
 use super::pod::PodAffinityTerm;
-use super::review::{RejectionReport, TermReference};
+use super::review::TermReference;
 use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermFault, TermList};
 use crate::selector::{LabelOperator, LabelSelection};
 
@@ -23,9 +25,35 @@ pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
     }
 }
 
-/// `key=value` of a node, or `!key`.
-fn label_of(facts: &NodeFacts, key: &str) -> String {
-    facts.labels.get(key).map_or_else(|| format!("!{key}"), |value| format!("{key}={value}"))
+/// A label as a node has it, or lacks it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LabelFound<'answer> {
+    key: &'answer str,
+    value: Option<&'answer str>,
+}
+
+impl<'answer> LabelFound<'answer> {
+    fn of(facts: &'answer NodeFacts, key: &'answer str) -> LabelFound<'answer> {
+        LabelFound { key, value: facts.labels.get(key) }
+    }
+
+    /// The parts of `key=value`, or of `!key`.
+    pub(super) fn parts(self) -> [&'answer str; 3] {
+        match self.value {
+            Some(value) => [self.key, "=", value],
+            None => ["!", self.key, ""],
+        }
+    }
+}
+
+/// What is behind a rejection. Nothing is copied for it: what is made of it may be about thousands of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Behind<'answer> {
+    pub(super) term: Option<Arc<TermReference>>,
+    pub(super) taint: Option<&'answer Taint>,
+    pub(super) label: Option<LabelFound<'answer>>,
+    /// `namespace/name`.
+    pub(super) pod: Option<&'answer Arc<str>>,
 }
 
 fn pod_term_text(term: &PodTerm) -> String {
@@ -44,10 +72,9 @@ fn pod_term_text(term: &PodTerm) -> String {
     format!("{pods} in {namespaces}, by {}", term.topology_key)
 }
 
-fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<TermReference> {
-    let reference = |(index, (term, _)): (usize, &(PodTerm, i32))| TermReference {
-        field_path: format!("spec.{}", list.path(index)).into(),
-        text: pod_term_text(term).into(),
+fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>> {
+    let reference = |(index, (term, _)): (usize, &(PodTerm, i32))| {
+        Arc::new(TermReference { field_path: format!("spec.{}", list.path(index)), text: pod_term_text(term) })
     };
     terms.iter().enumerate().map(reference).collect()
 }
@@ -56,21 +83,23 @@ fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<TermReference> {
 pub(super) struct Reporter<'answer> {
     cluster: &'answer Cluster,
     incoming: &'answer Incoming,
-    affinity: Vec<TermReference>,
-    anti_affinity: Vec<TermReference>,
+    affinity: Vec<Arc<TermReference>>,
+    anti_affinity: Vec<Arc<TermReference>>,
     /// By index of the pair in nodeSelector: what is asked, and the key.
-    pairs: Vec<(TermReference, &'answer str)>,
-    node_terms: HashMap<(usize, TermFault), TermReference>,
-    enforced: HashMap<Vec<TermFault>, TermReference>,
+    pairs: Vec<(Arc<TermReference>, &'answer str)>,
+    /// What is said of a list without terms.
+    no_term: Option<Arc<TermReference>>,
+    node_terms: HashMap<(usize, TermFault), Arc<TermReference>>,
+    enforced: HashMap<Vec<TermFault>, Arc<TermReference>>,
     /// By number of a carried term and group.
-    existing: HashMap<(u32, u32), TermReference>,
+    existing: HashMap<(u32, u32), Arc<TermReference>>,
 }
 
 impl<'answer> Reporter<'answer> {
     pub(super) fn new(cluster: &'answer Cluster, incoming: &'answer Incoming) -> Reporter<'answer> {
         let pair = |(key, value): (&'answer String, &String)| {
-            let field_path = format!("spec.nodeSelector[{key}]").into();
-            (TermReference { field_path, text: format!("{key}={value}").into() }, key.as_str())
+            let field_path = format!("spec.nodeSelector[{key}]");
+            (Arc::new(TermReference { field_path, text: format!("{key}={value}") }), key.as_str())
         };
         Reporter {
             cluster,
@@ -78,101 +107,107 @@ impl<'answer> Reporter<'answer> {
             affinity: own_terms(TermList::RequiredAffinity, &incoming.required_affinity),
             anti_affinity: own_terms(TermList::RequiredAntiAffinity, &incoming.required_anti_affinity),
             pairs: incoming.pod.spec.node_selector.iter().map(pair).collect(),
+            no_term: None,
             node_terms: HashMap::new(),
             enforced: HashMap::new(),
             existing: HashMap::new(),
         }
     }
 
-    /// Adds what is behind the rejection of a node.
-    pub(super) fn add_cause(&mut self, report: &mut RejectionReport, cause: &Cause, name: &str, facts: &NodeFacts) {
+    /// What is behind the rejection of a node.
+    pub(super) fn behind(&mut self, cause: Cause, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         match cause {
-            Cause::Rule => {}
-            Cause::Taint(index) => report.taint = facts.taints.get(*index as usize).map(ToString::to_string),
-            Cause::Selector(index) => {
-                if let Some((term, key)) = self.pairs.get(*index as usize) {
-                    report.term = Some(term.clone());
-                    report.label = Some(label_of(facts, key));
+            Cause::Rule => Behind::default(),
+            Cause::Taint(index) => Behind { taint: facts.taints.get(index as usize), ..Behind::default() },
+            Cause::Selector(index) => match self.pairs.get(index as usize) {
+                Some((term, key)) => {
+                    let label = Some(LabelFound::of(facts, key));
+                    Behind { term: Some(Arc::clone(term)), label, ..Behind::default() }
                 }
-            }
-            Cause::NodeTerm(index) => self.add_node_term(report, *index, name, facts),
-            Cause::Enforced => self.add_enforced(report, name, facts),
-            Cause::Affinity(term) => {
-                let terms = &self.incoming.required_affinity;
-                add_own(report, &self.affinity, terms, *term, facts);
-            }
+                None => Behind::default(),
+            },
+            Cause::NodeTerm(index) => self.node_term(index, name, facts),
+            Cause::Enforced => self.enforced(name, facts),
+            Cause::Affinity(term) => own(&self.affinity, &self.incoming.required_affinity, term, facts),
             Cause::AntiAffinity(witness) => {
-                let terms = &self.incoming.required_anti_affinity;
-                add_own(report, &self.anti_affinity, terms, witness.term, facts);
-                report.pod = self.cluster.witness(witness.group, witness.node).map(|entry| entry.key.to_string());
+                let found = own(&self.anti_affinity, &self.incoming.required_anti_affinity, witness.term, facts);
+                let pod = self.cluster.witness(witness.group, witness.node).map(|entry| &entry.key);
+                Behind { pod, ..found }
             }
-            Cause::Existing(witness) => self.add_existing(report, *witness, facts),
+            Cause::Existing(witness) => self.existing(witness, facts),
         }
     }
 
-    fn add_node_term(&mut self, report: &mut RejectionReport, index: Option<u32>, name: &str, facts: &NodeFacts) {
+    fn node_term(&mut self, index: Option<u32>, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         let terms = self.incoming.required.as_deref().unwrap_or_default();
         let found = index.and_then(|index| {
             let term = terms.get(index as usize)?;
             Some((index as usize, term, term.fault(name, &facts.labels)?))
         });
         let Some((index, term, fault)) = found else {
-            let field_path = required_term_path(0).trim_end_matches("[0]").into();
-            report.term = Some(TermReference { field_path, text: "no term, so no node".into() });
-            return;
+            let write = || {
+                let field_path = required_term_path(0).trim_end_matches("[0]").to_owned();
+                Arc::new(TermReference { field_path, text: "no term, so no node".to_owned() })
+            };
+            return Behind { term: Some(Arc::clone(self.no_term.get_or_insert_with(write))), ..Behind::default() };
         };
-        let write = || TermReference { field_path: required_term_path(index).into(), text: term.text(fault).into() };
-        report.term = Some(self.node_terms.entry((index, fault)).or_insert_with(write).clone());
-        report.label = fault_label(term, fault, name, facts);
+        let write = || Arc::new(TermReference { field_path: required_term_path(index), text: term.text(fault) });
+        let written = self.node_terms.entry((index, fault)).or_insert_with(write);
+        let label = fault_label(term, fault, name, facts);
+        Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
     }
 
-    fn add_enforced(&mut self, report: &mut RejectionReport, name: &str, facts: &NodeFacts) {
+    fn enforced(&mut self, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         let terms = self.incoming.enforced.as_deref().unwrap_or_default();
         let faults: Vec<TermFault> = terms.iter().filter_map(|term| term.fault(name, &facts.labels)).collect();
-        if let (Some(term), Some(fault)) = (terms.first(), faults.first()) {
-            report.label = fault_label(term, *fault, name, facts);
-        }
+        let first = terms.first().zip(faults.first());
+        let label = first.and_then(|(term, fault)| fault_label(term, *fault, name, facts));
         let write = |faults: &Vec<TermFault>| {
             let texts: Vec<String> = terms.iter().zip(faults).map(|(term, fault)| term.text(*fault)).collect();
-            TermReference { field_path: "NodeAffinityArgs.addedAffinity".into(), text: texts.join(" or ").into() }
+            let field_path = "NodeAffinityArgs.addedAffinity".to_owned();
+            Arc::new(TermReference { field_path, text: texts.join(" or ") })
         };
-        report.term = Some(self.enforced.entry(faults).or_insert_with_key(write).clone());
+        let written = self.enforced.entry(faults).or_insert_with_key(write);
+        Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
     }
 
-    fn add_existing(&mut self, report: &mut RejectionReport, witness: Witness, facts: &NodeFacts) {
+    fn existing(&mut self, witness: Witness, facts: &'answer NodeFacts) -> Behind<'answer> {
         let entry = self.cluster.witness(witness.group, witness.node);
-        report.pod = entry.map(|entry| entry.key.to_string());
-        let Some(carried) = self.cluster.carried.get(witness.term) else { return };
+        let pod = entry.map(|entry| &entry.key);
+        let Some(carried) = self.cluster.carried.get(witness.term) else { return Behind { pod, ..Behind::default() } };
         let term = &carried.carried.term;
-        report.label = Some(label_of(facts, &term.topology_key));
         let write = || {
             let list = TermList::RequiredAntiAffinity;
             let parsed = entry.map(|entry| list.parse(&self.cluster.document(entry)).unwrap_or_default());
             let index = parsed.and_then(|terms| terms.iter().position(|(candidate, _)| candidate == term));
-            TermReference {
-                field_path: format!("spec.{}", list.path(index.unwrap_or_default())).into(),
-                text: pod_term_text(term).into(),
-            }
+            let field_path = format!("spec.{}", list.path(index.unwrap_or_default()));
+            Arc::new(TermReference { field_path, text: pod_term_text(term) })
         };
-        report.term = Some(self.existing.entry((witness.term, witness.group)).or_insert_with(write).clone());
+        let written = self.existing.entry((witness.term, witness.group)).or_insert_with(write);
+        let label = Some(LabelFound::of(facts, &term.topology_key));
+        Behind { term: Some(Arc::clone(written)), label, pod, ..Behind::default() }
     }
 }
 
-fn add_own(
-    report: &mut RejectionReport,
-    written: &[TermReference],
-    terms: &[(PodTerm, i32)],
+fn own<'answer>(
+    written: &[Arc<TermReference>],
+    terms: &'answer [(PodTerm, i32)],
     index: u32,
-    facts: &NodeFacts,
-) {
-    report.term = written.get(index as usize).cloned();
-    report.label = terms.get(index as usize).map(|(term, _)| label_of(facts, &term.topology_key));
+    facts: &'answer NodeFacts,
+) -> Behind<'answer> {
+    let label = terms.get(index as usize).map(|(term, _)| LabelFound::of(facts, &term.topology_key));
+    Behind { term: written.get(index as usize).cloned(), label, ..Behind::default() }
 }
 
-fn fault_label(term: &NodeTerm, fault: TermFault, name: &str, facts: &NodeFacts) -> Option<String> {
+fn fault_label<'answer>(
+    term: &'answer NodeTerm,
+    fault: TermFault,
+    name: &'answer str,
+    facts: &'answer NodeFacts,
+) -> Option<LabelFound<'answer>> {
     match fault {
-        TermFault::Label(_) => term.label_key(fault).map(|key| label_of(facts, key)),
-        TermFault::Field(_) => Some(format!("{NAME_FIELD}={name}")),
+        TermFault::Label(_) => term.label_key(fault).map(|key| LabelFound::of(facts, key)),
+        TermFault::Field(_) => Some(LabelFound { key: NAME_FIELD, value: Some(name) }),
         TermFault::Empty | TermFault::Unparsable => None,
     }
 }

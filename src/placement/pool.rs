@@ -31,6 +31,11 @@ impl<T: Eq + Hash> Pool<T> {
         value
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
     pub(super) fn release(&mut self, value: &Arc<T>) {
         match self.held.get_mut(&**value) {
             Some(count) if *count > 1 => *count -= 1,

@@ -11,8 +11,9 @@ use super::node::Taint;
 use super::options::Options;
 use super::pod::Pod;
 use super::review::{PlacementReviewSpec, WhatIf};
-use super::unknown::misfits;
+use super::unknown::{Misfits, of_pod, of_workload};
 use super::validate;
+use super::warning::Warning;
 use super::workload::Workload;
 use crate::selector::{Problem, Reason};
 
@@ -33,8 +34,8 @@ pub struct Fetched<'caller> {
 pub struct Reviewed {
     /// The answer.
     pub answer: Answer,
-    /// Warnings about the Pod as it was sent: deprecated labels, null selectors, unknown fields.
-    pub warnings: Vec<String>,
+    /// Warnings about the Pod or the workload as it was sent, with paths in it: unknown fields, deprecated labels, null selectors.
+    pub warnings: Vec<Warning>,
 }
 
 impl PlacementReviewSpec {
@@ -52,19 +53,25 @@ impl PlacementReviewSpec {
         let mut warnings = Vec::new();
         let pod = match (&self.pod, &self.template) {
             (Some(document), _) => {
-                warnings.extend(checked(document, "spec")?);
+                warnings.extend(checked(self.misfits())?);
                 let pod = read_pod(document)?;
                 warnings.extend(validate::warnings(&pod.spec, "spec"));
-                admit(pod, fetched.runtime, options)?
+                let missing = validate::containers(document.pointer("/spec/containers"), "spec.containers");
+                match admit(pod, fetched.runtime, options) {
+                    Err(Refusal::Invalid(problems)) => return Err(Refusal::Invalid(in_order(missing, problems))),
+                    Ok(_) if !missing.is_empty() => return Err(Refusal::Invalid(missing)),
+                    admitted => admitted?,
+                }
             }
             (None, Some(document)) => {
+                warnings.extend(checked(self.misfits())?);
                 let workload = Workload::read(document)
                     .map_err(|error| Refusal::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
                 let path = workload.template_path;
-                let template = document.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&Value::Null);
-                warnings.extend(checked(template, &format!("{path}.spec"))?);
                 warnings.extend(validate::warnings(&workload.template.spec, &format!("{path}.spec")));
-                let problems = validate::template(&workload.template, path, options);
+                let containers = document.pointer(&format!("/{}/spec/containers", path.replace('.', "/")));
+                let missing = validate::containers(containers, &format!("{path}.spec.containers"));
+                let problems = in_order(missing, validate::template(&workload.template, path, options));
                 if !problems.is_empty() {
                     return Err(Refusal::Invalid(problems));
                 }
@@ -74,7 +81,8 @@ impl PlacementReviewSpec {
                 Some(stored) => {
                     if !stored.spec.node_name.is_empty() {
                         let node = &stored.spec.node_name;
-                        warnings.push(format!("the Pod is bound to {node}, so that no other node is possible"));
+                        let text = format!("the Pod is bound to {node}, so that no other node is possible");
+                        warnings.push(Warning::Note(text));
                     }
                     stored.clone()
                 }
@@ -83,6 +91,25 @@ impl PlacementReviewSpec {
         };
         let answer = cluster.review(&pod, options);
         Ok(Reviewed { answer, warnings })
+    }
+
+    /// What does not have the shape of a Pod or a workload, with paths in it. [`PlacementReviewSpec::answer`] refuses it or warns of
+    /// it too; here it is told whether there is an answer or not.
+    pub fn misfits(&self) -> Misfits {
+        match (&self.pod, &self.template) {
+            (Some(pod), _) => of_pod(pod),
+            (None, Some(workload)) => of_workload(workload),
+            (None, None) => Misfits::default(),
+        }
+    }
+
+    /// Where the Pod or the workload stands in a review; none for a stored Pod.
+    pub fn document_path(&self) -> Option<&'static str> {
+        match (&self.pod, &self.template) {
+            (Some(_), _) => Some("spec.pod"),
+            (None, Some(_)) => Some("spec.template"),
+            (None, None) => None,
+        }
     }
 
     /// What is wrong with the question.
@@ -138,9 +165,16 @@ impl PlacementReviewSpec {
 }
 
 /// Warnings about fields that do not exist.
-fn checked(document: &Value, path: &str) -> Result<Vec<String>, Refusal> {
-    let misfits = misfits(document, path);
+fn checked(misfits: Misfits) -> Result<Vec<Warning>, Refusal> {
     if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(Refusal::Invalid(misfits.misshapen)) }
+}
+
+/// What is wrong with containers stands after what is wrong with metadata, and before all else of the spec.
+fn in_order(containers: Vec<Problem>, mut problems: Vec<Problem>) -> Vec<Problem> {
+    let of_metadata = |problem: &&Problem| problem.field.ends_with("labels");
+    let metadata = problems.iter().take_while(of_metadata).count();
+    problems.splice(metadata..metadata, containers);
+    problems
 }
 
 fn invalid(field: &str, detail: &str) -> Problem {

@@ -2,7 +2,8 @@
 //!
 //! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as they were
 //! sent, so that the answer returns them whole. What the fields come from is [`super::answer`]; how a question becomes
-//! a Pod and a cluster is [`super::question`].
+//! a Pod and a cluster is [`super::question`]. Answers are written in bulk and read one at a time, by whoever has asked a server:
+//! what is constant is borrowed there and owned here, and members that are missing are empty.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub const API_VERSION: &str = "view.fieldcache.dev/v1alpha1";
 pub const KIND: &str = "PlacementReview";
 
 /// A question and, once answered, its answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReview {
     /// [`API_VERSION`].
@@ -28,8 +29,8 @@ pub struct PlacementReview {
     pub metadata: Value,
     /// The question.
     pub spec: PlacementReviewSpec,
-    /// The answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The answer: not read together with a question, for whoever sends one gets another. It is read by itself.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub status: Option<PlacementReviewStatus>,
 }
 
@@ -106,12 +107,12 @@ pub struct NodeLabel {
 
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct PlacementReviewStatus {
     /// What was looked at.
     pub resource_versions: ResourceVersions,
     /// How long ago it was known to be current, in seconds; absent where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
     /// How many nodes the pod fits.
     pub feasible: u64,
@@ -124,10 +125,10 @@ pub struct PlacementReviewStatus {
     /// What decides on placement too and was not looked at.
     pub not_evaluated: Vec<String>,
     /// What a person should know besides.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The pod's own terms about other pods, as they were evaluated.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<TermReport>,
     /// The nodes: those that fit, best first, then those that fail the fewest rules.
     pub nodes: Vec<NodeReport>,
@@ -135,6 +136,7 @@ pub struct PlacementReviewStatus {
 
 /// The state of the copy that was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ResourceVersions {
     /// Of the nodes.
     pub nodes: String,
@@ -146,6 +148,7 @@ pub struct ResourceVersions {
 
 /// How many nodes a reason rejected first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ReasonCount {
     /// The stable code.
     pub reason: Cow<'static, str>,
@@ -157,48 +160,50 @@ pub struct ReasonCount {
 
 /// A term of the pod about other pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct TermReport {
     /// Where it stands in the Pod.
     pub field_path: String,
     /// The label selector that was evaluated, merged keys included; absent when it is null and selects nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
     /// Those of its requirements that come from matchLabelKeys and mismatchLabelKeys, as far as can be told.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<String>,
     /// The namespaces that it covers by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
     /// The namespaces that it covers by label; empty covers all; absent when it is null and covers none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<String>,
     /// The node label that makes the domains.
     pub topology_key: String,
     /// How many pods on known nodes it selects.
     pub matching_pods: u64,
     /// Some of them, as namespace/name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<String>,
 }
 
 /// What was found about a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NodeReport {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Whether the pod may run there.
     pub fits: bool,
     /// Every rule that it fails, in the order of the scheduler, which reports only the first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<RejectionReport>,
     /// Of a node that fits.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ScoreReport>,
 }
 
 /// A rule that a node fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RejectionReport {
     /// The scheduler's plugin.
     pub plugin: Cow<'static, str>,
@@ -209,31 +214,32 @@ pub struct RejectionReport {
     /// The scheduler's words.
     pub message: Cow<'static, str>,
     /// The term behind it: of the pod, or of the other pod named here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub term: Option<TermReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub term: Option<Arc<TermReference>>,
     /// The taint behind it, as `kubectl taint` writes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub taint: Option<String>,
     /// The node's label behind it, `key=value`, or `!key` where the node lacks it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// A pod behind it, as namespace/name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Arc<str>>,
 }
 
 /// A term, where it stands and what it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct TermReference {
     /// Where it stands in its Pod, or in the scheduler's configuration.
-    pub field_path: Arc<str>,
+    pub field_path: String,
     /// What it says, for people.
-    pub text: Arc<str>,
+    pub text: String,
 }
 
 /// A plugin's score.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ScoreReport {
     /// The scheduler's plugin.
     pub plugin: Cow<'static, str>,

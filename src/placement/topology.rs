@@ -1,10 +1,10 @@
-//! Topology domains: which nodes have the same value of a label.
+//! Topology domains: which nodes have the same value of a label; and the order of nodes by name.
 //!
-//! Made when a key is first asked for and kept for as long as no node's labels change, which is rare while pods come and go all the
+//! Made when first asked for and kept for as long as no node's labels change, which is rare while pods come and go all the
 //! time: clones of the index share what any of them made. A node without the label is in no domain.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use imbl::Vector;
 
@@ -53,6 +53,8 @@ const MAX_KEYS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Topologies {
     made: Mutex<HashMap<Box<str>, Arc<Topology>>>,
+    /// By slot of a node: how many nodes have a lesser name. Thousands of names are long to sort for every report.
+    name_ranks: OnceLock<Vec<u32>>,
 }
 
 impl Topologies {
@@ -68,5 +70,18 @@ impl Topologies {
             made.insert(key.into(), Arc::clone(&topology));
         }
         topology
+    }
+
+    /// By slot of a node: its place in the order of their names.
+    pub(super) fn name_ranks(&self, nodes: &Vector<NodeSlot>) -> &[u32] {
+        self.name_ranks.get_or_init(|| {
+            let mut slots: Vec<(&str, usize)> = nodes.iter().map(|place| &*place.name).zip(0..).collect();
+            slots.sort_unstable();
+            let mut ranks = vec![0; slots.len()];
+            for ((_, slot), rank) in slots.into_iter().zip(0..) {
+                ranks[slot] = rank;
+            }
+            ranks
+        })
     }
 }

@@ -1,12 +1,20 @@
-//! Fields of affinity and tolerations that the Kubernetes API does not have, which an API server drops with a warning.
+//! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or refuses.
 //!
-//! People copy fields from proposals: requiredDuringSchedulingRequiredDuringExecution was never built, matchLabelSelector
-//! became matchLabelKeys. A dropped field changes where a Pod may run, so that silence would be an answer to another
-//! question. Other parts of a Pod are not looked at.
+//! People misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never built,
+//! matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so that silence would be an answer
+//! to another question. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta from Kubernetes 1.31 to 1.37
+//! together: that a cluster is too old for a field that is right is not told here.
+//!
+//! Looked into is what decides on placement, and the way there. Of everything else (containers, volumes, update strategies,
+//! the status) only the name is known: that decides on no answer, and a real create judges it.
 
 use serde_json::Value;
 
+use super::warning::Warning;
 use crate::selector::{Problem, Reason};
+
+/// Most unknown fields that are told of one document, as in an API server (`sigs.k8s.io/json`).
+const MOST: usize = 100;
 
 /// The shape of a document: which members an object may have, and what they are.
 #[derive(Clone, Copy)]
@@ -15,85 +23,247 @@ enum Shape {
     Any,
     /// A list of these.
     List(&'static Shape),
-    /// An object with these members.
-    Object(&'static [(&'static str, Shape)]),
+    /// An object with these members; those that are only named are not looked into.
+    Object(&'static [(&'static str, Shape)], &'static [&'static str]),
 }
 
-const REQUIREMENT: Shape = Shape::Object(&[("key", Shape::Any), ("operator", Shape::Any), ("values", Shape::Any)]);
-const LABEL_SELECTOR: Shape =
-    Shape::Object(&[("matchLabels", Shape::Any), ("matchExpressions", Shape::List(&REQUIREMENT))]);
+const REQUIREMENT: Shape = Shape::Object(&[], &["key", "operator", "values"]);
+const LABEL_SELECTOR: Shape = Shape::Object(&[("matchExpressions", Shape::List(&REQUIREMENT))], &["matchLabels"]);
 const NODE_TERM: Shape =
-    Shape::Object(&[("matchExpressions", Shape::List(&REQUIREMENT)), ("matchFields", Shape::List(&REQUIREMENT))]);
-const POD_TERM: Shape = Shape::Object(&[
-    ("labelSelector", LABEL_SELECTOR),
-    ("namespaces", Shape::Any),
-    ("namespaceSelector", LABEL_SELECTOR),
-    ("topologyKey", Shape::Any),
-    ("matchLabelKeys", Shape::Any),
-    ("mismatchLabelKeys", Shape::Any),
-]);
-const POD_AFFINITY: Shape = Shape::Object(&[
-    ("requiredDuringSchedulingIgnoredDuringExecution", Shape::List(&POD_TERM)),
-    (
-        "preferredDuringSchedulingIgnoredDuringExecution",
-        Shape::List(&Shape::Object(&[("weight", Shape::Any), ("podAffinityTerm", POD_TERM)])),
-    ),
-]);
-const AFFINITY: Shape = Shape::Object(&[
-    (
-        "nodeAffinity",
-        Shape::Object(&[
-            (
-                "requiredDuringSchedulingIgnoredDuringExecution",
-                Shape::Object(&[("nodeSelectorTerms", Shape::List(&NODE_TERM))]),
-            ),
-            (
-                "preferredDuringSchedulingIgnoredDuringExecution",
-                Shape::List(&Shape::Object(&[("weight", Shape::Any), ("preference", NODE_TERM)])),
-            ),
-        ]),
-    ),
-    ("podAffinity", POD_AFFINITY),
-    ("podAntiAffinity", POD_AFFINITY),
-]);
-const TOLERATION: Shape = Shape::Object(&[
-    ("key", Shape::Any),
-    ("operator", Shape::Any),
-    ("value", Shape::Any),
-    ("effect", Shape::Any),
-    ("tolerationSeconds", Shape::Any),
-]);
+    Shape::Object(&[("matchExpressions", Shape::List(&REQUIREMENT)), ("matchFields", Shape::List(&REQUIREMENT))], &[]);
+const POD_TERM: Shape = Shape::Object(
+    &[("labelSelector", LABEL_SELECTOR), ("namespaceSelector", LABEL_SELECTOR)],
+    &["namespaces", "topologyKey", "matchLabelKeys", "mismatchLabelKeys"],
+);
+const POD_AFFINITY: Shape = Shape::Object(
+    &[
+        ("requiredDuringSchedulingIgnoredDuringExecution", Shape::List(&POD_TERM)),
+        (
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            Shape::List(&Shape::Object(&[("podAffinityTerm", POD_TERM)], &["weight"])),
+        ),
+    ],
+    &[],
+);
+const NODE_AFFINITY: Shape = Shape::Object(
+    &[
+        (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            Shape::Object(&[("nodeSelectorTerms", Shape::List(&NODE_TERM))], &[]),
+        ),
+        (
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            Shape::List(&Shape::Object(&[("preference", NODE_TERM)], &["weight"])),
+        ),
+    ],
+    &[],
+);
+const AFFINITY: Shape = Shape::Object(
+    &[("nodeAffinity", NODE_AFFINITY), ("podAffinity", POD_AFFINITY), ("podAntiAffinity", POD_AFFINITY)],
+    &[],
+);
+const TOLERATION: Shape = Shape::Object(&[], &["key", "operator", "value", "effect", "tolerationSeconds"]);
+const SCHEDULING_GATE: Shape = Shape::Object(&[], &["name"]);
+const SPREAD_CONSTRAINT: Shape = Shape::Object(
+    &[("labelSelector", LABEL_SELECTOR)],
+    &[
+        "maxSkew",
+        "topologyKey",
+        "whenUnsatisfiable",
+        "minDomains",
+        "nodeAffinityPolicy",
+        "nodeTaintsPolicy",
+        "matchLabelKeys",
+    ],
+);
 
-/// What does not have the shape of a Pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Misfits {
-    /// Warnings in the words of an API server.
-    pub(super) unknown: Vec<String>,
-    /// A list where an object belongs, or the other way round: such a document is refused. Told here because serde would
-    /// take a list for the members of an object in their order.
-    pub(super) misshapen: Vec<Problem>,
+/// ObjectMeta.
+const METADATA_MEMBERS: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+const METADATA: Shape = Shape::Object(&[], METADATA_MEMBERS);
+
+const POD_SPEC: Shape = Shape::Object(
+    &[
+        ("affinity", AFFINITY),
+        ("tolerations", Shape::List(&TOLERATION)),
+        ("schedulingGates", Shape::List(&SCHEDULING_GATE)),
+        ("topologySpreadConstraints", Shape::List(&SPREAD_CONSTRAINT)),
+        ("containers", Shape::List(&Shape::Any)),
+    ],
+    &[
+        // Labels and their values: any name is right.
+        "nodeSelector",
+        "activeDeadlineSeconds",
+        "automountServiceAccountToken",
+        "dnsConfig",
+        "dnsPolicy",
+        "enableServiceLinks",
+        "ephemeralContainers",
+        "evictionResponders",
+        "hostAliases",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostUsers",
+        "hostname",
+        "hostnameOverride",
+        "imagePullSecrets",
+        "initContainers",
+        "nodeName",
+        "os",
+        "overhead",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "readinessGates",
+        "resourceClaims",
+        "resources",
+        "restartPolicy",
+        "runtimeClassName",
+        "schedulerName",
+        "schedulingGroup",
+        "securityContext",
+        // The name before serviceAccountName, which is still read.
+        "serviceAccount",
+        "serviceAccountName",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "subdomain",
+        "terminationGracePeriodSeconds",
+        "volumes",
+        // Of 1.35, before it became schedulingGroup.
+        "workloadRef",
+    ],
+);
+
+const POD: Shape = Shape::Object(&[("metadata", METADATA), ("spec", POD_SPEC)], &["apiVersion", "kind", "status"]);
+const TEMPLATE: Shape = Shape::Object(&[("metadata", METADATA), ("spec", POD_SPEC)], &[]);
+
+const DEPLOYMENT_SPEC: Shape = Shape::Object(
+    &[("selector", LABEL_SELECTOR), ("template", TEMPLATE)],
+    &["replicas", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds"],
+);
+const REPLICA_SET_SPEC: Shape =
+    Shape::Object(&[("selector", LABEL_SELECTOR), ("template", TEMPLATE)], &["replicas", "minReadySeconds"]);
+const STATEFUL_SET_SPEC: Shape = Shape::Object(
+    &[
+        ("selector", LABEL_SELECTOR),
+        ("template", TEMPLATE),
+        // Its start is in the name of the next pod.
+        ("ordinals", Shape::Object(&[], &["start"])),
+    ],
+    &[
+        "replicas",
+        "volumeClaimTemplates",
+        "serviceName",
+        "podManagementPolicy",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "minReadySeconds",
+        "persistentVolumeClaimRetentionPolicy",
+    ],
+);
+const DAEMON_SET_SPEC: Shape = Shape::Object(
+    &[("selector", LABEL_SELECTOR), ("template", TEMPLATE)],
+    &["updateStrategy", "minReadySeconds", "revisionHistoryLimit"],
+);
+const JOB_SPEC: Shape = Shape::Object(
+    &[("selector", LABEL_SELECTOR), ("template", TEMPLATE)],
+    &[
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "podFailurePolicy",
+        "successPolicy",
+        "backoffLimit",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+        "manualSelector",
+        "ttlSecondsAfterFinished",
+        "completionMode",
+        "suspend",
+        "podReplacementPolicy",
+        "managedBy",
+        "scheduling",
+    ],
+);
+const CRON_JOB_SPEC: Shape = Shape::Object(
+    &[("jobTemplate", Shape::Object(&[("metadata", METADATA), ("spec", JOB_SPEC)], &[]))],
+    &[
+        "schedule",
+        "timeZone",
+        "startingDeadlineSeconds",
+        "concurrencyPolicy",
+        "suspend",
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+    ],
+);
+// Its selector is of labels and their values.
+const REPLICATION_CONTROLLER_SPEC: Shape =
+    Shape::Object(&[("template", TEMPLATE)], &["replicas", "minReadySeconds", "selector"]);
+
+/// A workload with the spec of its kind.
+macro_rules! workload {
+    ($spec:expr) => {
+        Shape::Object(&[("metadata", METADATA), ("spec", $spec)], &["apiVersion", "kind", "status"])
+    };
 }
 
-/// Looks through the affinity and the tolerations of a Pod or pod template whose spec stands at `path`.
-pub(super) fn misfits(document: &Value, path: &str) -> Misfits {
+/// What does not have the shape of its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Misfits {
+    /// Fields that do not exist, with paths in the document.
+    pub unknown: Vec<Warning>,
+    /// A list where an object belongs, or the other way round: such a document is refused. Told here because serde would
+    /// take a list for the members of an object in their order. The path of the document itself is empty.
+    pub misshapen: Vec<Problem>,
+}
+
+/// Looks through a Pod.
+pub(super) fn of_pod(document: &Value) -> Misfits {
+    misfits(document, POD)
+}
+
+/// Looks through a workload; of a kind that has no pod template nothing is known.
+pub(super) fn of_workload(document: &Value) -> Misfits {
+    let shape = match document.get("kind").and_then(Value::as_str).unwrap_or_default() {
+        "Deployment" => workload!(DEPLOYMENT_SPEC),
+        "ReplicaSet" => workload!(REPLICA_SET_SPEC),
+        "StatefulSet" => workload!(STATEFUL_SET_SPEC),
+        "DaemonSet" => workload!(DAEMON_SET_SPEC),
+        "Job" => workload!(JOB_SPEC),
+        "CronJob" => workload!(CRON_JOB_SPEC),
+        "ReplicationController" => workload!(REPLICATION_CONTROLLER_SPEC),
+        "PodTemplate" => Shape::Object(&[("metadata", METADATA), ("template", TEMPLATE)], &["apiVersion", "kind"]),
+        _ => Shape::Any,
+    };
+    misfits(document, shape)
+}
+
+/// Whether ObjectMeta, which all objects have, has a field of that name.
+pub fn is_metadata_member(name: &str) -> bool {
+    METADATA_MEMBERS.contains(&name)
+}
+
+fn misfits(document: &Value, shape: Shape) -> Misfits {
     let mut found = Misfits::default();
-    let pod = Shape::Object(&[]);
-    for (value, path) in [
-        (Some(document), path.trim_end_matches("spec").trim_end_matches('.')),
-        (document.get("metadata"), "metadata"),
-        (document.get("spec"), path),
-    ] {
-        if let Some(value) = value.filter(|value| !value.is_object()) {
-            walk(value, pod, path, &mut found);
-        }
-    }
-    let Some(spec) = document.get("spec") else { return found };
-    if let Some(affinity) = spec.get("affinity") {
-        walk(affinity, AFFINITY, &format!("{path}.affinity"), &mut found);
-    }
-    if let Some(tolerations) = spec.get("tolerations") {
-        walk(tolerations, Shape::List(&TOLERATION), &format!("{path}.tolerations"), &mut found);
-    }
+    walk(document, shape, "", &mut found);
     found
 }
 
@@ -102,9 +272,9 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut Misfits) {
         (_, Value::Null)
         | (Shape::Any, _)
         | (Shape::List(_), Value::Array(_))
-        | (Shape::Object(_), Value::Object(_)) => None,
+        | (Shape::Object(..), Value::Object(_)) => None,
         (Shape::List(_), _) => Some("must be a list"),
-        (Shape::Object(_), _) => Some("must be an object"),
+        (Shape::Object(..), _) => Some("must be an object"),
     };
     found.misshapen.extend(expected.map(|expected| Problem::with_value(Reason::TypeInvalid, path, value, expected)));
     match (shape, value) {
@@ -113,12 +283,13 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut Misfits) {
                 walk(value, *item, &format!("{path}[{index}]"), found);
             }
         }
-        (Shape::Object(members), Value::Object(values)) => {
+        (Shape::Object(members, named), Value::Object(values)) => {
             for (name, value) in values {
-                let path = format!("{path}.{name}");
-                match members.iter().find(|(member, _)| member == name) {
-                    Some((_, shape)) => walk(value, *shape, &path, found),
-                    None => found.unknown.push(format!("unknown field {}{}", crate::model::quote(&path), hint(name))),
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                if let Some((_, shape)) = members.iter().find(|(member, _)| member == name) {
+                    walk(value, *shape, &path, found);
+                } else if !named.contains(&&**name) && found.unknown.len() < MOST {
+                    found.unknown.push(Warning::UnknownField { field: path, hint: hint(name) });
                 }
             }
         }

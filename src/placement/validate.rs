@@ -1,7 +1,8 @@
 //! What an API server refuses in a Pod as far as placement goes, in its words, and what it warns about.
 //!
 //! After `ValidatePodSpec` and `ValidatePodCreate` of `pkg/apis/core/validation`, in their order, for new objects. Fields that
-//! have nothing to do with placement are not judged. A Pod is judged with its label keys merged ([`super::admission`]), a pod
+//! have nothing to do with placement are not judged, but that there are containers, with names and images ([`containers`]): what has
+//! none is not yet a Pod, or its `containers` are misspelt. A Pod is judged with its label keys merged ([`super::admission`]), a pod
 //! template as it is written: that is why an API server takes a Deployment whose pods it refuses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,6 +16,7 @@ use super::pod::{
 };
 use super::term::NAME_FIELD;
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonical_integer};
+use super::warning::Warning;
 use crate::model::quote;
 use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
 use crate::selector::wire::label_selector;
@@ -33,6 +35,10 @@ fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> Pro
     Problem::with_text(Reason::NotSupported, field, &quote(value), detail)
 }
 
+fn warning(field: String, message: impl Into<String>) -> Warning {
+    Warning::OfField { field, message: message.into() }
+}
+
 fn key_problems(field: &str, key: &str) -> impl Iterator<Item = Problem> {
     label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
 }
@@ -42,6 +48,50 @@ fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Vec<Prob
         problems.extend(key_problems(path, key));
         problems.extend(label_value_faults(value).into_iter().map(|fault| invalid(path, value, fault)));
     }
+}
+
+/// What it refuses in the `containers` of a Pod or a pod template, which stand at `path`: that there are none, and names and images
+/// that are missing, or names that are wrong. Taken from the document, because a [`PodSpec`] has none.
+pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
+    let containers = containers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if containers.is_empty() {
+        return vec![Problem::without_value(Reason::Required, path, "")];
+    }
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (index, container) in containers.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        if !container.is_object() && !container.is_null() {
+            problems.push(Problem::with_value(Reason::TypeInvalid, path, container, "must be an object"));
+            continue;
+        }
+        let mut text = |member: &str| match container.get(member) {
+            None | Some(Value::Null) => Some(""),
+            Some(Value::String(text)) => Some(&**text),
+            Some(other) => {
+                let field = format!("{path}.{member}");
+                problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a string"));
+                None
+            }
+        };
+        let (name, image) = (text("name"), text("image"));
+        let name_path = format!("{path}.name");
+        if let Some(name) = name {
+            match name {
+                "" => problems.push(Problem::without_value(Reason::Required, &*name_path, "")),
+                name => {
+                    problems.extend(dns_label_faults(name).into_iter().map(|fault| invalid(&*name_path, name, fault)));
+                }
+            }
+        }
+        if image == Some("") {
+            problems.push(Problem::without_value(Reason::Required, format!("{path}.image"), ""));
+        }
+        if let Some(name) = name.filter(|name| !seen.insert(*name)) {
+            problems.push(Problem::with_text(Reason::Duplicate, name_path, &quote(name), ""));
+        }
+    }
+    problems
 }
 
 /// What an API server refuses in a Pod that is created.
@@ -355,11 +405,11 @@ pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
 }
 
 /// What an API server warns about in a Pod whose spec stands at `path`.
-pub fn warnings(spec: &PodSpec, path: &str) -> Vec<String> {
+pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for key in spec.node_selector.keys() {
         if let Some(message) = deprecated_node_label(key) {
-            warnings.push(format!("{path}.nodeSelector[{key}]: {message}"));
+            warnings.push(warning(format!("{path}.nodeSelector[{key}]"), message));
         }
     }
     let affinity = format!("{path}.affinity");
@@ -375,23 +425,23 @@ pub fn warnings(spec: &PodSpec, path: &str) -> Vec<String> {
     for list in super::term::TermList::ALL {
         for (index, (term, _)) in list.written(spec).into_iter().enumerate() {
             if term.label_selector.is_none() {
-                let term = list.path(index);
-                warnings.push(format!("{path}.{term}.labelSelector: a null labelSelector results in matching no pod"));
+                let field = format!("{path}.{}.labelSelector", list.path(index));
+                warnings.push(warning(field, "a null labelSelector results in matching no pod"));
             }
         }
     }
     warnings
 }
 
-fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<String>) {
+fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<Warning>) {
     for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
         if let Some(message) = deprecated_node_label(key) {
-            warnings.push(format!("{path}.matchExpressions[{index}].key: {key} is {message}"));
+            warnings.push(warning(format!("{path}.matchExpressions[{index}].key"), format!("{key} is {message}")));
         }
         for (position, value) in values.iter().enumerate().filter(|_| judges_values) {
             let faults = label_value_faults(value).into_iter();
-            let path = format!("{path}.matchExpressions[{index}].values[{position}]");
-            warnings.extend(faults.map(|fault| format!("{path}: {value} is invalid, {fault}")));
+            let field = format!("{path}.matchExpressions[{index}].values[{position}]");
+            warnings.extend(faults.map(|fault| warning(field.clone(), format!("{value} is invalid, {fault}"))));
         }
     }
 }

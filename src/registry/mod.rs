@@ -19,7 +19,7 @@ mod offers;
 mod panics;
 pub mod router;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod upstream;
 pub mod views;
 

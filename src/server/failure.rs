@@ -49,6 +49,8 @@ pub enum Failure {
     Bare(String),
     /// ListOptions that contradict each other.
     InvalidOptions(Vec<OptionFault>),
+    /// CreateOptions with values that are not known.
+    InvalidCreateOptions(Vec<OptionFault>),
     /// A review that is wrong, or asks about a Pod that could not be created; field by field.
     InvalidReview(Vec<Problem>),
     /// A body that is longer than this many bytes.
@@ -95,7 +97,7 @@ pub enum Failure {
     Internal(String),
 }
 
-/// One entry of `details.causes` of an invalid ListOptions.
+/// One entry of `details.causes` of invalid options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionFault {
     /// The parameter.
@@ -176,6 +178,11 @@ impl Failure {
     /// The HTTP status.
     pub fn code(&self) -> StatusCode {
         self.parts().code
+    }
+
+    /// What is wrong, in words.
+    pub(super) fn message(&self) -> String {
+        self.parts().message
     }
 
     /// The plain text body, for those failures that have no Status.
@@ -264,7 +271,8 @@ impl Failure {
             Failure::Bare(message) => {
                 Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.clone(), details: None }
             }
-            Failure::InvalidOptions(faults) => invalid_options(faults),
+            Failure::InvalidOptions(faults) => invalid_options("ListOptions", faults),
+            Failure::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
             Failure::InvalidReview(problems) => invalid_review(problems),
             Failure::TooLargeBody(most) => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -399,7 +407,7 @@ fn details(name: &str, gvr: &Gvr) -> Value {
     Value::Object(details)
 }
 
-fn invalid_options(faults: &[OptionFault]) -> Parts {
+fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts {
     let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.body())).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
@@ -409,12 +417,8 @@ fn invalid_options(faults: &[OptionFault]) -> Parts {
         .iter()
         .map(|fault| json!({"reason": fault.reason(), "message": fault.body(), "field": fault.field}))
         .collect();
-    Parts::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {message}"),
-    )
-    .with(json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}))
+    Parts::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {message}"))
+        .with(json!({"group": "meta.k8s.io", "kind": kind, "causes": causes}))
 }
 
 /// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).

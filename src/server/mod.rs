@@ -5,7 +5,7 @@
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
-//! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code; [`tally`] counts what was
+//! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
 //! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept.
 //! [`through`] is a View: a server of its own behind a path.
 //!
@@ -47,6 +47,7 @@ pub mod tally;
 mod tests;
 pub mod through;
 pub mod tls;
+mod warnings;
 pub mod watch;
 mod written;
 pub mod yaml;
@@ -60,7 +61,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY, WARNING,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -186,6 +187,7 @@ impl Server {
     /// Serves a registry.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
         Server {
+            reviews: Reviews::new(registry.memory().clone()),
             registry,
             limits: Arc::new(Limits::new(settings.limits)),
             settings,
@@ -193,7 +195,6 @@ impl Server {
             answers: AtomicU64::new(0),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
-            reviews: Reviews::default(),
         }
     }
 
@@ -516,12 +517,7 @@ impl Server {
             Err(failure) => return Err(failure),
             Ok(response) => response,
         };
-        if let Some(warning) = &resource.deprecation_warning {
-            let text = format!("299 - {}", crate::model::quote(warning));
-            if let Ok(value) = HeaderValue::from_str(&text) {
-                response.headers_mut().append(WARNING, value);
-            }
-        }
+        warnings::add(response.headers_mut(), resource.deprecation_warning.as_deref());
         Ok(response)
     }
 

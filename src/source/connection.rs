@@ -38,6 +38,17 @@ pub struct Connection {
     url: String,
 }
 
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub code: u16,
+    /// Retry-After.
+    pub retry_after: Option<Duration>,
+    /// The body.
+    pub body: Bytes,
+}
+
 /// Why a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
@@ -66,7 +77,7 @@ pub enum ConnectionError {
 pub enum RequestError {
     /// No answer.
     #[error(
-        "cluster {url} cannot be reached: {cause}; check that it runs and that the kubeconfig names the right server"
+        "cluster {url} cannot be reached: {cause}; check that it runs and that --server or the kubeconfig names the right one"
     )]
     Unreachable {
         /// The server URL.
@@ -180,36 +191,53 @@ impl Connection {
     }
 
     async fn send(&self, path: &str, request: request::Builder) -> Result<Response<Body>, RequestError> {
-        let request =
-            request.method(Method::GET).uri(path).body(Body::empty()).map_err(|error| self.broken(path, &error))?;
-        let unreachable = |cause: String| RequestError::Unreachable { url: self.url.clone(), cause };
-        let response = timeout(ANSWER_WAIT, self.client.send(request))
-            .await
-            .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
-            .map_err(|error| unreachable(chain(&error)))?;
+        let response = self.answered(path, request.method(Method::GET), Body::empty()).await?;
         if response.status() == StatusCode::OK {
             return Ok(response);
         }
-        let code = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.parse().ok())
-            .map(Duration::from_secs);
+        let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
         let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        let status: Value = serde_json::from_slice(&body).unwrap_or_default();
+        Err(self.refused(path, &Answer { code, retry_after, body }))
+    }
+
+    async fn answered(
+        &self,
+        path: &str,
+        request: request::Builder,
+        body: Body,
+    ) -> Result<Response<Body>, RequestError> {
+        let request = request.uri(path).body(body).map_err(|error| self.broken(path, &error))?;
+        let unreachable = |cause: String| RequestError::Unreachable { url: self.url.clone(), cause };
+        timeout(ANSWER_WAIT, self.client.send(request))
+            .await
+            .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
+            .map_err(|error| unreachable(chain(&error)))
+    }
+
+    /// A POST of a JSON document with its whole answer, whatever it is: a refusal may have more to say than its message.
+    ///
+    /// # Errors
+    /// [`RequestError`] for no answer, and for one that breaks off.
+    pub async fn post(&self, path: &str, document: Vec<u8>) -> Result<Answer, RequestError> {
+        let json = "application/json";
+        let request = Request::builder().header(header::ACCEPT, json).header(header::CONTENT_TYPE, json);
+        let response = self.answered(path, request.method(Method::POST), Body::from(document)).await?;
+        let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
+        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
+        Ok(Answer { code, retry_after, body: body.to_bytes() })
+    }
+
+    /// An answer that is no success, as an error.
+    pub fn refused(&self, path: &str, answer: &Answer) -> RequestError {
+        let Answer { code, retry_after, ref body } = *answer;
+        let status: Value = serde_json::from_slice(body).unwrap_or_default();
         let message = match status["message"].as_str() {
             Some(message) => message.to_owned(),
-            None => String::from_utf8_lossy(&body).chars().take(200).collect::<String>().trim().to_owned(),
+            None => String::from_utf8_lossy(body).chars().take(200).collect::<String>().trim().to_owned(),
         };
-        Err(RequestError::Refused {
-            url: self.url.clone(),
-            path: path.to_owned(),
-            code,
-            too_large_version: too_large_version(&status),
-            message,
-            retry_after,
-        })
+        let too_large_version = too_large_version(&status);
+        let (url, path) = (self.url.clone(), path.to_owned());
+        RequestError::Refused { url, path, code, message, too_large_version, retry_after }
     }
 
     /// A GET with its whole body.
@@ -242,11 +270,11 @@ impl Connection {
         serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
     }
 
-    pub(super) fn unexpected(&self, path: &str, cause: &str) -> RequestError {
+    pub(crate) fn unexpected(&self, path: &str, cause: &str) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: cause.to_owned() }
     }
 
-    pub(super) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
+    pub(crate) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
     }
 }
@@ -283,6 +311,11 @@ fn server_url(text: &str) -> Result<Uri, String> {
         (Some(_), Some(_)) => Err("its scheme is neither http nor https".to_owned()),
         _ => Err("it needs a scheme and a host".to_owned()),
     }
+}
+
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let value = response.headers().get(header::RETRY_AFTER)?;
+    value.to_str().ok()?.parse().ok().map(Duration::from_secs)
 }
 
 /// Whether a Status says that the server has not reached the version that it was asked for.

@@ -91,7 +91,7 @@ impl Forwarder {
         match answered {
             Ok(response) => Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync())),
             Err(error) => Err(format!(
-                "cluster {} cannot be reached: {}; check that it runs and that the kubeconfig names the right server",
+                "cluster {} cannot be reached: {}; check that it runs and that --server or the kubeconfig names the right one",
                 self.url,
                 chain(&*error)
             )),

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion};
 use e2e::corpus::placement::Placement;
-use fieldcache::placement::review::ResourceVersions;
+use fieldcache::placement::review::{PlacementReview, ResourceVersions};
 use fieldcache::placement::{Cluster, Namespace, Node, Options, Pod};
 use serde_json::Value;
 
@@ -57,8 +57,9 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         group.bench_function(format!("{kind}: the whole answer"), |bencher| {
             bencher.iter(|| {
                 let answer = cluster.review(black_box(next.next().expect("a cycle must not end")), &options);
-                let status = answer.status(&[], ResourceVersions::default(), None);
-                serde_json::to_vec(&status).expect("an answer must be writable").len()
+                let status = Some(answer.summary(ResourceVersions::default(), None));
+                let review = PlacementReview { status, ..PlacementReview::default() };
+                answer.text_of(review).expect("an answer must be writable").len()
             });
         });
     }

@@ -168,6 +168,7 @@ impl Placement {
         json!({
             "metadata": {"namespace": format!("team-{}", template % NAMESPACES), "labels": labels},
             "spec": {
+                "containers": [{"name": "main", "image": "registry.example.com/main"}],
                 "affinity": affinity,
                 "nodeSelector": if index.is_multiple_of(5) { json!({"example.com/disk": "ssd"}) } else { json!({}) },
             },

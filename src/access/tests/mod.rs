@@ -3,6 +3,7 @@
 mod admission;
 mod attributes;
 mod certificates;
+pub(crate) mod cluster;
 mod keeping;
 mod permissions;
 mod reviews;

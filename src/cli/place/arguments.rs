@@ -14,12 +14,13 @@ use crate::selector::syntax::{label_key_faults, label_value_faults};
 #[command(
     after_help = "It asks as kube-scheduler would: cordoned nodes, nodeName, taints, nodeSelector, node affinity, affinity and anti-affinity between Pods both ways. A Pod or workload from a file is first made what an API server would make of it (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not looked at.
 
-A cluster is read whole: all nodes, Pods and namespaces. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
+With --server a fieldcache server is asked, by a PlacementReview for each Pod; it asks for no lists. All else is read whole (all nodes, Pods and namespaces): a cluster, a folder, and a server too with --misplaced, --uses-match-label-keys, --scheduler-config, --limit-hard-anti-affinity-topology, --toleration-comparison or --target-version. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
 
 Examples:
   fieldcache place -f pod.yaml --dir manifests/placement/disktype
   fieldcache place pod/web-1 -n team-a
   fieldcache place -f deployment.yaml --node node-3
+  fieldcache place pod/web-1 --server http://127.0.0.1:8181
   fieldcache place -f pod.yaml --taint node1=dedicated=gpu:NoSchedule --label node2:disktype=ssd --without-pod team-a/old
   fieldcache place --misplaced --node node-3
   fieldcache place --uses-match-label-keys

@@ -1,11 +1,14 @@
 //! `fieldcache place`: where a Pod may run and why not elsewhere, why one is pending, and what runs where it could not be placed.
 //!
 //! [`arguments`] is what was typed, `questions` what is asked; the answers are [`crate::placement`]'s over the same index that
-//! the server has. `table` and `reasoning` print reviews, `standing` what already runs.
+//! the server has, or a server's own, where `asking` sends it the questions and `refusal` says why it has none. `table` and
+//! `reasoning` print reviews, `standing` what already runs.
 
 pub mod arguments;
+mod asking;
 mod questions;
 mod reasoning;
+mod refusal;
 mod standing;
 mod table;
 #[cfg(test)]
@@ -14,20 +17,24 @@ mod tests;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
 use super::output::{write_out, yaml};
 use super::source::{self, FollowOptions};
+use crate::placement::pod::Toleration;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
-use crate::placement::{Answer, Node, Options};
+use crate::placement::{Node, Options};
 use crate::registry::{Catalog, LiveState, Registry};
-use crate::server::placement_review::answering::{self, Runtime, Unanswered};
+use crate::server::placement_review::NO_EVENT;
+use crate::server::placement_review::answering::{self, Outcome, Runtime, Unanswered};
+use crate::server::placement_review::field_validation::FieldValidation;
 use crate::server::placement_review::index::{Copies, Indexed, PlacementIndex};
 use crate::source::kubeconfig::identity;
 use arguments::{PlaceArguments, PlaceOutput};
+use asking::MOST_NAMED;
 use questions::Question;
 
 /// How long nodes, Pods and namespaces may take to be read: large clusters take a minute.
@@ -45,6 +52,9 @@ pub async fn run(arguments: PlaceArguments) -> anyhow::Result<Exit> {
 
 pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String, Exit)> {
     let questions = questions::questions(arguments, &own_namespace(arguments))?;
+    if asking::asks_server(arguments) {
+        return Ok(printed(arguments, &asking::answers(arguments, questions).await?));
+    }
     // Told before a cluster is read.
     questions::options(arguments, 0)?;
     let opened = source::open(&arguments.source, &FollowOptions::default()).await?;
@@ -53,16 +63,16 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
         let catalog = registry.catalog();
         let options = questions::options(arguments, catalog.version.minor())?;
         let copies = copies(&registry, &catalog).await.with_context(|| name)?;
-        let indexed = PlacementIndex::default().at(&copies);
+        let indexed = PlacementIndex::default().at(&copies)?;
         if questions.is_empty() {
             return standing::answer(arguments, &copies, &indexed, &options);
         }
         let mut answers = Vec::new();
         for question in questions {
             let runtime = Runtime::of(&question.spec, &catalog, PATIENCE).await;
-            answers.push(review(question, &copies, &indexed, &runtime, &options)?);
+            answers.push(review(question, arguments.node.as_deref(), &copies, &indexed, &runtime, &options)?);
         }
-        Ok(printed(arguments, &copies, &answers))
+        Ok(printed(arguments, &answers))
     };
     tokio::select! {
         answered = answered => answered,
@@ -119,38 +129,43 @@ fn loading(registry: &Registry) -> String {
 struct Answered {
     subject: String,
     review: PlacementReview,
-    answer: Answer,
+    /// The document as a server sent it.
+    received: Option<Value>,
+    /// Whether only that was told which the Pod's event would say.
+    is_event: bool,
+    /// Of `--node`.
+    about: Option<About>,
+}
+
+/// What the reasoning about one node shows besides the review; where it is not known, why not.
+struct About {
+    node: Result<Node, String>,
+    tolerations: Result<Vec<Toleration>, String>,
 }
 
 fn review(
     question: Question,
+    reasoned: Option<&str>,
     copies: &Copies,
     indexed: &Indexed,
     runtime: &Runtime,
     options: &Options,
 ) -> anyhow::Result<Answered> {
-    let Question { subject, place, spec } = question;
-    if let Some(node) = spec.node_names.iter().find(|name| copies.nodes.snapshot.get(name).is_none()) {
-        bail!("there is no node {node:?}: {}", nodes_there(copies));
+    let spec = &question.spec;
+    if let Some(name) = spec.node_names.iter().find(|name| copies.nodes.snapshot.get(name).is_none()) {
+        bail!(nodes_there(name, copies));
     }
-    let (answer, status) = answering::answer(&spec, copies, indexed, runtime, options).map_err(|unanswered| {
-        let of_review = unanswered.to_string();
-        match unanswered {
-            // A manifest is known by its own paths, not by those within the review.
-            Unanswered::Invalid(problems) if !place.is_empty() => {
-                let within = |field: &str| {
-                    let field = field.strip_prefix("spec.pod.").or_else(|| field.strip_prefix("spec.template."));
-                    field.map(str::to_owned)
-                };
-                let lines = problems.into_iter().map(|problem| {
-                    let field = within(&problem.field).unwrap_or(problem.field);
-                    format!("\n  {field}: {}", problem.message)
-                });
-                anyhow::anyhow!("{place}{subject} is invalid:{}", lines.collect::<String>())
-            }
-            _ => anyhow::anyhow!("{place}{of_review}"),
+    let outcome = answering::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
+    let Outcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
+        Unanswered::Invalid(problems) => {
+            question.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
         }
+        unanswered => anyhow!("{}{unanswered}", question.place),
     })?;
+    status.nodes = answer.nodes(&spec.node_names);
+    let about = |name: &str| About { node: node(copies, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
+    let about = reasoned.map(about);
+    let Question { subject, spec, .. } = question;
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
@@ -158,17 +173,23 @@ fn review(
         spec,
         status: Some(status),
     };
-    Ok(Answered { subject, review, answer })
+    Ok(Answered { subject, review, received: None, is_event: false, about })
 }
 
-fn nodes_there(copies: &Copies) -> String {
-    let snapshot = &copies.nodes.snapshot;
-    let names: Vec<String> = node_names(copies).take(10).collect();
-    match (names.len(), snapshot.len()) {
-        (0, _) => "there is none at all".to_owned(),
-        (shown, all) if shown < all => format!("there are {}, … ({all})", names.join(", ")),
-        _ => format!("there are {}", names.join(", ")),
-    }
+/// That a node is not there, and which are.
+fn nodes_there(name: &str, copies: &Copies) -> String {
+    let some: Vec<String> = node_names(copies).take(MOST_NAMED).collect();
+    no_such_node(name, &some, copies.nodes.snapshot.len() as u64)
+}
+
+fn no_such_node(name: &str, some: &[String], all: u64) -> String {
+    let others = match (some.len() as u64, all) {
+        (_, 0) => "there is none at all".to_owned(),
+        (0, all) => format!("there are {all} others"),
+        (shown, all) if shown < all => format!("there are {}, … ({all})", some.join(", ")),
+        _ => format!("there are {}", some.join(", ")),
+    };
+    format!("there is no node {name:?}: {others}")
 }
 
 fn node_names(copies: &Copies) -> impl Iterator<Item = String> {
@@ -176,12 +197,14 @@ fn node_names(copies: &Copies) -> impl Iterator<Item = String> {
 }
 
 /// A node as it is stored.
-fn node(copies: &Copies, name: &str) -> Option<Node> {
-    Node::read(&copies.nodes.snapshot.get(name)?.json()).ok()
+fn node(copies: &Copies, name: &str) -> Result<Node, String> {
+    let stored = copies.nodes.snapshot.get(name).ok_or("there is no such node")?;
+    Node::read(&stored.json()).map_err(|error| error.to_string())
 }
 
-fn printed(arguments: &PlaceArguments, copies: &Copies, answers: &[Answered]) -> (String, Exit) {
+fn printed(arguments: &PlaceArguments, answers: &[Answered]) -> (String, Exit) {
     let fits = |answered: &Answered| match (&answered.review.status, &arguments.node) {
+        (Some(status), _) if answered.is_event => status.message.ends_with(NO_EVENT),
         (Some(status), Some(_)) => status.nodes.iter().any(|node| node.fits),
         (Some(status), None) => status.feasible > 0,
         (None, _) => false,
@@ -192,9 +215,10 @@ fn printed(arguments: &PlaceArguments, copies: &Copies, answers: &[Answered]) ->
         PlaceOutput::Yaml => yaml(&document(answers)),
         PlaceOutput::Table | PlaceOutput::Wide => {
             let is_wide = arguments.output == PlaceOutput::Wide;
-            let one = |answered: &Answered| match &arguments.node {
-                Some(name) => reasoning::text(answered, name, node(copies, name)),
-                None => table::text(&answered.subject, &answered.review, is_wide),
+            let one = |answered: &Answered| match (&arguments.node, answered.is_event) {
+                (_, true) => table::event(&answered.subject, &answered.review),
+                (Some(name), false) => reasoning::text(answered, name),
+                (None, false) => table::text(&answered.subject, &answered.review, is_wide),
             };
             let footer = answers.first().map(|answered| table::footer(&answered.review, is_wide));
             format!("{}{}", answers.iter().map(one).collect::<Vec<_>>().join("\n"), footer.unwrap_or_default())
@@ -205,7 +229,8 @@ fn printed(arguments: &PlaceArguments, copies: &Copies, answers: &[Answered]) ->
 
 /// One review, or a List of them.
 fn document(answers: &[Answered]) -> Value {
-    let mut documents: Vec<Value> = answers.iter().map(|answered| json!(answered.review)).collect();
+    let one = |answered: &Answered| answered.received.clone().unwrap_or_else(|| json!(answered.review));
+    let mut documents: Vec<Value> = answers.iter().map(one).collect();
     match documents.len() {
         1 => documents.remove(0),
         _ => json!({"apiVersion": "v1", "kind": "List", "items": documents}),

@@ -5,8 +5,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use serde::Deserialize;
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
 use super::arguments::PlaceArguments;
@@ -15,6 +14,7 @@ use crate::manifest::yaml::{Form, documents};
 use crate::placement::review::{KIND, PlacementReviewSpec, PodReference, WhatIf};
 use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
+use crate::server::placement_review::decode;
 
 /// A review to answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,25 @@ pub(super) struct Question {
     /// Where it stands, for errors: `pod.yaml:1: `; empty for a Pod that is stored.
     pub(super) place: String,
     pub(super) spec: PlacementReviewSpec,
+}
+
+impl Question {
+    /// That it cannot be answered because of these faults: fields of the review, and what is wrong with each.
+    pub(super) fn invalid(&self, faults: Vec<(String, String)>) -> anyhow::Error {
+        let Question { subject, place, spec } = self;
+        if place.is_empty() {
+            let texts: Vec<String> = faults.into_iter().map(|(field, message)| format!("{field}: {message}")).collect();
+            return anyhow!(texts.join("; "));
+        }
+        // A manifest is known by its own paths, not by those within the review.
+        let lines = faults.into_iter().map(|(field, message)| {
+            let within = field.strip_prefix("spec.pod.").or_else(|| field.strip_prefix("spec.template."));
+            format!("\n  {}: {message}", within.unwrap_or(&field))
+        });
+        // A misspelt field may be the very reason.
+        let unknown = spec.misfits().unknown.into_iter().map(|warning| format!("\n  {warning}"));
+        anyhow!("{place}{subject} is invalid:{}", lines.chain(unknown).collect::<String>())
+    }
 }
 
 /// The questions in the order of the file; none for `--misplaced` and the like.
@@ -68,7 +87,8 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
         let place = format!("{file}:{}: ", document.line);
         let kind = document.value["kind"].as_str().unwrap_or_default().to_owned();
         let spec = if kind == KIND {
-            PlacementReviewSpec::deserialize(&document.value["spec"]).with_context(|| format!("{place}{KIND}"))?
+            let review = decode::of_file(document.value).map_err(|cause| anyhow!("{place}{cause}"))?;
+            review.spec
         } else if kind == "Pod" || Workload::read(&document.value).is_ok() || has_template(&document.value) {
             let mut object = document.value;
             settle(&mut object, arguments.namespace.as_deref(), own_namespace)

@@ -8,18 +8,24 @@ use crate::placement::review::{NodeReport, TermReport, WhatIf};
 use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
 use crate::placement::{Node, Taint, condition, pod::Toleration};
 
-/// The reasoning about the node of that name. `node` is as it is stored; premises are put on it here.
-pub(super) fn text(answered: &Answered, name: &str, node: Option<Node>) -> String {
-    let Answered { subject, review, answer } = answered;
-    let Some(status) = &review.status else { return String::new() };
-    let Some(report) = status.nodes.iter().find(|report| report.name == name) else { return String::new() };
+/// The reasoning about the node of that name. The node is as it is stored; premises are put on it here.
+pub(super) fn text(answered: &Answered, name: &str) -> String {
+    let Answered { subject, review, about, .. } = answered;
+    let (Some(status), Some(about)) = (&review.status, about) else { return String::new() };
+    let Some(report) = status.nodes.iter().find(|report| *report.name == *name) else { return String::new() };
     let verdict = if report.fits { "fits" } else { "does not fit" };
     let mut text = format!("{subject} {verdict} {name}.\n");
-    let node = node.map(|node| with_premises(node, review.spec.what_if.as_ref()));
-    if let Some(node) = node {
-        let labels: Vec<String> = node.metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let _ = writeln!(text, "\nLabels: {}", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") });
-        taints(&node.spec.taints, &answer.pod().spec.tolerations, &mut text);
+    match &about.node {
+        Ok(node) => {
+            let Node { metadata, spec, .. } = with_premises(node.clone(), review.spec.what_if.as_ref());
+            let labels: Vec<String> = metadata.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+            let _ = writeln!(text, "\nLabels: {labels}");
+            taints(&spec.taints, &about.tolerations, &mut text);
+        }
+        Err(cause) => {
+            let _ = writeln!(text, "\nIts labels and taints are not known: {cause}");
+        }
     }
     rejections(report, &mut text);
     terms(&status.terms, &mut text);
@@ -48,11 +54,20 @@ fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
 
 /// Each taint as a filter sees it: those that are tolerated are ignored, the others act. Comparisons with Gt and Lt are
 /// shown as they are with their gate on: what was decided stands below.
-fn taints(taints: &[Taint], tolerations: &[Toleration], text: &mut String) {
+fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text: &mut String) {
     if taints.is_empty() {
         text.push_str("Taints: none\n");
         return;
     }
+    let tolerations = match tolerations {
+        Ok(tolerations) => tolerations,
+        Err(cause) => {
+            let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "Taints: {}", texts.join(", "));
+            let _ = writeln!(text, "  what the Pod tolerates is not known: {cause}");
+            return;
+        }
+    };
     text.push_str("Taints:\n");
     for taint in taints {
         let by = tolerations.iter().find(|toleration| tolerates(toleration, taint, true));

@@ -29,7 +29,7 @@ pub(super) fn answer(
     for name in names {
         match indexed.cluster.misplaced(&name, options) {
             Some(residents) => found.extend(residents.into_iter().map(|resident| (name.clone(), resident))),
-            None => bail!("there is no node {name:?}: {}", nodes_there(copies)),
+            None => bail!(nodes_there(&name, copies)),
         }
     }
     let exit = if found.is_empty() { Exit::Done } else { Exit::No };

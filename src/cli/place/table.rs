@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cli::output::Table;
-use crate::placement::review::{NodeReport, PlacementReview, RejectionReport};
+use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, ResourceVersions};
 
 /// What is not looked at, in few words; the documents have it at length.
 const NOT_LOOKED_AT: &str =
@@ -24,6 +24,14 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
     text
 }
 
+/// What is told to whoever may get the Pod and not list nodes and Pods.
+pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
+    let message = review.status.as_ref().map(|status| &*status.message).unwrap_or_default();
+    format!(
+        "{subject}: {message}\n\nThis is what its event would say; nodes are told to whoever may list nodes and Pods.\n"
+    )
+}
+
 pub(super) fn warnings(review: &PlacementReview) -> String {
     let warnings = review.status.iter().flat_map(|status| &status.warnings);
     let lines: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
@@ -38,6 +46,9 @@ pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
         let _ = writeln!(text, "  {one}");
     }
     let versions = &status.resource_versions;
+    if *versions == ResourceVersions::default() {
+        return text;
+    }
     let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
     let _ = writeln!(
         text,
@@ -57,7 +68,7 @@ fn nodes(reports: &[NodeReport], is_wide: bool) -> Table {
     for report in reports {
         let total: i64 = report.scores.iter().map(|score| score.weight * score.normalized).sum();
         let score = if report.scores.is_empty() { String::new() } else { total.to_string() };
-        let mut cells = vec![report.name.clone(), if report.fits { "yes" } else { "no" }.to_owned(), score];
+        let mut cells = vec![report.name.to_string(), if report.fits { "yes" } else { "no" }.to_owned(), score];
         if is_wide {
             cells.push(scores(report));
             let mut reasons: Vec<&str> = report.rejections.iter().map(|rejection| &*rejection.reason).collect();

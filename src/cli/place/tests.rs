@@ -3,6 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "these tests write files")]
 
+mod asking;
+
 use clap::Parser;
 use serde_json::Value;
 
@@ -146,7 +148,13 @@ fn what_is_typed_is_checked() {
 #[tokio::test]
 async fn namespaces_of_manifests_are_those_that_kubectl_would_take() {
     let path = std::env::temp_dir().join(format!("fieldcache-place-{}.yaml", std::process::id()));
-    std::fs::write(&path, "kind: Pod\nmetadata: {name: a, namespace: one}\n---\nkind: Service\n---\nkind: Pod\nmetadata: {generateName: b-}\n").unwrap();
+    let spec = "spec: {containers: [{name: main, image: main}]}";
+    let documents = [
+        &format!("kind: Pod\nmetadata: {{name: a, namespace: one}}\n{spec}\n"),
+        "kind: Service\n",
+        &format!("kind: Pod\nmetadata: {{generateName: b-}}\n{spec}\n"),
+    ];
+    std::fs::write(&path, documents.join("---\n")).unwrap();
     let file = path.to_str().unwrap();
     let (text, _) = placed("zones", &["-f", file]).await.unwrap();
     assert!(text.contains("Pod one/a: ") && text.contains("Pod default/b-*: "), "{text}");
@@ -155,5 +163,42 @@ async fn namespaces_of_manifests_are_those_that_kubectl_would_take() {
         format!("{refused:#}").contains("the namespace of the manifest, one, is not that of --namespace, two"),
         "{refused:#}"
     );
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[tokio::test]
+async fn fields_that_do_not_exist_are_told_in_every_form() {
+    let path = std::env::temp_dir().join(format!("fieldcache-place-misspelt-{}.yaml", std::process::id()));
+    let file = path.to_str().unwrap();
+    let write = |document: &str| std::fs::write(&path, document).unwrap();
+    write("kind: Pod\nmetadata: {name: a}\nspec: {nodeSelectr: {disktype: ssd}, containers: [{name: a, image: a}]}\n");
+    let warning = "unknown field \"spec.nodeSelectr\"";
+    for output in [&[][..], &["-o", "wide"], &["--node", "node-1"]] {
+        let (text, _) = placed("disktype", &[&["-f", file], output].concat()).await.unwrap();
+        assert!(text.contains(&format!("\nWarning: {warning}\n")), "{output:?}: {text}");
+    }
+    let (review, _) = json("disktype", &["-f", file]).await;
+    assert_eq!(review["status"]["warnings"], serde_json::json!([warning]));
+    let (text, _) = placed("disktype", &["-f", file, "-o", "yaml"]).await.unwrap();
+    assert!(text.contains("nodeSelectr\\\"") || text.contains(warning), "{text}");
+
+    for (document, expected) in [
+        (
+            "kind: Pod\nmetadata: {name: a}\nspec: {contaners: [{name: a, image: a}]}\n",
+            ":1: Pod default/a is invalid:\n  spec.containers: Required value\n  unknown field \"spec.contaners\"",
+        ),
+        (
+            "kind: Deployment\nmetadata: {name: a}\nspec: {selector: [], template: {}}\n",
+            ":1: the next Pod of Deployment default/a is invalid:\n  spec.selector: Invalid value: []: must be an object",
+        ),
+        (
+            "apiVersion: view.fieldcache.dev/v1alpha1\nkind: PlacementReview\nspec: {pods: {}}\n",
+            ":1: PlacementReview in version \"v1alpha1\" cannot be handled as a PlacementReview: strict decoding error: unknown field \"spec.pods\"",
+        ),
+    ] {
+        write(document);
+        let error = format!("{:#}", placed("disktype", &["-f", file]).await.unwrap_err());
+        assert!(error.ends_with(expected), "{error}");
+    }
     std::fs::remove_file(&path).unwrap();
 }

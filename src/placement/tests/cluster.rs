@@ -21,8 +21,11 @@ fn objects_come_in_any_order() {
     assert_eq!(cluster.review(&away, &Options::default()).feasible(), 0, "until its node comes");
     cluster.upsert_node(&node("late", &["zone=b"]));
     assert_eq!(fitting(&cluster.review(&away, &Options::default())), ["other"], "its domain follows the node's label");
+    cluster.upsert_node(&node("late", &["zone=a"]));
+    assert_eq!(cluster.review(&away, &Options::default()).feasible(), 0, "and back");
     assert!(cluster.remove_node("late"));
     assert!(!cluster.remove_node("late"), "it is gone");
+    assert_eq!(fitting(&cluster.review(&away, &Options::default())), ["other"], "and its pods are in no domain");
     assert_eq!(cluster.review(&away, &Options::default()).total(), 1);
     cluster.upsert_node(&node("late", &["zone=a"]));
     assert_eq!(cluster.review(&away, &Options::default()).feasible(), 0, "its pods have waited");
@@ -145,4 +148,31 @@ fn every_label_of_a_node_may_be_a_topology() {
     let pods = [running("default/p", "n1", &["app=x"], json!({}))];
     let answer = review(&nodes, &pods, &asked(required("podAffinity", json!([term("app=x", "x")]))));
     assert_eq!(fitting(&answer), ["n1", "n2"], "the empty value is a domain");
+}
+
+#[test]
+fn what_comes_and_goes_leaves_no_more_than_it_took_once() {
+    let mut cluster = cluster(&[node("stays", &[])], &[]);
+    let mut round = |name: String| {
+        let mut spec = required("podAntiAffinity", json!([term(&format!("app={name}"), "zone")]));
+        spec["tolerations"] = json!([{"key": name, "operator": "Exists"}]);
+        for node in ["stays", &name] {
+            cluster.upsert_pod(&running(
+                &format!("default/{name}-{node}"),
+                node,
+                &[&format!("app={name}")],
+                spec.clone(),
+            ));
+        }
+        cluster.upsert_node(&node(&name, &[]));
+        for node in ["stays", &name] {
+            assert!(cluster.remove_pod("default", &format!("{name}-{node}")));
+        }
+        assert!(cluster.remove_node(&name));
+        cluster.slots()
+    };
+    let once = round("first".to_owned());
+    for index in 0..20 {
+        assert_eq!(round(format!("n{index}")), once, "slots and pooled values after round {index}");
+    }
 }

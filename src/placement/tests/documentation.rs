@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term};
+use super::{
+    Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term, with_containers,
+};
 use crate::placement::admission::admit;
 use crate::placement::question::Fetched;
 use crate::placement::review::PlacementReviewSpec;
@@ -63,7 +65,8 @@ fn with_node_affinity_is_placed_in_one_of_two_zones_and_prefers_a_label() {
         node("none", &[]),
     ];
     let answer = review(&nodes, &[], &pod);
-    let ordered: Vec<(String, bool)> = answer.nodes(&[]).into_iter().map(|node| (node.name, node.fits)).collect();
+    let ordered: Vec<(String, bool)> =
+        answer.nodes(&[]).into_iter().map(|node| (node.name.to_string(), node.fits)).collect();
     let expected = [("az2", true), ("az1", true), ("az3", false), ("none", false)];
     assert_eq!(ordered, expected.map(|(name, fits)| (name.to_owned(), fits)));
     let score = |name: &str| {
@@ -115,7 +118,7 @@ fn with_pod_affinity_goes_to_the_zone_of_s1_and_away_from_the_node_of_s2() {
     ];
     let answer = review(&nodes, &pods, &created(with_pod_affinity("preferred", HOST)));
     assert_eq!(fitting(&answer), ["a1", "a2"], "the zone of S1: a2 runs none itself");
-    assert_eq!(answer.nodes(&[])[0].name, "a1", "and rather not beside S2");
+    assert_eq!(answer.nodes(&[])[0].name.as_ref(), "a1", "and rather not beside S2");
     assert_eq!(reasons(&answer, "b1"), ["PodAffinityMismatch"]);
     let score = |name: &str| {
         report(&answer, name)
@@ -142,7 +145,8 @@ fn services_are_co_located_in_a_zone_and_spread_over_zones() {
     assert_eq!(fitting(&review(&nodes, &pods, &beside)), ["b1"], "b talks to a and goes where a is");
     let mut spread = asked(super::preferred("podAntiAffinity", 100, term("service=b", "zone")));
     spread.metadata.labels.insert("service".to_owned(), "b".to_owned());
-    let order: Vec<String> = review(&nodes, &pods, &spread).nodes(&[]).into_iter().map(|node| node.name).collect();
+    let order: Vec<String> =
+        review(&nodes, &pods, &spread).nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     assert_eq!(order, ["b1", "c1", "a1"], "the zone that has one comes last, but is possible");
 }
 
@@ -175,7 +179,9 @@ fn an_empty_topology_key_is_refused_everywhere_and_three_terms_say_what_it_meant
     let raws: Vec<(String, i64)> = review(&nodes, &pods, &asked(spec))
         .nodes(&[])
         .into_iter()
-        .map(|node| (node.name, node.scores.iter().find(|score| score.plugin == "InterPodAffinity").unwrap().raw))
+        .map(|node| {
+            (node.name.to_string(), node.scores.iter().find(|score| score.plugin == "InterPodAffinity").unwrap().raw)
+        })
         .collect();
     let expected = [("elsewhere", 0), ("same-region", -10), ("same-zone", -20), ("same-host", -30)];
     assert_eq!(raws, expected.map(|(name, raw)| (name.to_owned(), raw)));
@@ -287,10 +293,10 @@ fn nodes_are_dedicated_by_a_taint_and_a_label_together() {
 #[test]
 fn a_taint_may_be_tried_before_it_is_put_on_a_node() {
     let taint: Taint = "key=value:NoSchedule".parse().unwrap();
-    let question: PlacementReviewSpec = serde_json::from_value(json!({
-        "pod": {"spec": {}},
+    let question: PlacementReviewSpec = serde_json::from_value(with_containers(json!({
+        "pod": {},
         "whatIf": {"taints": [{"node": "node1", "key": taint.key, "value": taint.value, "effect": taint.effect}]},
-    }))
+    })))
     .unwrap();
     let cluster = cluster(&[node("node1", &[]), node("node2", &[])], &[]);
     let reviewed = question.answer(&cluster, Fetched::default(), &Options::default()).unwrap();

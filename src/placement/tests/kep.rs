@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, cluster, fitting, labelled, node, reasons, required, running};
+use super::{Options, cluster, fitting, labelled, node, reasons, required, running, with_containers};
 use crate::placement::admission::admit;
 use crate::placement::pod::Pod;
 use crate::placement::question::Fetched;
@@ -48,20 +48,19 @@ fn the_sample_pod_is_stored_as_the_kep_shows_it() {
 /// Each of `full` nodes runs one pod of the old revision; the others are empty.
 fn upgrading(full: usize, empty: usize) -> Cluster {
     let nodes: Vec<Node> = (0..full + empty).map(|index| node(&format!("n{index}"), &[])).collect();
-    let old = created(&["app=x", "pod-template-hash=old"], alone(false)).spec;
-    let pods: Vec<Pod> = (0..full)
-        .map(|index| {
-            let mut pod = running(
-                &format!("default/old-{index}"),
-                &format!("n{index}"),
-                &["app=x", "pod-template-hash=old"],
-                json!({}),
-            );
-            pod.spec.affinity.clone_from(&old.affinity);
-            pod
-        })
-        .collect();
-    cluster(&nodes, &pods)
+    cluster(&nodes, &old_pods(full, false))
+}
+
+/// A pod of the old revision on each of the first nodes, alone there among all of the app, or of its revision if `scoped`.
+fn old_pods(count: usize, scoped: bool) -> Vec<Pod> {
+    let labels = ["app=x", "pod-template-hash=old"];
+    let affinity = created(&labels, alone(scoped)).spec.affinity;
+    let pod = |index: usize| {
+        let mut pod = running(&format!("default/old-{index}"), &format!("n{index}"), &labels, json!({}));
+        pod.spec.affinity.clone_from(&affinity);
+        pod
+    };
+    (0..count).map(pod).collect()
 }
 
 /// One pod of the app on a node, of the own revision only if `scoped`.
@@ -86,14 +85,7 @@ fn a_rolling_upgrade_of_a_full_cluster_needs_the_field() {
     assert_eq!(reasons(&answer, "n0"), ["ExistingPodAntiAffinity"]);
     // Once both revisions carry the field, they do not see each other.
     let mut both = full.clone();
-    for index in 0..3 {
-        let mut pod = running(
-            &format!("default/old-{index}"),
-            &format!("n{index}"),
-            &["app=x", "pod-template-hash=old"],
-            json!({}),
-        );
-        pod.spec.affinity = created(&["app=x", "pod-template-hash=old"], alone(true)).spec.affinity;
+    for pod in old_pods(3, true) {
         both.upsert_pod(&pod);
     }
     assert_eq!(fits(&both, &scoped), ["n0", "n1", "n2"]);
@@ -104,14 +96,7 @@ fn a_rolling_upgrade_of_a_full_cluster_needs_the_field() {
 #[test]
 fn on_an_idle_cluster_good_nodes_are_filtered_out_without_the_field() {
     let mut idle = upgrading(2, 2);
-    for index in 0..2 {
-        let mut pod = running(
-            &format!("default/old-{index}"),
-            &format!("n{index}"),
-            &["app=x", "pod-template-hash=old"],
-            json!({}),
-        );
-        pod.spec.affinity = created(&["app=x", "pod-template-hash=old"], alone(true)).spec.affinity;
+    for pod in old_pods(2, true) {
         idle.upsert_pod(&pod);
     }
     let new = ["app=x", "pod-template-hash=new"];
@@ -127,7 +112,7 @@ fn application_server(labels: Value) -> PlacementReviewSpec {
     let template = json!({"metadata": {"labels": labels}, "spec": required("podAffinity", json!([term]))});
     let deployment =
         json!({"kind": "Deployment", "metadata": {"name": "application-server"}, "spec": {"template": template}});
-    serde_json::from_value(json!({"template": deployment})).unwrap()
+    serde_json::from_value(with_containers(json!({"template": deployment}))).unwrap()
 }
 
 #[test]
@@ -240,7 +225,7 @@ fn affinity_and_anti_affinity_filter_and_score_with_the_feature_on_and_off() {
                 .filter(|node| node.fits)
                 .map(|node| {
                     (
-                        node.name,
+                        node.name.to_string(),
                         node.scores
                             .iter()
                             .filter(|score| score.plugin == "InterPodAffinity")

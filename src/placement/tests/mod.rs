@@ -14,6 +14,7 @@ mod pods;
 mod property;
 mod question;
 mod scores;
+mod text;
 mod tolerations;
 mod validation;
 mod workload;
@@ -65,6 +66,20 @@ fn labelled(labels: &[&str], spec: Value) -> Pod {
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
 }
 
+/// The spec of a review whose Pod, or whose workload's template, has a container.
+fn with_containers(mut spec: Value) -> Value {
+    let containers = json!([{"name": "main", "image": "registry.example.com/main"}]);
+    for template in ["/pod", "/template/spec/template"] {
+        if let Some(Value::Object(template)) = spec.pointer_mut(template) {
+            let spec = template.entry("spec").or_insert_with(|| json!({}));
+            if spec.is_object() && spec.get("containers").is_none() {
+                spec["containers"] = containers.clone();
+            }
+        }
+    }
+    spec
+}
+
 /// A pod that runs: `namespace/name`, its node, labels, and what else its spec has.
 fn running(key: &str, node: &str, labels: &[&str], mut spec: Value) -> Pod {
     let (namespace, name) = key.split_once('/').unwrap();
@@ -96,7 +111,8 @@ fn cluster(nodes: &[Node], pods: &[Pod]) -> Cluster {
 
 /// The nodes that a pod fits, by name.
 fn fitting(answer: &Answer) -> Vec<String> {
-    let mut names: Vec<String> = answer.nodes(&[]).into_iter().filter(|node| node.fits).map(|node| node.name).collect();
+    let mut names: Vec<String> =
+        answer.nodes(&[]).into_iter().filter(|node| node.fits).map(|node| node.name.to_string()).collect();
     names.sort();
     names
 }

@@ -278,7 +278,7 @@ fn nearest_misses_come_first() {
     ];
     nodes[2].metadata.labels.insert("x".to_owned(), "y".to_owned());
     let answer = review(&nodes, &[], &asked(json!({"nodeSelector": {"x": "y"}})));
-    let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name).collect();
+    let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     assert_eq!(order, ["zzz-fits", "near-a", "near-b", "far"], "two taints are one rule");
     let asked_for = answer.nodes(&["far".to_owned(), "nowhere".to_owned()]);
     assert_eq!(asked_for.len(), 1, "only nodes that are asked for are listed");

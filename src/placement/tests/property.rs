@@ -8,6 +8,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::arbitrary::{Change, asked_pod, change, options};
 use super::naive::{Judgement, World};
+use super::text;
 use crate::placement::options::Options;
 use crate::placement::pod::Pod;
 use crate::placement::review::NodeReport;
@@ -73,7 +74,7 @@ fn check(cluster: &Cluster, world: &World, pod: &Pod, options: &Options) -> Resu
     let answer = cluster.review(pod, options);
     let reports = answer.nodes(&[]);
     let found: BTreeMap<String, Judgement> =
-        reports.iter().map(|report| (report.name.clone(), judgement(report))).collect();
+        reports.iter().map(|report| (report.name.to_string(), judgement(report))).collect();
     let expected = world.judge(pod, options);
     prop_assert_eq!(&found, &expected);
     prop_assert_eq!(answer.total(), world.nodes.len() as u64);
@@ -96,11 +97,19 @@ fn check(cluster: &Cluster, world: &World, pod: &Pod, options: &Options) -> Resu
             prop_assert!(witness.is_some_and(|witness| !witness.is_same(pod)), "{named} is no witness");
         }
     }
-    let ranks: Vec<usize> = reports
-        .iter()
-        .map(|report| report.rejections.iter().map(|rejection| &rejection.reason).collect::<BTreeSet<_>>().len())
-        .collect();
-    prop_assert!(ranks.is_sorted(), "nearest misses come first: {ranks:?}");
+    let rank = |report: &NodeReport| {
+        let rules: BTreeSet<&str> = report.rejections.iter().map(|rejection| &*rejection.reason).collect();
+        let total: i64 = report.scores.iter().map(|score| score.weight * score.normalized).sum();
+        (rules.len(), report.rejections.len(), -total, report.name.to_string())
+    };
+    let ranks: Vec<_> = reports.iter().map(rank).collect();
+    prop_assert!(ranks.is_sorted(), "the best and the nearest misses come first, then names: {ranks:?}");
+    // Releases before 1.34 name taints in messages, which are then not shared.
+    for target_minor in [options.target_minor, 33] {
+        let answer = cluster.review(pod, &Options { target_minor, ..options.clone() });
+        let (text, document) = text::of(&answer, &[]);
+        prop_assert_eq!(text, document);
+    }
     Ok(())
 }
 
@@ -117,6 +126,8 @@ proptest! {
         let mut earlier: Option<(Cluster, World)> = None;
         for (index, change) in changes.iter().enumerate() {
             if index == changes.len() / 2 {
+                // What was made for this answer must not outlive the changes that follow.
+                check(&cluster, &world, &pods[0], &options)?;
                 earlier = Some((cluster.clone(), world.clone()));
             }
             apply(change, &mut cluster, &mut world);

@@ -2,17 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, cluster, fitting, node, required, running, tainted, term};
+use super::{Options, cluster, fitting, node, required, running, tainted, term, with_containers};
 use crate::placement::question::{Fetched, Reviewed};
 use crate::placement::review::{PlacementReview, PlacementReviewSpec, ResourceVersions};
+use crate::placement::warning::Warning;
 use crate::placement::{Cluster, Pod};
 
 fn spec(value: Value) -> PlacementReviewSpec {
     serde_json::from_value(value).unwrap()
 }
 
+/// Asks about a Pod or a workload that has a container.
 fn ask(cluster: &Cluster, value: Value) -> Result<Reviewed, String> {
+    ask_as_it_is(cluster, with_containers(value))
+}
+
+fn ask_as_it_is(cluster: &Cluster, value: Value) -> Result<Reviewed, String> {
     spec(value).answer(cluster, Fetched::default(), &Options::default()).map_err(|refusal| refusal.to_string())
+}
+
+fn texts(warnings: &[Warning]) -> Vec<String> {
+    warnings.iter().map(ToString::to_string).collect()
 }
 
 fn nodes() -> Cluster {
@@ -53,7 +63,7 @@ fn a_new_pod_goes_through_admission_and_a_stored_one_does_not() {
     let bound = running("default/p", "n1", &[], json!({}));
     let fetched = Fetched { stored: Some(&bound), ..Fetched::default() };
     let told = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap();
-    assert_eq!(told.warnings, ["the Pod is bound to n1, so that no other node is possible"]);
+    assert_eq!(texts(&told.warnings), ["the Pod is bound to n1, so that no other node is possible"]);
 }
 
 #[test]
@@ -135,7 +145,8 @@ fn premises_that_make_no_sense_are_refused() {
 
 #[test]
 fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
-    let warnings = |spec: Value| ask(&nodes(), json!({"pod": {"spec": spec}})).map(|reviewed| reviewed.warnings);
+    let warnings =
+        |spec: Value| ask(&nodes(), json!({"pod": {"spec": spec}})).map(|reviewed| texts(&reviewed.warnings));
     let never_built = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingRequiredDuringExecution": {}}}});
     assert_eq!(
         warnings(never_built).unwrap(),
@@ -170,10 +181,95 @@ fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
 }
 
 #[test]
+fn fields_that_do_not_exist_are_told_wherever_they_stand() {
+    let pod = |pod: Value| json!({"pod": pod});
+    let workload =
+        |kind: &str, spec: Value| json!({"template": {"kind": kind, "metadata": {"name": "a"}, "spec": spec}});
+    let unknown = |field: &str| vec![format!("unknown field \"{field}\"")];
+    for (value, expected) in [
+        (pod(json!({"spec": {"nodeSelectr": {"disk": "ssd"}}})), unknown("spec.nodeSelectr")),
+        (pod(json!({"spec": {"nodeselector": {"disk": "ssd"}}})), unknown("spec.nodeselector")),
+        (pod(json!({"spec": {"nodeSelectr": null}})), unknown("spec.nodeSelectr")),
+        (pod(json!({"sepc": {}})), unknown("sepc")),
+        (pod(json!({"metadata": {"label": {}}})), unknown("metadata.label")),
+        (
+            pod(json!({"spec": {"schedulingGates": [{"name": "a", "nmae": "a"}]}})),
+            unknown("spec.schedulingGates[0].nmae"),
+        ),
+        (
+            pod(json!({"spec": {"topologySpreadConstraints": [{"labelSelector": {"matchLabel": {}}}]}})),
+            unknown("spec.topologySpreadConstraints[0].labelSelector.matchLabel"),
+        ),
+        (pod(json!({"spec": {"nodeSelector": {"any.name/is": "right"}}, "status": {"any": 7}})), Vec::new()),
+        (workload("Deployment", json!({"replica": 3, "template": {}})), unknown("spec.replica")),
+        (workload("Deployment", json!({"selector": {"app": "a"}, "template": {}})), unknown("spec.selector.app")),
+        (workload("ReplicationController", json!({"selector": {"app": "a"}, "template": {}})), Vec::new()),
+        (workload("ReplicaSet", json!({"strategy": {}, "template": {}})), unknown("spec.strategy")),
+        (workload("StatefulSet", json!({"ordinals": {"begin": 1}, "template": {}})), unknown("spec.ordinals.begin")),
+        (
+            workload("DaemonSet", json!({"template": {"spec": {"tolerations": [{"for": 5, "operator": "Exists"}]}}})),
+            unknown("spec.template.spec.tolerations[0].for"),
+        ),
+        (workload("Job", json!({"template": {"metadata": {"label": {}}}})), unknown("spec.template.metadata.label")),
+        (workload("Job", json!({"template": {"status": {}}})), unknown("spec.template.status")),
+    ] {
+        let warned = ask(&nodes(), value.clone()).unwrap_or_else(|refused| panic!("{value}: {refused}"));
+        assert_eq!(texts(&warned.warnings), expected, "{value}");
+    }
+    let cron_job = json!({"template": {"kind": "CronJob", "metadata": {"name": "a"}, "spec": {"jobTemplate": {"spec": {"template": {"spec": {
+        "nodeSelectr": {}, "containers": [{"name": "a", "image": "b"}],
+    }}}}}}});
+    let warned = ask_as_it_is(&nodes(), cron_job).unwrap();
+    assert_eq!(texts(&warned.warnings), unknown("spec.jobTemplate.spec.template.spec.nodeSelectr"));
+    let template = json!({"template": {"kind": "PodTemplate", "spec": {}, "template": {"spec": {
+        "containers": [{"name": "a", "image": "b"}],
+    }}}});
+    assert_eq!(texts(&ask_as_it_is(&nodes(), template).unwrap().warnings), unknown("spec"));
+    let misspelt: serde_json::Map<String, Value> = (0..300).map(|number| (format!("f{number}"), json!(1))).collect();
+    assert_eq!(ask(&nodes(), pod(misspelt.into())).unwrap().warnings.len(), 100, "as many as an API server tells");
+}
+
+#[test]
+fn a_pod_that_could_not_be_created_for_want_of_containers_has_no_answer() {
+    let named = |name: &str| json!({"name": name, "image": "b"});
+    let label = "a lowercase RFC 1123 label must consist of";
+    for (containers, expected) in [
+        (json!(null), "spec.containers: Required value"),
+        (json!([]), "spec.containers: Required value"),
+        (json!({}), "spec.containers: Invalid value: {}: must be a list"),
+        (json!([{}]), "[spec.containers[0].name: Required value, spec.containers[0].image: Required value]"),
+        (
+            json!([null, {"name": "a", "image": "b"}]),
+            "[spec.containers[0].name: Required value, spec.containers[0].image: Required value]",
+        ),
+        (json!([{"name": "a"}]), "spec.containers[0].image: Required value"),
+        (json!([{"image": "a"}]), "spec.containers[0].name: Required value"),
+        (json!([named("a"), named("a")]), "spec.containers[1].name: Duplicate value: \"a\""),
+        (json!([named("A")]), &format!("spec.containers[0].name: Invalid value: \"A\": {label}")),
+        (json!(["a"]), "spec.containers[0]: Invalid value: \"a\": must be an object"),
+        (json!([{"name": 7, "image": "b"}]), "spec.containers[0].name: Invalid value: 7: must be a string"),
+    ] {
+        let spec = json!({"containers": containers});
+        let refused = ask_as_it_is(&nodes(), json!({"pod": {"spec": spec}})).unwrap_err();
+        assert!(refused.starts_with(expected), "{containers}: {refused}");
+        let template = json!({"kind": "Deployment", "spec": {"template": {"spec": spec}}});
+        let refused = ask_as_it_is(&nodes(), json!({"template": template})).unwrap_err();
+        assert!(
+            refused.starts_with(&expected.replace("spec.containers", "spec.template.spec.containers")),
+            "{refused}"
+        );
+    }
+    let labels = json!({"metadata": {"labels": {"-a": "b"}}, "spec": {"nodeSelector": {"-a": "b"}}});
+    let refused = ask_as_it_is(&nodes(), json!({"pod": labels})).unwrap_err();
+    let places = ["metadata.labels", "spec.containers", "spec.nodeSelector"].map(|field| refused.find(field));
+    assert!(places.is_sorted() && places[0].is_some(), "in the order of an API server: {refused}");
+}
+
+#[test]
 fn the_answer_is_a_document() {
     let question = json!({
         "apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview",
-        "spec": {"pod": {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "kept"}]}}, "nodeNames": ["n2"]},
+        "spec": {"pod": {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "kept", "image": "kept"}]}}, "nodeNames": ["n2"]},
     });
     let mut review: PlacementReview = serde_json::from_value(question.clone()).unwrap();
     let reviewed = review.spec.answer(&nodes(), Fetched::default(), &Options::default()).unwrap();

@@ -12,7 +12,7 @@ fn scores(cluster: &Cluster, pod: &Pod, options: &Options, plugin: &str) -> Vec<
     let mut found: Vec<(String, i64, i64)> = Vec::new();
     for report in cluster.review(pod, options).nodes(&[]) {
         let of_plugin = report.scores.iter().filter(|score| score.plugin == plugin);
-        found.extend(of_plugin.map(|score| (report.name.clone(), score.raw, score.normalized)));
+        found.extend(of_plugin.map(|score| (report.name.to_string(), score.raw, score.normalized)));
     }
     found.sort();
     found
@@ -167,7 +167,7 @@ fn only_feasible_nodes_are_scored_and_ordered_by_their_total() {
     ]}}});
     let cluster = cluster(&nodes, &[]);
     let answer = cluster.review(&asked(spec.clone()), &Options::default());
-    let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name).collect();
+    let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     // b: 3 * 50 + 2 * 100; c: 3 * 100; a: 0. The closed node would have changed what 100 is.
     assert_eq!(order, ["b", "c", "a", "closed"]);
     assert!(answer.nodes(&["closed".to_owned()])[0].scores.is_empty());
@@ -176,6 +176,6 @@ fn only_feasible_nodes_are_scored_and_ordered_by_their_total() {
         ..Options::default()
     };
     let order: Vec<String> =
-        cluster.review(&asked(spec), &taints_only).nodes(&[]).into_iter().map(|node| node.name).collect();
+        cluster.review(&asked(spec), &taints_only).nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     assert_eq!(order, ["c", "b", "a", "closed"], "weights are options; 0 leaves a plugin out");
 }

@@ -6,7 +6,7 @@ use super::{Options, asked, labelled, required};
 use crate::placement::admission::{Refusal, admit};
 use crate::placement::node::Taint;
 use crate::placement::pod::Pod;
-use crate::placement::validate::{self, pod, taints, template, warnings};
+use crate::placement::validate::{self, pod, taints, template};
 
 const KEY_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -14,6 +14,10 @@ const DNS_RULE: &str = "a lowercase RFC 1123 label must consist of lower case al
 
 fn problems(spec: Value) -> Vec<String> {
     pod(&asked(spec), &Options::default()).iter().map(ToString::to_string).collect()
+}
+
+fn warnings(spec: Value) -> Vec<String> {
+    validate::warnings(&asked(spec).spec, "spec").iter().map(ToString::to_string).collect()
 }
 
 fn node_terms(terms: Value) -> Value {
@@ -136,7 +140,7 @@ fn preferences_are_refused_in_upstreams_words() {
         assert_eq!(problems(pods), expected, "pod weight {weight}");
     }
     assert!(problems(preferred(1, json!(["-v-"]))).is_empty(), "values that are no label values pass here");
-    let found = warnings(&asked(preferred(1, json!(["-v-"]))).spec, "spec");
+    let found = warnings(preferred(1, json!(["-v-"])));
     assert_eq!(
         found,
         [format!("{path}.preference.matchExpressions[0].values[0]: -v- is invalid, {VALUE_RULE}")],
@@ -468,7 +472,7 @@ fn deprecated_labels_and_null_selectors_are_warned_of() {
     });
     let affinity = "spec.affinity";
     assert_eq!(
-        warnings(&asked(spec).spec, "spec"),
+        warnings(spec),
         [
             "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead"
                 .to_owned(),

@@ -14,7 +14,8 @@ use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
 use crate::store::{HistoryLimits, Store};
 
-fn resource(plural: &str) -> Arc<Resource> {
+/// A resource whose copy is not read.
+pub(crate) fn resource(plural: &str) -> Arc<Resource> {
     Arc::new(Resource {
         gvr: Gvr::new("", "v1", plural),
         kind: "Thing".to_owned(),
@@ -36,7 +37,8 @@ fn resource(plural: &str) -> Arc<Resource> {
     })
 }
 
-fn catalog(resources: &[&Arc<Resource>]) -> Catalog {
+/// A catalog of these alone.
+pub(crate) fn catalog(resources: &[&Arc<Resource>]) -> Catalog {
     Catalog::new(vec![], resources.iter().map(|resource| (*resource).clone()), VersionInfo::default())
 }
 

@@ -8,11 +8,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::field_validation::FieldValidation;
 use super::index::{Copies, Indexed};
 use crate::model::{Gvr, quote};
 use crate::placement::admission::{Refusal, RuntimeScheduling};
 use crate::placement::question::Fetched;
 use crate::placement::review::{PlacementReviewSpec, PlacementReviewStatus, PodReference};
+use crate::placement::warning::Warning;
 use crate::placement::workload::Workload;
 use crate::placement::{Answer, Options, Pod, ReadError};
 use crate::registry::Catalog;
@@ -71,7 +73,8 @@ impl Runtime {
     }
 }
 
-fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
+/// The RuntimeClass that the new Pod of a review names.
+pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
     let template = spec.template.as_ref().and_then(|document| {
         let workload = Workload::read(document).ok()?;
         Some(workload.pod.spec.runtime_class_name)
@@ -93,6 +96,19 @@ pub fn stored(spec: &PlacementReviewSpec, copies: &Copies) -> Result<Option<Pod>
     }
 }
 
+/// What became of a review.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The answer.
+    pub answer: Answer,
+    /// The answer as a document, without reports of nodes: the answer gives them, as documents or as text. Its warnings have
+    /// paths in the Pod or the workload.
+    pub status: PlacementReviewStatus,
+    /// Of its warnings those that an API server would send, with paths in the review: but for fields that do not exist,
+    /// which are known before there is an answer.
+    pub told: Vec<String>,
+}
+
 /// Answers.
 ///
 /// # Errors
@@ -103,7 +119,18 @@ pub fn answer(
     indexed: &Indexed,
     runtime: &Runtime,
     options: &Options,
-) -> Result<(Answer, PlacementReviewStatus), Unanswered> {
+    validation: FieldValidation,
+) -> Result<Outcome, Unanswered> {
+    let outer = spec.document_path().unwrap_or_default();
+    // Before all else, because their paths may lie outside of the Pod.
+    let misshapen = spec.misfits().misshapen;
+    if !misshapen.is_empty() {
+        let placed = |problem: Problem| match problem.field.is_empty() {
+            true => Problem { field: outer.to_owned(), ..problem },
+            false => Problem { field: format!("{outer}.{}", problem.field), ..problem },
+        };
+        return Err(Unanswered::Invalid(misshapen.into_iter().map(placed).collect()));
+    }
     let stored = stored(spec, copies)?;
     let mut warnings = Vec::new();
     let known = match runtime {
@@ -133,11 +160,15 @@ pub fn answer(
     let lives = copies.lives();
     let lag = lives.iter().filter(|live| live.freshness().proof().is_some()).map(|live| live.freshness().lag()).max();
     let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
-    let mut status = reviewed.answer.status(&spec.node_names, indexed.resource_versions.clone(), age);
-    status.warnings.extend(reviewed.warnings);
+    let mut status = reviewed.answer.summary(indexed.resource_versions.clone(), age);
+    let is_told = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();
+    status.warnings.extend(reviewed.warnings.iter().filter(is_told).map(ToString::to_string));
     status.warnings.extend(warnings);
     status.warnings.extend(indexed.unreadable.iter().cloned());
-    Ok((reviewed.answer, status))
+    let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();
+    let told = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
+    let told = told.collect();
+    Ok(Outcome { answer: reviewed.answer, status, told })
 }
 
 /// Faults of the Pod that is asked about have paths within it; here they get those within the review.

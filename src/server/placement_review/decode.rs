@@ -1,7 +1,8 @@
 //! A body as a review: JSON or YAML, strict, with errors that name the field.
 //!
 //! What is not known is refused, also where an API server would only warn: a premise that is dropped silently makes the answer
-//! one to another question. What is inside of `pod` and `template` is [`crate::placement`]'s to judge.
+//! one to another question. What is inside of `pod` and `template` is [`crate::placement`]'s to judge: fields that do not exist
+//! there are refused where `?fieldValidation=Strict` asks for that, as kubectl does.
 
 use std::time::Duration;
 
@@ -12,9 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::field_validation::FieldValidation;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::quote;
-use crate::placement::review::{API_VERSION, KIND, PlacementReview};
+use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
+use crate::placement::unknown::is_metadata_member;
+use crate::placement::warning::Warning;
 use crate::registry::upstream::UpstreamBody;
 use crate::selector::{Problem, Reason};
 use crate::server::failure::Failure;
@@ -34,6 +38,8 @@ enum Shape {
     Text,
     /// Any object.
     Object,
+    /// ObjectMeta.
+    Metadata,
     /// A list of these.
     List(&'static Shape),
     /// An object with these members.
@@ -47,7 +53,7 @@ const NODE_LABEL: Shape = Shape::Members(&[("node", Shape::Text), ("key", Shape:
 const REVIEW: Shape = Shape::Members(&[
     ("apiVersion", Shape::Text),
     ("kind", Shape::Text),
-    ("metadata", Shape::Object),
+    ("metadata", Shape::Metadata),
     (
         "spec",
         Shape::Members(&[
@@ -110,19 +116,31 @@ async fn whole(mut body: UpstreamBody) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// A review that can be answered.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) review: PlacementReview,
+    /// Fields of its Pod or its workload that do not exist, with paths in the review.
+    pub(super) unknown: Vec<Warning>,
+}
+
 /// Reads a review.
 ///
 /// # Errors
 /// 400 that names the field, 422 for what is missing.
-pub(super) fn review(bytes: &[u8], form: Form) -> Result<PlacementReview, Failure> {
+pub(super) fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, Failure> {
     let (documents, broken) = documents(bytes, form);
-    let mut value = match (broken.into_iter().next(), documents) {
+    let value = match (broken.into_iter().next(), documents) {
         (Some(broken), _) => {
             return Err(unreadable(&format!("line {}: {}", broken.line, broken.cause)));
         }
         (None, mut documents) if documents.len() == 1 => documents.remove(0).value,
         (None, documents) => return Err(unreadable(&format!("one document is expected, not {}", documents.len()))),
     };
+    of_document(value, validation)
+}
+
+fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded, Failure> {
     for (member, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         match value.get(member).and_then(Value::as_str).unwrap_or_default() {
             "" => value[member] = json!(expected),
@@ -140,15 +158,40 @@ pub(super) fn review(bytes: &[u8], form: Form) -> Result<PlacementReview, Failur
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }
-    if !found.unknown.is_empty() {
-        let unknown: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
-        return Err(unreadable(&format!("strict decoding error: {}", unknown.join(", "))));
-    }
+    // What is missing is told after what cannot be decoded.
     let problems = missing(&value);
+    let review = PlacementReview::deserialize(value);
+    let unknown = match &review {
+        Ok(review) => unknown_within(&review.spec),
+        Err(_) => Vec::new(),
+    };
+    let mut refused: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+    if validation == FieldValidation::Strict {
+        refused.extend(unknown.iter().map(ToString::to_string));
+    }
+    if !refused.is_empty() {
+        return Err(unreadable(&format!("strict decoding error: {}", refused.join(", "))));
+    }
     if !problems.is_empty() {
         return Err(Failure::invalid_review(problems));
     }
-    PlacementReview::deserialize(value).map_err(|error| unreadable(&error.to_string()))
+    let review = review.map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Decoded { review, unknown })
+}
+
+/// Reads a review that stands in a file among others, strictly as far as it is the review's own.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn of_file(document: Value) -> Result<PlacementReview, String> {
+    let decoded = of_document(document, FieldValidation::Warn);
+    decoded.map(|decoded| decoded.review).map_err(|failure| failure.message())
+}
+
+/// Fields that do not exist, with paths in the review.
+fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
+    let outer = spec.document_path().unwrap_or_default();
+    spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
 }
 
 fn unreadable(cause: &str) -> Failure {
@@ -184,9 +227,12 @@ fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Found) {
                 }
             }
         }
+        (Shape::Metadata, Value::Object(values)) => {
+            found.unknown.extend(values.keys().filter(|name| !is_metadata_member(name)).map(|name| at(name)));
+        }
         (Shape::Text, value) => misfit("a string", value),
         (Shape::List(_), value) => misfit("a list", value),
-        (Shape::Object | Shape::Members(_), value) => misfit("an object", value),
+        (Shape::Object | Shape::Metadata | Shape::Members(_), value) => misfit("an object", value),
     }
 }
 

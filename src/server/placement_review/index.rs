@@ -15,10 +15,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
-use crate::placement::{Cluster, Namespace, Node, Pod, ReadError};
-use crate::registry::{Catalog, Live, LiveState, NotReady, Registry, Resource};
+use crate::placement::{Cluster, Counts, Namespace, Node, Pod, ReadError};
+use crate::registry::{Account, Catalog, Live, LiveState, Memory, NotReady, OverMemory, Registry, Resource};
 use crate::store::{Cursor, Object, Snapshot};
 
 /// How long the index is kept after the last question, as `serve` keeps a copy.
@@ -142,6 +143,8 @@ pub struct Indexed {
 pub struct PlacementIndex {
     state: Mutex<State>,
     asked: Notify,
+    /// What counts the index beside the copies.
+    memory: Arc<Memory>,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +160,7 @@ struct Index {
     places: [Place; 3],
     /// By kind and key: why an object is not in the index.
     unreadable: BTreeMap<(usize, String), String>,
+    account: Account,
 }
 
 /// How far one copy has been followed.
@@ -180,12 +184,20 @@ impl Place {
 }
 
 impl PlacementIndex {
+    /// Counted in the memory of the copies.
+    pub fn accounted(memory: Arc<Memory>) -> PlacementIndex {
+        PlacementIndex { memory, ..PlacementIndex::default() }
+    }
+
     /// The index, not older than the copies. Takes as long as what has changed since it was last asked for; the first time
     /// it reads every object, which is no work for a thread that answers requests.
-    pub fn at(&self, copies: &Copies) -> Indexed {
+    ///
+    /// # Errors
+    /// There is no index yet, and no room for one.
+    pub fn at(&self, copies: &Copies) -> Result<Indexed, OverMemory> {
         let mut state = self.lock();
         state.last_asked = Some(Instant::now());
-        let indexed = state.caught_up(copies).indexed();
+        let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
         drop(state);
         self.asked.notify_one();
         indexed
@@ -206,7 +218,8 @@ impl PlacementIndex {
                 let copies = Copies { nodes, pods, namespaces };
                 let index = Arc::clone(&self);
                 let caught_up = tokio::task::spawn_blocking(move || {
-                    index.lock().caught_up(&copies);
+                    // Without room there is none, which whoever asks is told.
+                    let _refused = index.lock().caught_up(&copies, &index.memory).is_err();
                 });
                 if caught_up.await.is_err() {
                     tracing::error!("the index of placement met a defect and is made anew");
@@ -263,20 +276,35 @@ impl State {
     }
 
     /// Taken out while it is changed, so that one which was left half way is not used again.
-    fn caught_up(&mut self, copies: &Copies) -> &Index {
+    fn caught_up(&mut self, copies: &Copies, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
         let held = self.index.take().filter(|index| index.follows(copies));
-        let index = match held {
+        let mut index = match held {
             Some(index) => index.advanced(copies),
-            None => Index::new(copies),
+            None => match memory.refuses(expected(copies)) {
+                Some(over) => return Err(over),
+                None => Index::new(copies, memory.open()),
+            },
         };
-        self.index.insert(index)
+        // What is answered from stays, whatever it grows to, as copies do.
+        index.account.set(index.cluster.counts().held_bytes());
+        Ok(self.index.insert(index))
     }
 }
 
+/// About what an index of these copies would hold at least.
+fn expected(copies: &Copies) -> Bytes {
+    let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
+    Bytes(Counts { nodes, pods, namespaces, ..Counts::default() }.held_bytes())
+}
+
 impl Index {
-    fn new(copies: &Copies) -> Index {
-        let mut index =
-            Index { cluster: Cluster::default(), places: copies.all().map(Place::of), unreadable: BTreeMap::new() };
+    fn new(copies: &Copies, account: Account) -> Index {
+        let mut index = Index {
+            cluster: Cluster::default(),
+            places: copies.all().map(Place::of),
+            unreadable: BTreeMap::new(),
+            account,
+        };
         for (kind, held) in copies.all().into_iter().enumerate() {
             for (_, object) in held.snapshot.range(Bound::Unbounded) {
                 index.put(kind, object);

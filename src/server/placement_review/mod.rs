@@ -1,11 +1,12 @@
 //! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, asked over HTTP.
 //!
-//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `decode` reads it, `rights` says who may
+//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. [`decode`] reads it, [`field_validation`] is how strictly, `rights` says who may
 //! ask, [`index`] keeps what is answered from, and [`answering`] makes a status of a spec, off the threads that answer requests.
 //! The rules are [`crate::placement`]'s. In a View there are no reviews: they tell of more than a View shows.
 
 pub mod answering;
-mod decode;
+pub mod decode;
+pub mod field_validation;
 pub mod index;
 mod rights;
 
@@ -18,21 +19,27 @@ use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
 use super::failure::Failure;
+use super::limits::Limited;
 use super::negotiate::{Offer, negotiate};
 use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
-use super::{Asked, MOST_ATTEMPTS, Server, document, read};
+use super::{Asked, MOST_ATTEMPTS, Server, document, read, warnings};
 use crate::model::Gvr;
-use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
+use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
-use crate::registry::{Catalog, NotReady};
-use answering::{Runtime, Unanswered};
+use crate::registry::{Catalog, Memory, NotReady, OverMemory};
+use answering::{Outcome, Runtime, Unanswered};
+use decode::Decoded;
+use field_validation::FieldValidation;
 use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
 use rights::Right;
 
 /// The plural name.
 pub(super) const RESOURCE: &str = "placementreviews";
+
+/// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
+pub const NO_EVENT: &str = "so that there is no such event";
 
 /// Reviews that are answered at a time: each takes a processor for as long as it lasts.
 const MOST_AT_ONCE: usize = 4;
@@ -58,9 +65,11 @@ pub(super) struct Reviews {
     places: Arc<Semaphore>,
 }
 
-impl Default for Reviews {
-    fn default() -> Reviews {
-        Reviews { index: Arc::default(), places: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+impl Reviews {
+    /// With an index that is counted in the memory of the copies.
+    pub(super) fn new(memory: Arc<Memory>) -> Reviews {
+        let index = Arc::new(PlacementIndex::accounted(memory));
+        Reviews { index, places: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 }
 
@@ -106,44 +115,43 @@ pub(super) async fn answer(
     let form = decode::form(asked.headers)?;
     let until = Instant::now() + asked.timeout;
     let bytes = decode::body(body, asked.timeout).await?;
-    let mut review = decode::review(&bytes, form)?;
+    let validation = FieldValidation::of(&asked.query)?;
+    let Decoded { mut review, mut unknown } = decode::review(&bytes, form, validation)?;
     drop(bytes);
-    let right = rights::right(server, asked, &review.spec).await?;
-    let status = status(server, &review.spec, right, until).await?;
-    if review.metadata.is_null() {
-        review.metadata = json!({});
+    if validation == FieldValidation::Ignore {
+        unknown.clear();
     }
-    review.status = None;
-    let mut response = document(written(&review, status)?, format, asked);
-    *response.status_mut() = StatusCode::CREATED;
+    let mut told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    let answered = async {
+        let right = rights::right(server, asked, &review.spec).await?;
+        if review.metadata.is_null() {
+            review.metadata = json!({});
+        }
+        let (text, warned) = answered(server, review, right, validation, until).await?;
+        told.extend(warned);
+        let mut response = document(text, format, asked);
+        *response.status_mut() = StatusCode::CREATED;
+        Ok(response)
+    };
+    let mut response = match answered.await {
+        // A misspelt field may be the very reason, so that failures come with the warnings too, as upstream.
+        Err(failure) if !unknown.is_empty() && !matches!(failure, Failure::Replaced | Failure::Behind) => {
+            asked.failed(&failure, false)
+        }
+        answered => answered?,
+    };
+    warnings::add(response.headers_mut(), told.iter().map(String::as_str));
     Ok(response)
 }
 
-/// What a status is made of.
-enum Status {
-    Whole(Box<PlacementReviewStatus>),
-    /// Only what an event would say.
-    Event(String),
-}
-
-fn written(review: &PlacementReview, status: Status) -> Result<Vec<u8>, Failure> {
-    let failed = |error: serde_json::Error| Failure::Internal(error.to_string());
-    match status {
-        Status::Whole(status) => {
-            let review = PlacementReview { status: Some(*status), ..review.clone() };
-            serde_json::to_vec(&review).map_err(failed)
-        }
-        Status::Event(message) => {
-            let mut document = serde_json::to_value(review).map_err(failed)?;
-            document["status"] = json!({
-                "message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED,
-            });
-            serde_json::to_vec(&document).map_err(failed)
-        }
-    }
-}
-
-async fn status(server: &Server, spec: &PlacementReviewSpec, right: Right, until: Instant) -> Result<Status, Failure> {
+/// The text of an answered review, and what is warned of besides fields that do not exist, with paths in the review.
+async fn answered(
+    server: &Server,
+    review: PlacementReview,
+    right: Right,
+    validation: FieldValidation,
+    until: Instant,
+) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let mut copies = Err(Failure::Replaced);
     let mut catalog = server.registry.catalog();
     for _ in 0..MOST_ATTEMPTS {
@@ -154,31 +162,61 @@ async fn status(server: &Server, spec: &PlacementReviewSpec, right: Right, until
         catalog = server.registry.catalog();
     }
     let copies = copies?;
-    let runtime = Runtime::of(spec, &catalog, until.saturating_duration_since(Instant::now())).await;
+    let runtime = Runtime::of(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
     let options = Options { target_minor: minor.unwrap_or(usual.target_minor), ..usual };
     let place = timeout_at(until, server.reviews.places.clone().acquire_owned()).await;
     let Ok(Ok(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
-    let (index, spec) = (server.reviews.index.clone(), spec.clone());
+    let index = server.reviews.index.clone();
     let work = move || {
         let _place = place;
-        let indexed = index.at(&copies);
+        let indexed = index.at(&copies).map_err(no_room)?;
         match right {
-            Right::Whole => answering::answer(&spec, &copies, &indexed, &runtime, &options)
-                .map(|(_, status)| Status::Whole(Box::new(status))),
-            Right::Event => event(&spec, &copies, &indexed, &options).map(Status::Event),
+            Right::Whole => whole(review, &copies, &indexed, &runtime, &options, validation),
+            Right::Event => event(review, &copies, &indexed, &options).map(|text| (text, Vec::new())),
         }
     };
-    let answered = tokio::task::spawn_blocking(work).await.map_err(|error| {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "a placement review panicked");
         server.defect()
-    })?;
-    answered.map_err(failure)
+    })?
+}
+
+fn no_room(over: OverMemory) -> Failure {
+    let limited = Limited::memory(&over);
+    let message = format!("placement is answered from an index of nodes, pods and namespaces: {}", limited.message);
+    Failure::Limited(Limited { message, ..limited })
+}
+
+fn whole(
+    mut review: PlacementReview,
+    copies: &Copies,
+    indexed: &Indexed,
+    runtime: &Runtime,
+    options: &Options,
+    validation: FieldValidation,
+) -> Result<(Vec<u8>, Vec<String>), Failure> {
+    let outcome = answering::answer(&review.spec, copies, indexed, runtime, options, validation);
+    let Outcome { answer, status, told } = outcome.map_err(failure)?;
+    review.status = Some(status);
+    Ok((answer.text_of(review).map_err(unwritable)?, told))
+}
+
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::Internal(error.to_string())
+}
+
+/// Only what an event would say.
+fn event(review: PlacementReview, copies: &Copies, indexed: &Indexed, options: &Options) -> Result<Vec<u8>, Failure> {
+    let message = event_message(&review.spec, copies, indexed, options).map_err(failure)?;
+    let mut document = serde_json::to_value(review).map_err(unwritable)?;
+    document["status"] = json!({"message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED});
+    serde_json::to_vec(&document).map_err(unwritable)
 }
 
 /// What the FailedScheduling event of a stored Pod would say.
-fn event(
+fn event_message(
     spec: &PlacementReviewSpec,
     copies: &Copies,
     indexed: &Indexed,
@@ -187,13 +225,13 @@ fn event(
     let stored: Option<Pod> = answering::stored(spec, copies)?;
     let Some(pod) = stored else { return Ok(String::new()) };
     if !pod.spec.node_name.is_empty() {
-        return Ok(format!("the Pod is bound to {}, so that there is no such event", pod.spec.node_name));
+        return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
     }
     let answer = indexed.cluster.review(&pod, options);
     Ok(match answer.feasible() {
         0 => answer.message(),
         // How many, and what is wrong with the others, no event would say.
-        _ => "the Pod fits some node, as far as was looked at, so that there is no such event".to_owned(),
+        _ => format!("the Pod fits some node, as far as was looked at, {NO_EVENT}"),
     })
 }
 

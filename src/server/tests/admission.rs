@@ -1,64 +1,32 @@
 //! The server with `access` before it: the order of its checks, the forms of refusals, and watches that end with their permission.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::access::{Access, AccessSettings};
-use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::access::Access;
+use crate::access::tests::cluster::Cluster;
 use crate::server::Settings;
 use crate::store::HistoryLimits;
 
-/// Knows tokens as their users' names; everybody but mallory may do everything, until nobody may.
-#[derive(Debug, Default)]
-struct Cluster {
-    is_closed: AtomicBool,
-    is_gone: AtomicBool,
-}
-
-impl Upstream for Cluster {
-    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
-        Box::pin(async move {
-            tokio::task::yield_now().await;
-            if self.is_gone.load(Ordering::Relaxed) {
-                return Err("connection refused by https://10.0.0.1:443".to_owned());
-            }
-            let is_token = request.uri().path().ends_with("tokenreviews");
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            let review: Value = serde_json::from_slice(&body).unwrap();
-            let (kind, status) = if is_token {
-                let user = review["spec"]["token"].as_str().filter(|token| *token != "wrong");
-                let audiences = &review["spec"]["audiences"];
-                let status =
-                    json!({"authenticated": user.is_some(), "user": {"username": user}, "audiences": audiences});
-                ("TokenReview", status)
-            } else {
-                let may = review["spec"]["user"] != "mallory" && !self.is_closed.load(Ordering::Relaxed);
-                ("SubjectAccessReview", json!({"allowed": may}))
-            };
-            let answer = json!({"kind": kind, "status": status}).to_string();
-            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
-        })
-    }
+/// Everybody but mallory may do everything.
+fn stub() -> Arc<Cluster> {
+    Cluster::new(|asked| asked["user"] != "mallory")
 }
 
 /// Somebody who asks that cluster.
 pub(super) fn cluster() -> Arc<Access> {
-    Arc::new(Access::new(Arc::new(Cluster::default()), AccessSettings::default()).unwrap())
+    stub().access()
 }
 
 fn fixture() -> (Fixture, Arc<Cluster>) {
-    let cluster = Arc::new(Cluster::default());
-    let access = Access::new(cluster.clone(), AccessSettings::default()).unwrap();
-    let settings = Settings { access: Some(Arc::new(access)), ..Settings::default() };
+    let cluster = stub();
+    let settings = Settings { access: Some(cluster.access()), ..Settings::default() };
     let mut fixture = Fixture::with(settings, HistoryLimits::default());
     fixture.put("default", "x", "blue");
     (fixture, cluster)

@@ -11,6 +11,7 @@ mod documentation;
 mod encode;
 mod explain;
 mod extra;
+mod field_validation;
 mod get;
 mod guards;
 mod limits;

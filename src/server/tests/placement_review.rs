@@ -4,27 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http::{Method, Request};
+use http_body_util::BodyExt;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Value, json};
 
 use super::{Answer, Stored, catalog};
-use crate::access::{Access, AccessSettings};
+use crate::access::tests::cluster::Cluster;
 use crate::extract::Plan;
-use crate::model::{Gvr, Key, Scope, Version};
+use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
-use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Catalog, Excerpt, Registry, Resource};
+use crate::registry::{Catalog, Excerpt, Memory, Registry, Resource};
 use crate::server::placement_review::index::{Copies, PlacementIndex};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 
-const REVIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/placementreviews";
+pub(super) const REVIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/placementreviews";
 
 /// Two nodes, one with a disk; a Pod that is pending for want of another label.
-struct Fixture {
+pub(super) struct Fixture {
     server: Arc<Server>,
     registry: Arc<Registry>,
     nodes: Stored,
@@ -55,7 +53,16 @@ impl Fixture {
         Fixture { server, registry, nodes, pods, namespaces, version: 100 }
     }
 
-    fn with(settings: Settings) -> Fixture {
+    /// The same objects, and no more memory than this beside the copies, which are not counted here.
+    fn within(memory: u64) -> Fixture {
+        let fixture = Fixture::with(Settings::default());
+        let catalog = catalog(&[&fixture.nodes, &fixture.pods, &fixture.namespaces]);
+        let registry = Arc::new(Registry::with_memory(catalog, Memory::new(Some(quantity::Bytes(memory)))));
+        let server = Arc::new(Server::new(registry.clone(), Settings::default()));
+        Fixture { server, registry, ..fixture }
+    }
+
+    pub(super) fn with(settings: Settings) -> Fixture {
         let mut fixture = Fixture::empty(settings, HistoryLimits::default());
         for stored in [&mut fixture.nodes, &mut fixture.pods, &mut fixture.namespaces] {
             stored.store.replace(&[], Version::new(100));
@@ -94,7 +101,7 @@ impl Fixture {
         stored.publish();
     }
 
-    async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -110,12 +117,17 @@ impl Fixture {
     }
 }
 
-fn asking(spec: &Value) -> Value {
+pub(super) fn asking(spec: &Value) -> Value {
     json!({"apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview", "spec": spec})
 }
 
+pub(super) fn with_containers(mut spec: Value) -> Value {
+    spec["containers"] = json!([{"name": "main", "image": "registry.example.com/main"}]);
+    spec
+}
+
 fn on_ssd() -> Value {
-    json!({"pod": {"metadata": {"name": "nginx"}, "spec": {"nodeSelector": {"disktype": "ssd"}}}})
+    json!({"pod": {"metadata": {"name": "nginx"}, "spec": with_containers(json!({"nodeSelector": {"disktype": "ssd"}}))}})
 }
 
 #[tokio::test]
@@ -155,7 +167,11 @@ async fn a_review_is_created_and_answered_at_once() {
     let what_if = json!({"labels": [{"node": "two", "key": "disktype", "value": "tape"}]});
     let spec = json!({"podRef": {"namespace": "default", "name": "pending"}, "whatIf": what_if});
     assert_eq!(fixture.review(&asking(&spec)).await.json()["status"]["feasible"], 1, "what if");
-    assert_eq!(fixture.review(&asking(&json!({"pod": {}}))).await.json()["status"]["feasible"], 2, "nothing is asked");
+    assert_eq!(
+        fixture.review(&asking(&json!({"pod": {"spec": with_containers(json!({}))}}))).await.json()["status"]["feasible"],
+        2,
+        "nothing is asked"
+    );
 }
 
 #[tokio::test]
@@ -274,13 +290,27 @@ async fn bodies_are_decoded_strictly() {
 }
 
 #[tokio::test]
+async fn whoever_sends_an_answer_gets_another_one() {
+    let fixture = Fixture::with(Settings::default());
+    let expected = fixture.review(&asking(&on_ssd())).await.json();
+    let of_old = json!({"feasible": 7, "total": -1, "nodes": [{"name": "one", "fits": "no"}], "warnings": {}});
+    let whole = json!({"feasible": 7, "total": 7, "message": "all", "nodes": [{"name": "one", "fits": true}]});
+    for status in [json!(null), json!(7), json!("fits"), json!([]), json!({}), json!({"unknown": [1]}), of_old, whole] {
+        let mut review = asking(&on_ssd());
+        review["status"] = status.clone();
+        let answer = fixture.review(&review).await;
+        assert_eq!((answer.code.as_u16(), answer.json()), (201, expected.clone()), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
     let fixture = Fixture::with(Settings::default());
     let term = json!({"topologyKey": "zone", "matchLabelKeys": ["tenant"]});
     let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
     let path = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys";
     let detail = "Forbidden: must not be specified when labelSelector is not set";
-    let spec = json!({"affinity": affinity, "tolerations": [{"operator": "Like", "key": "a"}]});
+    let spec = with_containers(json!({"affinity": affinity, "tolerations": [{"operator": "Like", "key": "a"}]}));
     let answer = fixture.review(&asking(&json!({"pod": {"spec": spec}}))).await;
     assert_eq!(answer.code.as_u16(), 422);
     let status = answer.json();
@@ -297,7 +327,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
     let start = format!("PlacementReview.view.fieldcache.dev \"\" is invalid: [spec.pod.spec.{path}: {detail}, ");
     assert!(answer.message().starts_with(&start), "{}", answer.body);
 
-    let template = json!({"spec": {"affinity": affinity}});
+    let template = json!({"spec": with_containers(json!({"affinity": affinity}))});
     let deployment = json!({"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}});
     let answer = fixture.review(&asking(&json!({"template": deployment}))).await;
     assert!(
@@ -306,7 +336,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
         answer.body
     );
 
-    let with_class = json!({"pod": {"spec": {"runtimeClassName": "fast"}}});
+    let with_class = json!({"pod": {"spec": with_containers(json!({"runtimeClassName": "fast"}))}});
     let warned = fixture.review(&asking(&with_class)).await.json();
     assert!(
         warned["status"]["warnings"][0].as_str().is_some_and(|said| said.contains("no copy of runtimeclasses")),
@@ -335,44 +365,25 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     assert!(answer.message().contains("that of pods is a part: take the scope out"), "{}", answer.body);
 }
 
-/// Knows tokens as their users' names: alice may do everything, bob may create reviews and get the pending Pod, eve may
-/// create reviews, carol may list nodes besides.
-#[derive(Debug)]
-struct Cluster;
-
-impl Upstream for Cluster {
-    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
-        Box::pin(async move {
-            let is_token = request.uri().path().ends_with("tokenreviews");
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            let review: Value = serde_json::from_slice(&body).unwrap();
-            let (kind, status) = if is_token {
-                let user = &review["spec"]["token"];
-                let status = json!({"authenticated": true, "user": {"username": user}, "audiences": review["spec"]["audiences"]});
-                ("TokenReview", status)
-            } else {
-                let asked = &review["spec"]["resourceAttributes"];
-                let text = |member: &str| asked[member].as_str().unwrap_or_default();
-                let what = [text("verb"), text("resource"), text("namespace"), text("name")].join(" ");
-                let may = matches!(
-                    (review["spec"]["user"].as_str().unwrap_or_default(), &*what),
-                    ("alice", _)
-                        | (_, "create placementreviews  ")
-                        | ("bob", "get pods default pending")
-                        | ("carol", "list nodes  ")
-                );
-                ("SubjectAccessReview", json!({"allowed": may}))
-            };
-            let answer = json!({"kind": kind, "status": status}).to_string();
-            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
-        })
-    }
+/// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.
+fn cluster() -> Arc<Cluster> {
+    Cluster::new(|spec| {
+        let asked = &spec["resourceAttributes"];
+        let text = |member: &str| asked[member].as_str().unwrap_or_default();
+        let what = [text("verb"), text("resource"), text("namespace"), text("name")].join(" ");
+        matches!(
+            (spec["user"].as_str().unwrap_or_default(), &*what),
+            ("alice", _)
+                | (_, "create placementreviews  ")
+                | ("bob", "get pods default pending")
+                | ("carol", "list nodes  ")
+        )
+    })
 }
 
 #[tokio::test]
 async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
-    let access = Access::new(Arc::new(Cluster), AccessSettings::default()).unwrap();
-    let mut fixture = Fixture::with(Settings { access: Some(Arc::new(access)), ..Settings::default() });
+    let mut fixture = Fixture::with(Settings { access: Some(cluster().access()), ..Settings::default() });
     let pending = json!({"podRef": {"namespace": "default", "name": "pending"}});
     let other = json!({"podRef": {"namespace": "default", "name": "other"}});
     let mut premised = pending.clone();
@@ -477,7 +488,7 @@ fn take(fixture: &mut Fixture, step: &Step) {
 
 async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
     let copies = Copies::of(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
-    let indexed = index.at(&copies);
+    let indexed = index.at(&copies).unwrap();
     let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 7, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "a1"}}, "topologyKey": "zone"}},
     ]}});
@@ -486,7 +497,7 @@ async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
     let mut nodes = answer.nodes(&[]);
     // Which of several pods is named depends on what was there before.
     for rejection in nodes.iter_mut().flat_map(|node| &mut node.rejections) {
-        rejection.pod = rejection.pod.take().map(|_| "some".to_owned());
+        rejection.pod = rejection.pod.take().map(|_| "some".into());
     }
     let nodes = serde_json::to_string(&nodes).unwrap();
     format!("{:?} {:?} {nodes}", indexed.cluster.counts(), indexed.resource_versions)
@@ -539,7 +550,9 @@ async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
     let following = index.clone().follow(fixture.registry.clone());
     tokio::pin!(following);
     assert!(!index.is_held(), "nobody has asked");
+    assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "no copy is counted here");
     report(&fixture, &index).await;
+    assert!(fixture.registry.memory().held() > quantity::Bytes(1_000), "it is counted beside the copies");
     fixture.put("nodes", json!({"metadata": {"name": "three"}}));
     let version = fixture.version.to_string();
     let patience = Duration::from_secs(60);
@@ -560,5 +573,22 @@ async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
     tokio::select! {
         _ = &mut following => {}
         done = tokio::time::timeout(Duration::from_secs(3_600), forgotten) => done.expect("nobody asks any more"),
+    }
+    assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "its memory is given back");
+}
+
+#[tokio::test]
+async fn an_index_is_made_as_far_as_there_is_memory_for_it() {
+    for (memory, expected) in [(1_000, 503), (1 << 20, 201)] {
+        let fixture = Fixture::within(memory);
+        let answer = fixture.review(&asking(&on_ssd())).await;
+        assert_eq!(answer.code, expected, "{memory} bytes: {}", answer.body);
+        assert_eq!(fixture.server.placement_index().is_held(), expected == 201, "{memory} bytes");
+    }
+    let refused = Fixture::within(1_000).review(&asking(&on_ssd())).await.json();
+    assert_eq!(refused["details"]["causes"][0]["reason"], "MemoryLimit", "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    for part in ["index of nodes, pods and namespaces", "--memory-limit is 1000"] {
+        assert!(message.contains(part), "{part:?} is missing: {message}");
     }
 }

@@ -39,7 +39,7 @@ async fn fill(stage: &Stage) -> Result<()> {
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "pending" },
         "spec": {
             "nodeSelector": { "disktype": "ssd" }, "schedulerName": "nobody", "tolerations": tolerations,
-            "containers": [{ "name": "main", "image": "registry.example.com/main" }],
+            "containers": containers(),
         },
     });
     objects::create(&client, "/api/v1/namespaces/team-a/pods", &pod).await?;
@@ -55,8 +55,16 @@ fn user(stage: &Stage, operator: &Fieldcache, name: &str) -> Result<Kubectl> {
 }
 
 async fn create(stage: &Stage, kubectl: &Kubectl, spec: &Value) -> Result<Finished> {
-    let file = stage.folder.write("review.json", review(spec).to_string())?;
-    kubectl.run(&["create", "-f", &file.display().to_string(), "-o", "json"]).await
+    create_with(stage, kubectl, spec, &[]).await
+}
+
+async fn create_with(stage: &Stage, kubectl: &Kubectl, spec: &Value, options: &[&str]) -> Result<Finished> {
+    let file = stage.folder.write("review.json", review(spec).to_string())?.display().to_string();
+    kubectl.run(&[&["create", "-f", &file, "-o", "json"], options].concat()).await
+}
+
+fn containers() -> Value {
+    json!([{ "name": "main", "image": "registry.example.com/main" }])
 }
 
 async fn wait_for_copies(stage: &Stage) -> Result<()> {
@@ -81,6 +89,11 @@ async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what
         answer.status == 503 && answer.text().contains("nodes are not kept here: make a FieldCache named nodes"),
         "{answer:?}"
     );
+    let shell = Shell::with_kubeconfig(&json!({ "apiVersion": "v1", "kind": "Config" }))?;
+    let root = place(&stage, &operator, "root", Some("system:masters"))?;
+    let refused = "answered 503 to /apis/view.fieldcache.dev/v1alpha1/placementreviews: where a Pod may run ";
+    let missing = "nodes are not kept here: make a FieldCache named nodes";
+    shell.fail(&format!("{root} pod/pending"), 2, &[refused, missing]).await?;
     stage.apply("placement/field-caches.yaml").await?;
     wait_for_copies(&stage).await?;
 
@@ -108,15 +121,16 @@ async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what
 
     // A manifest, as YAML, with a premise; and what an API server would refuse.
     let toleration = json!({ "operator": "Exists" });
-    let pod = json!({ "metadata": { "name": "new" }, "spec": { "nodeSelector": { "disktype": "ssd" }, "tolerations": [toleration] } });
+    let pod = json!({ "metadata": { "name": "new" }, "spec": { "nodeSelector": { "disktype": "ssd" }, "tolerations": [toleration], "containers": containers() } });
     let spec = json!({ "pod": pod, "whatIf": { "labels": [{ "node": "two", "key": "disktype", "value": "ssd" }] } });
     let found: Value = serde_json::from_str(&create(&stage, &alice, &spec).await?.stdout)?;
     ensure!(found["status"]["feasible"] == 2, "{found}");
-    let bad = json!({ "pod": { "spec": { "tolerations": [{ "operator": "Like", "key": "a" }] } } });
+    let bad = json!({ "pod": { "spec": { "tolerations": [{ "operator": "Like", "key": "a" }], "containers": containers() } } });
     let ran = create(&stage, &alice, &bad).await?;
     ensure!(ran.stderr.contains("spec.pod.spec.tolerations[0].operator: Unsupported value: \"Like\""), "{ran:?}");
     let ran = create(&stage, &alice, &json!({ "pods": {} })).await?;
     ensure!(ran.stderr.contains("unknown field \"spec.pods\""), "{ran:?}");
+    misspelt(&stage, &alice, &administrator).await?;
     // Without discovery too.
     let raw = stage.folder.write("raw.json", review(&asked).to_string())?.display().to_string();
     let ran = alice.run(&["create", "--raw", REVIEWS, "-f", &raw]).await?;
@@ -141,8 +155,126 @@ async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what
         );
         ensure!(ran.exit_code != 0 && ran.stderr.contains(&words), "{spec}: {ran:?}");
     }
+    commands_of(&stage, &operator).await?;
     follows(&stage, &administrator, &asked).await?;
     commands(&stage).await
+}
+
+/// A command that asks the operator as somebody with a certificate.
+fn place(stage: &Stage, operator: &Fieldcache, name: &str, group: Option<&str>) -> Result<String> {
+    let identity = stage.control_plane.authority().client(name, group)?;
+    let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt")).context("the operator's authority")?;
+    let document = e2e::control_plane::kubeconfig(operator.address(), Some(&authority), Some(&identity));
+    let file = stage.folder.write(&format!("{name}-who-places"), document.to_string())?;
+    Ok(format!("fieldcache place -n team-a --server {} --kubeconfig {}", operator.address(), file.display()))
+}
+
+/// What the command says to each of them when it asks the operator.
+async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
+    let shell = Shell::with_kubeconfig(&json!({ "apiVersion": "v1", "kind": "Config" }))?;
+    let root = place(stage, operator, "root", Some("system:masters"))?;
+    let [alice, bob, mallory] = ["alice", "bob", "mallory"].map(|name| place(stage, operator, name, None));
+    let (alice, bob, mallory) = (alice?, bob?, mallory?);
+    let whole = format!("Pod team-a/pending: {MESSAGE}\n\nNODE ");
+    let event = format!("Pod team-a/pending: {MESSAGE}\n\nThis is what its event would say;");
+    let taint = "  dedicated:NoSchedule: not tolerated: keeps the Pod away; one that runs stays";
+    for (script, expected) in [
+        (format!("{root} pod/pending"), &[&*whole, "taint dedicated:NoSchedule is not tolerated"][..]),
+        (format!("{alice} pod/pending"), &[&*whole, "taint dedicated:NoSchedule is not tolerated"]),
+        (format!("{root} pod/pending --node one"), &["Pod team-a/pending does not fit one.", "disktype=ssd", taint]),
+        // She may list nodes and Pods, and get none of them.
+        (
+            format!("{alice} pod/pending --node one"),
+            &[
+                "Pod team-a/pending does not fit one.",
+                "Its labels and taints are not known: ",
+                "User \"alice\" cannot get",
+            ],
+        ),
+        (format!("{bob} pod/pending"), &[&*event]),
+        (format!("{bob} pod/pending -o wide"), &[&*event, "  NodePorts (host ports)\n"]),
+    ] {
+        let ran = shell.run(&script).await?;
+        ensure!(ran.exit_code == 1 && ran.stderr.is_empty(), "{script}: {ran:?}");
+        ensure!(expected.iter().all(|part| ran.stdout.contains(part)), "{script}: {}", ran.stdout);
+    }
+    let nodes = |who: &str| format!("nodes is forbidden: User \"{who}\" cannot list resource \"nodes\"");
+    let (of_bob, of_mallory) = (nodes("bob"), nodes("mallory"));
+    for (script, expected) in [
+        (format!("{alice} pod/none"), &["pods \"none\" not found in namespace \"team-a\""][..]),
+        (format!("{alice} pod/pending --node nine"), &["there is no node \"nine\": there are one, two"]),
+        (format!("{bob} pod/pending --node one"), &[&*of_bob, "without --node and without premises"]),
+        (format!("{bob} pod/none"), &["pods \"none\" not found in namespace \"team-a\""]),
+        (format!("{mallory} pod/pending"), &[&*of_mallory, "; grant list on nodes and pods, or get on the Pod"]),
+    ] {
+        shell.fail(&script, 2, expected).await?;
+    }
+    Ok(())
+}
+
+/// Fields that a Pod does not have: refused, warned of or passed over, as kubectl is told; and what kube-apiserver says itself.
+async fn misspelt(stage: &Stage, alice: &Kubectl, administrator: &Client) -> Result<()> {
+    let spec = json!({ "pod": { "spec": { "nodeSelectr": { "disktype": "ssd" }, "containers": containers() } } });
+    let unknown = "unknown field \"spec.pod.spec.nodeSelectr\"";
+    for (option, code, told) in [
+        ("--validate=true", 1, format!("strict decoding error: {unknown}")),
+        ("--validate=strict", 1, format!("strict decoding error: {unknown}")),
+        ("--validate=warn", 0, format!("Warning: {unknown}")),
+        ("--validate=ignore", 0, String::new()),
+    ] {
+        let ran = create_with(stage, alice, &spec, &[option]).await?;
+        ensure!(ran.exit_code == code && ran.stderr.contains(&told), "{option}: {ran:?}");
+        ensure!(ran.stderr.contains(unknown) != told.is_empty(), "{option}: {ran:?}");
+        if code == 0 {
+            let answered: Value = serde_json::from_str(&ran.stdout)?;
+            let is_warned = answered["status"]["warnings"] == json!(["unknown field \"spec.nodeSelectr\""]);
+            ensure!(is_warned != told.is_empty(), "{option}: {answered}");
+        }
+    }
+    let ran = create(stage, alice, &spec).await?;
+    ensure!(ran.exit_code == 1 && ran.stderr.contains(unknown), "strict is what kubectl asks for: {ran:?}");
+    let none = json!({ "pod": { "spec": { "contaners": containers() } } });
+    let ran = create_with(stage, alice, &none, &["--validate=warn"]).await?;
+    let told = ["Warning: unknown field \"spec.pod.spec.contaners\"", "spec.pod.spec.containers: Required value"];
+    ensure!(ran.exit_code == 1 && told.iter().all(|told| ran.stderr.contains(told)), "{ran:?}");
+
+    // The same Pods and directives at kube-apiserver, and the same answers but for where the Pod stands.
+    let of_cluster = stage.control_plane.client();
+    for spec in [&spec, &none] {
+        for directive in ["", "Strict", "Warn", "Ignore", "strict"] {
+            let mut pod = spec["pod"].clone();
+            pod["metadata"] = json!({ "name": "misspelt" });
+            let path = format!("/api/v1/namespaces/team-a/pods?dryRun=All&fieldValidation={directive}");
+            let theirs = of_cluster.send(Request::new(Method::POST, path).json(&pod)).await?;
+            let path = format!("{REVIEWS}?fieldValidation={directive}");
+            let ours =
+                administrator.send(Request::new(Method::POST, path).json(&review(&json!({ "pod": pod })))).await?;
+            ensure!(ours.status == theirs.status, "{directive}: {ours:?} and {theirs:?}");
+            let warnings = |answer: &e2e::http::Answer| {
+                let values = answer.headers.get_all("warning").iter();
+                values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect::<Vec<_>>()
+            };
+            let within = |text: String| text.replace("\"spec.", "\"spec.pod.spec.");
+            let expected: Vec<String> = warnings(&theirs).into_iter().map(within).collect();
+            ensure!(warnings(&ours) == expected, "{directive}: {:?} and {expected:?}", warnings(&ours));
+            let (ours, theirs) = (ours.json()?, theirs.json()?);
+            if directive == "strict" {
+                ensure!(ours == theirs, "{ours} and {theirs}");
+            }
+            let causes = |answer: &Value, start: &str| {
+                let causes = answer["details"]["causes"].as_array().into_iter().flatten();
+                let field = |cause: &Value| cause["field"].as_str().unwrap_or_default().replacen(start, "spec.", 1);
+                causes.map(|cause| (field(cause), cause["message"].clone())).collect::<Vec<_>>()
+            };
+            ensure!(causes(&ours, "spec.pod.spec.") == causes(&theirs, "spec."), "{ours} and {theirs}");
+            let words = |answer: &Value| {
+                let message = answer["message"].as_str().unwrap_or_default();
+                message.split_once("strict decoding error: ").map(|(_, words)| words.replace("spec.pod.", ""))
+            };
+            ensure!(words(&ours) == words(&theirs), "{ours} and {theirs}");
+        }
+    }
+    Ok(())
 }
 
 /// What changes in the cluster changes the answer.

@@ -205,6 +205,20 @@ pub(crate) fn pod(number: u64) -> Value {
     if dice.errs(12) {
         spec["nodeName"] = dice.word(&["n1", "No_Name"]).into();
     }
+    // Fields that there are not, and what is no Pod yet for want of containers: none of them about affinity to pods, and the
+    // first three without another fault.
+    match number % 40 {
+        6 => spec["nodeSelectr"] = json!({"a": "b"}),
+        7 => spec["topologySpreadConstraint"] = json!([]),
+        14 => spec["Containers"] = json!(null),
+        2 => spec["containers"] = json!([]),
+        3 => spec["containers"] = json!([{"name": "main"}, {"image": "nginx"}, {}]),
+        10 => {
+            let named = |name: &str, image: &str| json!({"name": name, "image": image});
+            spec["containers"] = json!([named("Main", "a"), named("b", "a"), named("b", "")]);
+        }
+        _ => {}
+    }
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("p{number}"), "namespace": "default", "labels": dice.labels(4)}, "spec": spec,

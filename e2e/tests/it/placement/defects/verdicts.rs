@@ -92,7 +92,7 @@ pub(super) static DEFECTS: [Defect; 12] = [
             let reports = answer.nodes(&[]);
             for (name, node) in nodes(verdict) {
                 let mut rejections =
-                    reports.iter().filter(|report| report.name == *name).flat_map(|report| &report.rejections);
+                    reports.iter().filter(|report| *report.name == **name).flat_map(|report| &report.rejections);
                 let Some(last) = rejections.rfind(|rejection| rejection.plugin == "InterPodAffinity") else {
                     continue;
                 };

@@ -1,0 +1,62 @@
+//! An API server that answers TokenReviews and SubjectAccessReviews, for tests of whatever stands behind [`Access`].
+//!
+//! Tests of this room itself ask `Reviewer`, which counts and fails in more ways.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+
+use crate::access::{Access, AccessSettings};
+use crate::registry::upstream::{Upstream, UpstreamBody};
+
+/// Knows tokens as their users' names, `wrong` excepted.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    /// Who may what, by the spec of a SubjectAccessReview.
+    may: fn(&Value) -> bool,
+    /// Whether nobody may anything any more.
+    pub(crate) is_closed: AtomicBool,
+    /// Whether it does not answer any more.
+    pub(crate) is_gone: AtomicBool,
+}
+
+impl Cluster {
+    pub(crate) fn new(may: fn(&Value) -> bool) -> Arc<Cluster> {
+        Arc::new(Cluster { may, is_closed: AtomicBool::default(), is_gone: AtomicBool::default() })
+    }
+
+    /// Somebody who asks it.
+    pub(crate) fn access(self: &Arc<Cluster>) -> Arc<Access> {
+        Arc::new(Access::new(self.clone(), AccessSettings::default()).unwrap())
+    }
+}
+
+impl Upstream for Cluster {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            if self.is_gone.load(Ordering::Relaxed) {
+                return Err("connection refused by https://10.0.0.1:443".to_owned());
+            }
+            let is_token = request.uri().path().ends_with("tokenreviews");
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
+            let (kind, status) = if is_token {
+                let user = spec["token"].as_str().filter(|token| *token != "wrong");
+                let (is_known, audiences) = (user.is_some(), &spec["audiences"]);
+                let status = json!({"authenticated": is_known, "user": {"username": user}, "audiences": audiences});
+                ("TokenReview", status)
+            } else {
+                let may = (self.may)(&spec) && !self.is_closed.load(Ordering::Relaxed);
+                ("SubjectAccessReview", json!({"allowed": may}))
+            };
+            let answer = json!({"kind": kind, "status": status}).to_string();
+            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The questions sent to a fieldcache server, a PlacementReview each: no list travels, and no right to list is needed here that the
+//! server does not ask for itself.
+//!
+//! What comes back is printed as what is found out here. Which options a review cannot carry is [`asks_server`]'s; with those, and
+//! where no server is named, lists are read, in the parent module. What a refusal means is
+//! [`super::refusal`]'s.
+
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::arguments::PlaceArguments;
+use super::questions::Question;
+use super::{About, Answered, PATIENCE, no_such_node, progress, refusal};
+use crate::cli::source;
+use crate::model::quote;
+use crate::placement::admission::RuntimeScheduling;
+use crate::placement::pod::Toleration;
+use crate::placement::question::Fetched;
+use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
+use crate::placement::{Cluster, Node, Options, Pod};
+use crate::server::placement_review::answering::runtime_class;
+use crate::source::connection::{Answer, Connection, RequestError};
+
+const JSON: &str = "application/json";
+
+/// For names alone, from servers that can leave the rest out.
+const NAMES: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// Most nodes that are named when one is not there.
+pub(super) const MOST_NAMED: usize = 10;
+
+/// How kube-apiserver, and so fieldcache, says that a copy is still being read.
+const LOADING: &str = "storage is (re)initializing";
+
+/// Whether the server is asked for the answer. What a review has no field for is evaluated here, from lists.
+pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
+    let evaluates = arguments.misplaced
+        || arguments.uses_match_label_keys
+        || arguments.scheduler_config.is_some()
+        || arguments.limit_hard_anti_affinity_topology
+        || arguments.toleration_comparison
+        || arguments.target_version.is_some();
+    arguments.source.server.is_some() && !evaluates
+}
+
+/// The server's answers, in the order of the questions.
+pub(super) async fn answers(arguments: &PlaceArguments, questions: Vec<Question>) -> anyhow::Result<Vec<Answered>> {
+    let connection = Connection::open(&source::cluster_options(&arguments.source)).await?;
+    let mut answers = Vec::new();
+    for question in questions {
+        answers.push(asked(&connection, arguments, question).await?);
+    }
+    Ok(answers)
+}
+
+/// Where reviews are sent. Fields that do not exist are warned of, as they are where no server is asked.
+pub(super) fn path() -> String {
+    format!("/apis/{API_VERSION}/placementreviews?fieldValidation=Warn")
+}
+
+async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Question) -> anyhow::Result<Answered> {
+    let review = PlacementReview {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        metadata: Value::Null,
+        spec: question.spec.clone(),
+        status: None,
+    };
+    let answer = created(connection, &serde_json::to_vec(&review)?).await?;
+    if !matches!(answer.code, 200 | 201) {
+        return Err(refusal::of(connection, &question, &answer).await);
+    }
+    let (received, status) = read(&answer.body).map_err(|error| connection.broken(&path(), &error))?;
+    // Whoever may only get the Pod is told nothing of nodes, not even how many there are.
+    let is_event = received["status"].get("total").is_none();
+    let is_listed = |name: &String| status.nodes.iter().any(|node| *node.name == **name);
+    if let Some(name) = question.spec.node_names.iter().find(|name| !is_event && !is_listed(name)) {
+        bail!(no_such_node(name, &names(connection).await, status.total));
+    }
+    let about = match &arguments.node {
+        Some(name) if !is_event => Some(about(connection, &question.spec, name).await),
+        _ => None,
+    };
+    let review = PlacementReview { status: Some(status), ..review };
+    Ok(Answered { subject: question.subject, review, received: Some(received), is_event, about })
+}
+
+/// Sends a review, again while copies are being read there, telling a terminal how far they are.
+async fn created(connection: &Connection, review: &[u8]) -> Result<Answer, RequestError> {
+    let path = path();
+    let mut last = None;
+    let asking = async {
+        loop {
+            let answer = connection.post(&path, review.to_vec()).await?;
+            let ControlFlow::Continue((wait, message)) = again(&answer) else { return Ok(answer) };
+            last = Some(answer);
+            if std::io::stderr().is_terminal() {
+                progress(&message);
+            }
+            sleep(wait).await;
+        }
+    };
+    let found = timeout(PATIENCE, asking).await;
+    if last.is_some() && std::io::stderr().is_terminal() {
+        progress("");
+    }
+    match (found, last) {
+        (Ok(answered), _) => answered,
+        (Err(_), Some(last)) => Ok(last),
+        (Err(_), None) => Err(connection.unexpected(&path, &format!("no answer within {} s", PATIENCE.as_secs()))),
+    }
+}
+
+/// Whether to ask again, and after how long: only what loads becomes better by that.
+pub(super) fn again(answer: &Answer) -> ControlFlow<(), (Duration, String)> {
+    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let message = status["message"].as_str().unwrap_or_default();
+    match message.strip_prefix(LOADING) {
+        Some(progress) if answer.code == 429 => {
+            let progress = progress.trim_start_matches(": ").to_owned();
+            ControlFlow::Continue((answer.retry_after.unwrap_or(Duration::from_secs(1)), progress))
+        }
+        _ => ControlFlow::Break(()),
+    }
+}
+
+/// A review as it was answered: as it came, and what is known of its status.
+pub(super) fn read(body: &[u8]) -> Result<(Value, PlacementReviewStatus), serde_json::Error> {
+    let mut document: Value = serde_json::from_slice(body)?;
+    let status = PlacementReviewStatus::deserialize(&document["status"])?;
+    // Servers fill in what nobody sent.
+    if let Some(members) = document.as_object_mut()
+        && members.get("metadata") == Some(&json!({}))
+    {
+        members.remove("metadata");
+    }
+    Ok((document, status))
+}
+
+/// Some of the nodes' names; none when they cannot be had.
+async fn names(connection: &Connection) -> Vec<String> {
+    let list = connection.json(&format!("/api/v1/nodes?limit={MOST_NAMED}"), NAMES).await.unwrap_or_default();
+    let items = list["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// What a review does not tell: the node itself, and what of its taints the Pod tolerates.
+async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) -> About {
+    let node = match object(connection, &format!("/api/v1/nodes/{name}")).await {
+        Ok(bytes) => Node::read(&bytes).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let has_premise = spec.what_if.as_ref().is_some_and(|what_if| !what_if.taints.is_empty());
+    let tolerations = match &node {
+        Ok(node) if has_premise || !node.spec.taints.is_empty() => {
+            tolerations(connection, spec).await.map_err(|error| format!("{error:#}"))
+        }
+        // Nobody asks for them.
+        _ => Ok(Vec::new()),
+    };
+    About { node, tolerations }
+}
+
+async fn object(connection: &Connection, path: &str) -> Result<Vec<u8>, RequestError> {
+    connection.bytes(path, JSON).await.map(|bytes| bytes.to_vec())
+}
+
+/// Those of the Pod as it is evaluated: of a stored one its own, of a new one with those that the API server adds.
+async fn tolerations(connection: &Connection, spec: &PlacementReviewSpec) -> anyhow::Result<Vec<Toleration>> {
+    if let Some(reference) = &spec.pod_ref {
+        let path = format!("/api/v1/namespaces/{}/pods/{}", reference.namespace, reference.name);
+        return Ok(Pod::read(&object(connection, &path).await?)?.spec.tolerations);
+    }
+    let runtime = match runtime_class(spec) {
+        Some(name) => runtime(connection, &name).await?,
+        None => None,
+    };
+    // Premises are about nodes, of which there are none here.
+    let alone = PlacementReviewSpec { what_if: None, ..spec.clone() };
+    let fetched = Fetched { stored: None, runtime: runtime.as_ref() };
+    let reviewed = alone.answer(&Cluster::default(), fetched, &Options::default());
+    Ok(reviewed?.answer.pod().spec.tolerations.clone())
+}
+
+/// What a RuntimeClass asks. Nothing where none are served: then the server did not look at it either, and warns.
+async fn runtime(connection: &Connection, name: &str) -> anyhow::Result<Option<RuntimeScheduling>> {
+    let class = match connection.json(&format!("/apis/node.k8s.io/v1/runtimeclasses/{name}"), JSON).await {
+        Err(error) if error.code() == Some(404) => return Ok(None),
+        answered => answered?,
+    };
+    match &class["scheduling"] {
+        Value::Null => Ok(None),
+        scheduling => RuntimeScheduling::deserialize(scheduling)
+            .map(Some)
+            .map_err(|error| anyhow!("RuntimeClass {}: {error}", quote(name))),
+    }
+}

@@ -1,0 +1,100 @@
+//! What it means when a server does not answer a review: the server's own words where they are a person's, and what to do.
+//!
+//! Faults of a Pod or a workload are listed as they are where no server is asked. That a server knows no reviews has several
+//! reasons, which it is asked about once more.
+
+use anyhow::anyhow;
+use serde_json::Value;
+
+use super::asking::path;
+use super::questions::Question;
+use crate::placement::review::API_VERSION;
+use crate::server::placement_review::answering::Unanswered;
+use crate::source::connection::{Answer, Connection, RequestError};
+
+/// Of an answer that is no success.
+pub(super) async fn of(connection: &Connection, question: &Question, answer: &Answer) -> anyhow::Error {
+    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if let Some(error) = told(question, answer.code, &status) {
+        return error;
+    }
+    let (place, code, url) = (&question.place, answer.code, connection.url());
+    // In a View nothing is created, which may be told as a right that is missing.
+    let is_unknown = matches!(code, 404 | 405) || (code == 403 && is_view(url));
+    // An API server asks for the right before it finds out that there is no such resource.
+    if is_unknown || may_not_create(code, &status) {
+        let group = connection.bytes(&format!("/apis/{API_VERSION}"), "application/json").await.map(drop);
+        if is_unknown || matches!(&group, Err(error) if error.code() == Some(404)) {
+            return anyhow!("{place}{}", not_there(url, &group));
+        }
+    }
+    // Without the parameters, which nobody typed.
+    let path = path().split('?').next().unwrap_or_default().to_owned();
+    match (remedy(question, code, &status), status["message"].as_str()) {
+        (Some(remedy), Some(message)) => anyhow!("{place}cluster {url} answered {code} to {path}: {message}; {remedy}"),
+        _ => anyhow!("{place}{}", connection.refused(&path, answer)),
+    }
+}
+
+fn may_not_create(code: u16, status: &Value) -> bool {
+    let message = status["message"].as_str().unwrap_or_default();
+    code == 403 && message.contains("cannot create resource \"placementreviews\"")
+}
+
+/// What a status says about the question itself, in the words of [`super::review`].
+pub(super) fn told(question: &Question, code: u16, status: &Value) -> Option<anyhow::Error> {
+    let details = &status["details"];
+    let message = status["message"].as_str().unwrap_or_default();
+    match (code, &question.spec.pod_ref) {
+        (404, Some(reference)) if details["kind"] == "pods" => Some(anyhow!(Unanswered::NoPod(reference.clone()))),
+        // That somebody may not ask has details: what for.
+        (403, _) if details.is_null() && message.contains(": pod rejected: ") => {
+            Some(anyhow!("{}{message}", question.place))
+        }
+        (422, _) => {
+            let text = |cause: &Value, member: &str| cause[member].as_str().unwrap_or_default().to_owned();
+            let causes = details["causes"].as_array().into_iter().flatten();
+            let faults: Vec<_> = causes.map(|cause| (text(cause, "field"), text(cause, "message"))).collect();
+            (!faults.is_empty()).then(|| question.invalid(faults))
+        }
+        _ => None,
+    }
+}
+
+/// What can be done about it, where that is not what can be done about every refusal of that code.
+pub(super) fn remedy(question: &Question, code: u16, status: &Value) -> Option<&'static str> {
+    let spec = &question.spec;
+    let is_read = matches!(status["details"]["kind"].as_str(), Some("nodes" | "pods"));
+    let is_of_event = spec.pod_ref.is_some() && spec.what_if.is_none() && spec.node_names.is_empty();
+    match code {
+        _ if may_not_create(code, status) => Some(
+            "grant create on placementreviews.view.fieldcache.dev or show other credentials with --kubeconfig; if that is an API server without fieldcache, name a fieldcache server",
+        ),
+        403 if !is_read => None,
+        403 if is_of_event => Some("grant list on nodes and pods, or get on the Pod for what its event would say"),
+        403 if spec.pod_ref.is_some() => Some(
+            "grant list on nodes and pods; whoever may get the Pod is told what its event would say, without --node and without premises",
+        ),
+        403 => Some("grant list on nodes and pods"),
+        _ => None,
+    }
+}
+
+fn is_view(url: &str) -> bool {
+    url.contains("/views/") && url.ends_with("/proxy")
+}
+
+/// A server that knows no reviews, and what it says about their group.
+pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
+    match group {
+        _ if is_view(url) => {
+            format!("{url} is a View, in which there are no placement reviews: name the server itself with --server")
+        }
+        Ok(()) => format!(
+            "{url} is a fieldcache server that answers no placement reviews: upgrade it, or read the cluster's lists with --kubeconfig alone"
+        ),
+        Err(_) => format!(
+            "{url} is no fieldcache server, or one that is too old for placement reviews: name one with --server, or read the cluster's lists with --kubeconfig alone"
+        ),
+    }
+}

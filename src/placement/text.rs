@@ -1,0 +1,178 @@
+//! A review with its reports of nodes as JSON text, written without making the reports first.
+//!
+//! The text is that of the documents, byte by byte, which a property test holds it to. It is worth a room because listing
+//! five thousand nodes is megabytes of text that says a few things thousands of times: what rejections have in
+//! common (plugin, reason, message and term) is written once and copied, and nothing is put together in between. Reports for
+//! tables come from [`super::answer`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::evaluate::{Cause, Rejection, Verdict};
+use super::explain::Reporter;
+use super::reason::Reason;
+use super::review::{PlacementReview, TermReference};
+
+/// How the text of a review without reports ends: what follows `nodes` closes it, its status and the review.
+const END: &[u8] = b"\"nodes\":[]}}";
+
+/// About what a node takes.
+const BYTES_OF_A_NODE: usize = 320;
+
+impl Answer {
+    /// A review as JSON text, with reports of the nodes that it asks for in place of those of its status.
+    ///
+    /// # Errors
+    /// Those of serialization.
+    pub fn text_of(&self, mut review: PlacementReview) -> Result<Vec<u8>, serde_json::Error> {
+        if let Some(status) = &mut review.status {
+            status.nodes = Vec::new();
+        }
+        let head = serde_json::to_vec(&review)?;
+        // INVARIANT: `nodes` is the last member of a status, and `status` that of a review. One without status has none.
+        let Some(head) = head.strip_suffix(END) else { return Ok(head) };
+        let verdicts = self.listed(&review.spec.node_names);
+        let mut text = Vec::with_capacity(head.len() + END.len() + verdicts.len() * BYTES_OF_A_NODE);
+        text.extend_from_slice(head);
+        text.extend_from_slice(b"\"nodes\":");
+        let mut writer = Writer { answer: self, reporter: self.reporter(), text, beginnings: BTreeMap::new() };
+        writer.list(&verdicts, Writer::node)?;
+        writer.text.extend_from_slice(b"}}");
+        Ok(writer.text)
+    }
+}
+
+/// What two rejections begin alike with: the reason, whether the scheduler's configuration asks for it, and the term by its
+/// address.
+type Beginning = (Reason, bool, usize);
+
+struct Writer<'answer> {
+    answer: &'answer Answer,
+    reporter: Reporter<'answer>,
+    text: Vec<u8>,
+    /// Where a beginning stands in the text. The term is held, so that no other gets its address.
+    beginnings: BTreeMap<Beginning, (Range<usize>, Option<Arc<TermReference>>)>,
+}
+
+impl<'answer> Writer<'answer> {
+    fn raw(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+    }
+
+    /// A list of what `write` writes.
+    fn list<T>(
+        &mut self,
+        items: &[T],
+        mut write: impl FnMut(&mut Self, &T) -> Result<(), serde_json::Error>,
+    ) -> Result<(), serde_json::Error> {
+        self.raw("[");
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.raw(",");
+            }
+            write(self, item)?;
+        }
+        self.raw("]");
+        Ok(())
+    }
+
+    /// A string whose parts follow each other.
+    fn string(&mut self, parts: &[&str]) -> Result<(), serde_json::Error> {
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if !parts.iter().all(|part| part.bytes().all(is_plain)) {
+            return serde_json::to_writer(&mut self.text, &parts.concat());
+        }
+        self.raw("\"");
+        for part in parts {
+            self.raw(part);
+        }
+        self.raw("\"");
+        Ok(())
+    }
+
+    fn node(&mut self, verdict: &&'answer Verdict) -> Result<(), serde_json::Error> {
+        let answer = self.answer;
+        let name = answer.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name);
+        self.raw("{\"name\":");
+        self.string(&[name])?;
+        self.raw(if verdict.fits() { ",\"fits\":true" } else { ",\"fits\":false" });
+        let rejections = answer.evaluation.rejections(verdict);
+        if !rejections.is_empty() {
+            self.raw(",\"rejections\":");
+            self.list(rejections, |writer, rejection| writer.rejection(verdict, rejection))?;
+        }
+        for (index, score) in answer.evaluation.scores(verdict).enumerate() {
+            self.raw(if index == 0 { ",\"scores\":[" } else { "," });
+            self.raw("{\"plugin\":");
+            self.string(&[score.plugin.as_str()])?;
+            for (member, value) in [("raw", score.raw), ("normalized", score.normalized), ("weight", score.weight)] {
+                self.raw(",\"");
+                self.raw(member);
+                self.raw("\":");
+                serde_json::to_writer(&mut self.text, &value)?;
+            }
+            self.raw("}");
+        }
+        if answer.evaluation.scores(verdict).next().is_some() {
+            self.raw("]");
+        }
+        self.raw("}");
+        Ok(())
+    }
+
+    fn rejection(&mut self, verdict: &Verdict, rejection: &Rejection) -> Result<(), serde_json::Error> {
+        let behind = self.answer.behind(verdict, rejection, &mut self.reporter);
+        self.beginning(verdict, rejection, behind.term)?;
+        if let Some(taint) = behind.taint {
+            self.raw(",\"taint\":");
+            self.string(&[&taint.to_string()])?;
+        }
+        if let Some(label) = behind.label {
+            self.raw(",\"label\":");
+            self.string(&label.parts())?;
+        }
+        if let Some(pod) = behind.pod {
+            self.raw(",\"pod\":");
+            self.string(&[pod])?;
+        }
+        self.raw("}");
+        Ok(())
+    }
+
+    fn beginning(
+        &mut self,
+        verdict: &Verdict,
+        rejection: &Rejection,
+        term: Option<Arc<TermReference>>,
+    ) -> Result<(), serde_json::Error> {
+        let reason = rejection.reason;
+        let address = term.as_ref().map_or(0, |term| Arc::as_ptr(term).addr());
+        let key = (reason, rejection.cause == Cause::Enforced, address);
+        // The message about a taint may name it.
+        let is_shared = !matches!(rejection.cause, Cause::Taint(_));
+        if let Some((written, _)) = self.beginnings.get(&key).filter(|_| is_shared) {
+            self.text.extend_from_within(written.clone());
+            return Ok(());
+        }
+        let start = self.text.len();
+        let message = self.answer.message_of(verdict, rejection);
+        let members =
+            [("plugin", reason.plugin().as_str()), ("kind", reason.kind().as_str()), ("reason", reason.as_str())];
+        for ((member, value), before) in members.into_iter().zip(["{\"", ",\"", ",\""]) {
+            self.raw(before);
+            self.raw(member);
+            self.raw("\":");
+            self.string(&[value])?;
+        }
+        self.raw(",\"message\":");
+        self.string(&[&message])?;
+        if let Some(term) = &term {
+            self.raw(",\"term\":");
+            serde_json::to_writer(&mut self.text, &**term)?;
+        }
+        self.beginnings.insert(key, (start..self.text.len(), term));
+        Ok(())
+    }
+}
