@@ -101,6 +101,8 @@ pub enum Refusal {
     Unauthorized,
     /// It cannot be found out now who asks.
     Unreviewed,
+    /// It shows a certificate, and whom the cluster trusts is not known yet.
+    Unjudged,
     /// Too many tokens from there were wrong.
     TooManyFailures,
     /// It asks to act as somebody else; the header that says so.
@@ -267,6 +269,12 @@ impl Access {
     /// [`Refusal`].
     pub async fn identify(&self, arrived: &Arrived<'_>, may_be_nobody: bool) -> Result<Arc<Identity>, Refusal> {
         let trust = self.trust();
+        // A certificate comes before a token, so that with one that is not judged even a token does not say who it is. Those who ask
+        // for health may always, so that the answer that this is not ready yet reaches whoever shows one.
+        if !may_be_nobody && trust.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
+            self.counts.authenticated(counts::Method::Certificate, Authenticated::Error);
+            return Err(Refusal::Unjudged);
+        }
         let found =
             authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
         let identity = match found {

@@ -138,6 +138,8 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     };
     let mut controlling = tokio::spawn(operator::run(operator));
     let ready = access.clone();
+    let (known, registry) = (synced.clone(), opened.registry.clone());
+    let is_complete: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || known.knows(&registry));
     let registry = opened.registry.clone();
     let settings = Settings {
         patience: Duration::ZERO,
@@ -146,6 +148,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Check::one("authentication", false, move || ready.ready()),
             Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
         ],
+        is_complete: Some(is_complete),
         access: Some(access.clone()),
         audit: audit.clone(),
         // Nothing is handed on to it; it is asked how far it is.

@@ -79,7 +79,7 @@ pub async fn run(operator: Operator) {
     };
     let (changed, admitting) = (watch::Sender::new(0), admission_policy::follow(client.clone(), policy.clone()));
     let leading = watch::Sender::new(false);
-    let serving = views::serve(world.clone(), views, view_changes, judged.clone());
+    let serving = views::serve(world.clone(), views, view_changes, judged.clone(), &synced);
     let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address };
     let writing = write_while_leading(client.clone(), written, leading.subscribe(), &election.identity);
     tokio::join!(
@@ -88,7 +88,7 @@ pub async fn run(operator: Operator) {
             field_caches,
             definitions,
             verdicts,
-            world::Wanted { kept, wanted, store_options, synced }
+            world::Wanted { kept, wanted, store_options, synced: synced.clone() }
         ),
         phases::follow(registry, changed),
         admitting,

@@ -14,12 +14,14 @@ use super::election::{Election, Judgment, judge, written};
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::{Verdicts, judge_all, named};
+use super::synced::Synced;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::kinds::{FieldCache, FieldOrigin};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
-use crate::registry::{Definition, Definitions, Group, ResourceOrigin};
+use crate::registry::tests::{catalog, resource};
+use crate::registry::{Definition, Definitions, Group, Registry, ResourceOrigin};
 
 fn shirts() -> Crd {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -283,4 +285,26 @@ fn the_admission_policy_is_right_only_as_it_is_applied() {
         let problem = served(&change).unwrap_err();
         assert!(problem.contains(expected) && problem.contains("manifests/view-policy.yaml"), "{what}: {problem}");
     }
+}
+
+#[test]
+fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and_the_views_are_read() {
+    let pods = resource("pods");
+    let (registry, synced) = (Registry::new(catalog(&[])), Synced::default());
+    let failing = || -> Vec<String> {
+        synced.probe(&registry).into_iter().filter(|(_, result)| result.is_err()).map(|(name, _)| name).collect()
+    };
+    assert_eq!((failing(), synced.knows(&registry)), (vec!["fieldcaches".to_owned(), "views".to_owned()], false));
+    synced.expect(Arc::new([pods.gvr.clone()].into()));
+    assert_eq!((failing(), synced.knows(&registry)), (vec!["views".to_owned(), "store/pods.v1".to_owned()], false));
+    synced.views_served();
+    assert_eq!(
+        (failing(), synced.knows(&registry)),
+        (vec!["store/pods.v1".to_owned()], false),
+        "not in the catalog yet"
+    );
+    registry.replace(catalog(&[&pods]));
+    assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
+    registry.replace(catalog(&[]));
+    assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }

@@ -22,8 +22,9 @@ use tokio::time::sleep;
 
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Problem, Verdicts};
+use super::synced::Synced;
 use super::world::World;
-use super::{FIELD_MANAGER, events};
+use super::{FIELD_MANAGER, admission_policy, events};
 use crate::extract::{Plan, Prune};
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
@@ -134,9 +135,14 @@ pub async fn serve(
     views: reflector::Store<View>,
     changes: impl Stream<Item = ()>,
     judged: watch::Sender<Arc<Judged>>,
+    synced: &Synced,
 ) {
     let World { registry, mut definitions, mut verdicts, mut policy, .. } = world;
     let mut changes = std::pin::pin!(changes);
+    // Before the FieldCaches have been judged no View could be served that selects by their fields, which is not its fault.
+    if verdicts.changed().await.is_err() {
+        return;
+    }
     loop {
         let known = views.wait_until_ready().now_or_never().is_some();
         if known {
@@ -157,6 +163,9 @@ pub async fn serve(
                 })
                 .collect();
             registry.replace_views(served);
+            if policy != admission_policy::unread() {
+                synced.views_served();
+            }
             judged.send_if_modified(|held| {
                 let differs = **held != now;
                 if differs {

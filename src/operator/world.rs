@@ -128,6 +128,7 @@ pub async fn judge(
             break;
         }
     }
+    let mut are_judged = false;
     loop {
         let judged = judge_all(&field_caches.state(), &definitions.borrow_and_update());
         wanted.send_if_modified(|wanted| {
@@ -150,14 +151,16 @@ pub async fn judge(
             }
             differs
         });
-        synced.expect(wanted.borrow().clone());
+        // That they have been judged is a change, even if there are none.
+        let is_first = !std::mem::replace(&mut are_judged, true);
         verdicts.send_if_modified(|held| {
-            let differs = **held != judged;
+            let differs = is_first || **held != judged;
             if differs {
                 *held = Arc::new(judged);
             }
             differs
         });
+        synced.expect(wanted.borrow().clone());
         tokio::select! {
             change = changes.next() => if change.is_none() { return },
             changed = definitions.changed() => if changed.is_err() { return },

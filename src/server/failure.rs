@@ -200,7 +200,9 @@ impl Failure {
             | Failure::Behind
             | Failure::TooManyHandedOn(_)
             | Failure::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
-            Failure::Refused(Refusal::TooManyFailures | Refusal::Unreviewed) => Some(LOADING_RETRY_SECONDS),
+            Failure::Refused(Refusal::TooManyFailures | Refusal::Unreviewed | Refusal::Unjudged) => {
+                Some(LOADING_RETRY_SECONDS)
+            }
             _ => None,
         }
     }
@@ -336,7 +338,8 @@ impl Failure {
 }
 
 /// Whose fault it is decides the code: the asker's 401, 403 and 429, nobody's 500 and 503. Upstream has 401 for a token
-/// that could not be reviewed; that it was not the token is worth telling.
+/// that could not be reviewed; that it was not the token is worth telling. Upstream serves nothing before it has read its authorities; we
+/// do, and tell that it was not the certificate.
 fn refused(refusal: &Refusal) -> Parts {
     match refusal {
         Refusal::Unauthorized => Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
@@ -344,6 +347,12 @@ fn refused(refusal: &Refusal) -> Parts {
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
             "the token could not be reviewed: the API server that knows whose it is does not answer",
+        )
+        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        Refusal::Unjudged => Parts::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "the certificate could not be judged: it has not been read yet whom the cluster trusts; ask again when /readyz is ok",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         Refusal::TooManyFailures => Parts::new(

@@ -112,6 +112,8 @@ pub struct Settings {
     pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
+    /// Whether all is known that is to be served; `None` where it is from the beginning. Until then nothing is said not to be there.
+    pub is_complete: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     /// Checks of `/livez` and `/readyz`.
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
@@ -133,6 +135,7 @@ impl Default for Settings {
             access: None,
             audit: None,
             guard: None,
+            is_complete: None,
             checks: Vec::new(),
             clock: Arc::new(jiff::Timestamp::now),
             upstream: None,
@@ -345,7 +348,7 @@ impl Server {
             Err(failure) => return asked.failed(&failure, is_legacy_watch(parts.uri.path())),
         }
         if let Some(missing) = missing {
-            return asked.failed(&missing, false);
+            return asked.failed(&self.unless_incomplete(missing), false);
         }
         if let Some(through) = &mut asked.through {
             let identity = asked.admitted.as_ref().map(|admitted| &*admitted.identity);
@@ -355,7 +358,22 @@ impl Server {
         }
         match self.dispatch(&mut asked, &parts.uri, body).await {
             Ok(response) => response,
-            Err(failure) => asked.failed(&failure, is_legacy_watch(parts.uri.path())),
+            Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),
+        }
+    }
+
+    /// What is told of a failure: of something that is not served, while it is not known yet what is to be, that it is being read.
+    fn unless_incomplete(&self, failure: Failure) -> Failure {
+        let is_missing = match &failure {
+            Failure::PageNotFound | Failure::UnknownResource => true,
+            Failure::NotFound { gvr, .. } => *gvr == through::views(),
+            _ => false,
+        };
+        match &self.settings.is_complete {
+            Some(is_complete) if is_missing && !is_complete() => {
+                Failure::Loading("it is not known yet what is to be served".to_owned())
+            }
+            _ => failure,
         }
     }
 

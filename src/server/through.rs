@@ -22,6 +22,11 @@ use crate::selector::syntax;
 
 const PROXY: &str = "/proxy";
 
+/// The resource of Views themselves.
+pub(super) fn views() -> Gvr {
+    Gvr::new("fieldcache.dev", "v1alpha1", "views")
+}
+
 /// A View that a request names.
 pub(super) struct Named<'p> {
     /// Its name.
@@ -72,10 +77,7 @@ impl<'p> Named<'p> {
                     "the View {name} is not served: kubectl get view {name} -o wide says why"
                 )))
             }
-            None => Err(Failure::NotFound {
-                gvr: Gvr::new("fieldcache.dev", "v1alpha1", "views"),
-                name: self.name.to_owned(),
-            }),
+            None => Err(Failure::NotFound { gvr: views(), name: self.name.to_owned() }),
         }
     }
 }

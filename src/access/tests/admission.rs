@@ -204,6 +204,33 @@ async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart
 }
 
 #[tokio::test(start_paused = true)]
+async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wrong() {
+    let users = authority("users");
+    let alice = signed(&client("alice"), &users);
+    let access = Access::new(Reviewer::new(cluster), AccessSettings::default()).unwrap();
+    type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], &'a str, Option<Refusal>, &'a str);
+    let rows: [Row<'_>; 7] = [
+        (&[&alice], &[], "/api", Some(Refusal::Unjudged), "a certificate"),
+        (
+            &[&alice],
+            &[TOKEN],
+            "/api",
+            Some(Refusal::Unjudged),
+            "the certificate may be a front proxy's, which comes before a token",
+        ),
+        (&[&alice], &[WRONG], "/api", Some(Refusal::Unjudged), "nor is it said yet that the token is wrong"),
+        (&[&alice], &[], "/readyz", None, "it is told that this is not ready"),
+        (&[], &[TOKEN], "/api", None, "tokens are reviewed by the API server"),
+        (&[], &[WRONG], "/api", Some(Refusal::Unauthorized), "a wrong token"),
+        (&[], &[], "/api", Some(Refusal::Unauthorized), "nobody"),
+    ];
+    for (chain, headers, url, expected, why) in rows {
+        assert_eq!(ask(&access, &peer(chain), url, headers).await.err(), expected, "{url}: {why}");
+    }
+    assert_eq!(access.counts().authentications(By::Certificate, Authenticated::Error), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
     let (before, after) = (authority("users"), authority("users"));
     let alice = signed(&client("alice"), &before);

@@ -124,7 +124,17 @@ async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minut
     let hour = Duration::from_secs(3600);
     assert!(tokio::time::timeout(hour, &mut all).await.is_err(), "none ends while it is allowed");
     let renewals = reviewer.count() - 1;
-    assert!((12..=15).contains(&renewals), "{renewals} in an hour, for 200 watches");
+    // An answer takes a second here, so that one comes every 241 to 301 s, by chance of the key.
+    assert!((11..=14).contains(&renewals), "{renewals} in an hour, for 200 watches");
+    // Whoever is asked just now answers first: what is said from then on is asked for anew.
+    let mut renewals = renewals;
+    loop {
+        assert!(tokio::time::timeout(Duration::from_secs(2), &mut all).await.is_err(), "none ends while it is allowed");
+        let until_now = std::mem::replace(&mut renewals, reviewer.count() - 1);
+        if until_now == renewals {
+            break;
+        }
+    }
     reviewer.now(|_, _| allowed(false));
     let ended = all.await;
     assert!(ended.iter().all(|end| end.duration_since(begun) < hour + Duration::from_secs(310)), "{ended:?}");

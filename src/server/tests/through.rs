@@ -1,6 +1,8 @@
 //! Requests through a View: what it shows, what it leaves out, and how its watches end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use serde_json::json;
@@ -63,6 +65,37 @@ async fn a_view_is_a_server_of_what_it_shows() {
         assert_eq!(answer.code.as_u16(), code, "{why}");
         let status = format!("shirts.stable.example.com \\\"{name}\\\" not found");
         assert_eq!(answer.body.contains(&status), code == 404, "{why}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn before_all_is_known_that_is_to_be_served_nothing_is_said_not_to_be_there() {
+    let known = Arc::new(AtomicBool::new(false));
+    let is_known = known.clone();
+    let is_complete: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || is_known.load(Ordering::Relaxed));
+    let fixture = Fixture::with_shirts(Settings { is_complete: Some(is_complete), ..Settings::default() });
+    serve(&fixture, blue());
+    let rows = [
+        ("/apis/stable.example.com/v1/socks", true, "a resource"),
+        ("/apis/other.example.com/v1", true, "a group"),
+        ("/api/v1/secrets", true, "a built-in resource"),
+        ("/apis/view.fieldcache.dev/v1alpha1/views/red/proxy/api/v1/pods", true, "a View"),
+        (&format!("{BLUE}/apis/stable.example.com/v1/socks"), true, "what a View shows depends on what is served"),
+        (&format!("{SHIRTS}/none"), false, "an object of a copy that is there"),
+        (&format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/none"), false, "the same in a View"),
+    ];
+    let ask = async |path: &str| {
+        let answer = fixture.get(path).await;
+        (answer.code.as_u16(), answer.headers.contains_key("retry-after"), answer.body.contains("not known yet"))
+    };
+    for (path, is_unknown, what) in rows {
+        let expected = if is_unknown { (429, true, true) } else { (404, false, false) };
+        assert_eq!(ask(path).await, expected, "{path}: {what}");
+    }
+    assert_eq!(ask(ALL_SHIRTS).await, (200, false, false), "what is there is answered");
+    known.store(true, Ordering::Relaxed);
+    for (path, _, what) in rows {
+        assert_eq!(ask(path).await, (404, false, false), "{path}: {what}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -29,6 +29,9 @@ use crate::server::tls::{CertificateFiles, Tls, TlsError, no_client_certificates
 const RSA_KEY: &str = include_str!("testdata/rsa.key");
 const RSA_CERTIFICATE: &str = include_str!("testdata/rsa.crt");
 
+/// How many files were written.
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
 /// A certificate and its key in a directory that goes with the test.
 struct Files {
     directory: PathBuf,
@@ -50,6 +53,10 @@ impl Files {
         for (file, text) in [(&self.files.certificate, certificate), (&self.files.key, key)] {
             let staged = self.directory.join("staged");
             std::fs::write(&staged, text).unwrap();
+            // Changes are seen by the time, which two files that are written at once may have in common.
+            let minutes = WRITTEN.fetch_add(1, Ordering::Relaxed);
+            let time = SystemTime::now() + Duration::from_secs(60 * minutes as u64);
+            std::fs::File::options().write(true).open(&staged).and_then(|file| file.set_modified(time)).unwrap();
             std::fs::rename(&staged, file).unwrap();
         }
     }
