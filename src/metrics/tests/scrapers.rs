@@ -2,47 +2,28 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{Request, Response, header};
-use http_body_util::{BodyExt, Full};
-use serde_json::{Value, json};
+use http::{Request, header};
+use http_body_util::BodyExt;
+use serde_json::json;
 
 use super::super::Scrapers;
 use super::super::format::Format;
 use super::metrics_with;
-use crate::access::{About, Access, AccessSettings, Arrived};
+use crate::access::tests::cluster::Cluster;
+use crate::access::{About, Arrived};
 use crate::audit::Counts;
-use crate::registry::upstream::{Upstream, UpstreamBody};
 
-/// Knows tokens as their users' names, `wrong` excepted; prometheus may get /metrics, and nobody anything else.
-#[derive(Debug)]
-struct Cluster;
-
-impl Upstream for Cluster {
-    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
-        Box::pin(async move {
-            let is_token = request.uri().path().ends_with("tokenreviews");
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
-            let (kind, status) = if is_token {
-                let user = spec["token"].as_str().filter(|token| *token != "wrong");
-                let user = json!({"authenticated": user.is_some(), "user": {"username": user}, "audiences": spec["audiences"]});
-                ("TokenReview", user)
-            } else {
-                let is_right = spec["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
-                ("SubjectAccessReview", json!({"allowed": spec["user"] == "prometheus" && is_right}))
-            };
-            let answer = json!({"kind": kind, "status": status}).to_string();
-            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
-        })
-    }
+/// Of a cluster where prometheus may get /metrics, and nobody anything else.
+fn cluster() -> Arc<Cluster> {
+    Cluster::new(|asked| {
+        let is_right = asked["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
+        asked["user"] == "prometheus" && is_right
+    })
 }
 
 /// Those of an operator with an audit log.
 pub(super) fn known() -> Scrapers {
-    let access = Arc::new(Access::new(Arc::new(Cluster), AccessSettings::default()).unwrap());
-    Scrapers::Known { access, audit: Some(Arc::new(Counts::default())) }
+    Scrapers::Known { access: cluster().access(), audit: Some(Arc::new(Counts::default())) }
 }
 
 #[tokio::test]

@@ -32,6 +32,18 @@ fn values(overflow: u32) -> impl Strategy<Value = Values> {
     (several(), several()).prop_map(|(one, other)| [one, other])
 }
 
+/// Whether what a field has meets an operator, looked at value by value.
+fn is_met(operator: &FieldExpressionOperator, found: &BTreeSet<&'static str>) -> bool {
+    let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
+    let is_there = found.iter().any(|value| !value.is_empty());
+    match operator {
+        FieldExpressionOperator::In(wanted) => has(wanted),
+        FieldExpressionOperator::NotIn(wanted) => !has(wanted),
+        FieldExpressionOperator::Exists => is_there,
+        FieldExpressionOperator::DoesNotExist => !is_there,
+    }
+}
+
 fn steps(overflow: u32) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         8 => (0..200usize, values(overflow)).prop_map(|(name, values)| Step::Put(name, values)),
@@ -96,14 +108,7 @@ proptest! {
         let holds = |values: &Values| selection.fields.iter().all(|term| {
             let FieldRef::Field(field) = term.field else { return false };
             let found = values[usize::from(field.0)].clone().unwrap_or_default();
-            let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
-            let is_there = found.iter().any(|value| !value.is_empty());
-            match &term.operator {
-                FieldExpressionOperator::In(wanted) => has(wanted),
-                FieldExpressionOperator::NotIn(wanted) => !has(wanted),
-                FieldExpressionOperator::Exists => is_there,
-                FieldExpressionOperator::DoesNotExist => !is_there,
-            }
+            is_met(&term.operator, &found)
         });
         let expected: Vec<&String> = held.iter().filter(|(_, values)| holds(values)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
@@ -137,18 +142,11 @@ proptest! {
         let fields = selection.fields[..of_part.min(selection.fields.len())].to_vec();
         let within = Selection { fields, ..Selection::default() };
         let overflows = |values: &Values, field: FieldIndex| values[usize::from(field.0)].is_none();
-        // Whatever can be told of the object holds, looked at value by value.
+        // Whatever can be told of the object holds.
         let may_be_selected = |values: &Values| within.fields.iter().all(|term| {
             let FieldRef::Field(field) = term.field else { return false };
             let Some(found) = &values[usize::from(field.0)] else { return true };
-            let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
-            let is_there = found.iter().any(|value| !value.is_empty());
-            match &term.operator {
-                FieldExpressionOperator::In(wanted) => has(wanted),
-                FieldExpressionOperator::NotIn(wanted) => !has(wanted),
-                FieldExpressionOperator::Exists => is_there,
-                FieldExpressionOperator::DoesNotExist => !is_there,
-            }
+            is_met(&term.operator, found)
         });
         let first = selection.fields.iter().find_map(|term| {
             let FieldRef::Field(field) = term.field else { return None };

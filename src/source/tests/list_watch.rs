@@ -202,6 +202,7 @@ async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
         };
         resume();
         assert!(waited <= Duration::from_secs(8), "{what}: the first wait and a pause, not {waited:?}");
-        assert!(waited >= Duration::from_secs(4), "{what}: it was given time to go on, not only {waited:?}");
+        // The wait had begun already when the clock was stopped; the pause alone is a second.
+        assert!(waited >= Duration::from_secs(2), "{what}: it was given time to go on, not only {waited:?}");
     }
 }
