@@ -250,7 +250,10 @@ impl Watch {
     async fn next_batch(&mut self) -> Option<Bytes> {
         let mut batch = Batch::default();
         loop {
-            if Instant::now() >= self.deadline || *self.draining.borrow() {
+            if Instant::now() >= self.deadline {
+                return self.last_bookmark();
+            }
+            if *self.draining.borrow() {
                 return None;
             }
             // What it has been told is not what the View shows now, so its client must list.
@@ -464,6 +467,22 @@ impl Watch {
         if (is_due || std::mem::take(&mut self.ends_within_jump)) && seen >= after {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
+    }
+
+    /// The one shortly before the end, where there was no time for it: on a busy machine, too, the next watch starts from there.
+    fn last_bookmark(&mut self) -> Option<Bytes> {
+        let place = std::mem::replace(&mut self.place, Place::Ended);
+        let Place::Following(Following { after, seen, is_behind: false, .. }) = place else { return None };
+        self.bookmarks.as_mut()?.last.take()?;
+        // Whoever is to be told something else is told when it asks again.
+        let is_same =
+            matches!(self.resource.live.state(), LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch);
+        if seen < after || !is_same || self.shown_anew().is_some() || self.permission.is_due() {
+            return None;
+        }
+        let mut line = Vec::new();
+        self.write_bookmark(seen, false, &mut line);
+        Some(line.into())
     }
 
     /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.

@@ -201,6 +201,21 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_bookmark_before_the_end_comes_late_rather_than_not_at_all() {
+    let mut fixture = Fixture::new();
+    let mut watched = fixture.watch(&watch("resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=4")).await;
+    let mut short = fixture.watch(&watch("resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=1")).await;
+    fixture.put("default", "x", "blue");
+    for watched in [&mut watched, &mut short] {
+        assert_eq!(watched.line().await, "ADDED default/x@101");
+    }
+    // Nobody had time for it.
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(watched.lines(2).await, ["BOOKMARK @101", "end"]);
+    assert_eq!(short.line().await, "end", "so short a watch has none");
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_last_as_long_as_they_were_asked_to() {
     let fixture = Fixture::new();
     for (query, range) in [
