@@ -270,12 +270,12 @@ impl Live {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// A full list begins or ends; for feeds.
+    /// A full list begins or ends, or is due because the copy is known to be wrong; for feeds.
     pub fn tell_listing(&self, is_listing: bool) {
         self.is_listing.store(is_listing, Ordering::Relaxed);
     }
 
-    /// Whether a full list is being read.
+    /// Whether a full list is being read, or is due because the copy is known to be wrong.
     pub fn is_listing(&self) -> bool {
         self.is_listing.load(Ordering::Relaxed)
     }

@@ -168,6 +168,8 @@ impl Feed {
     pub fn retract(&mut self) {
         self.needs_list = true;
         self.trust = Trust::NothingTold;
+        // From now on and until it is read anew, however often that is begun: it is known to be wrong.
+        self.resource.live.tell_listing(true);
     }
 
     /// Objects that could not be read, with the reason.
@@ -195,7 +197,7 @@ impl Feed {
                 if self.store.is_listing() {
                     self.store.abort_list();
                     self.unreadable_in_list.clear();
-                    self.resource.live.tell_listing(false);
+                    self.resource.live.tell_listing(self.trust == Trust::NothingTold);
                 }
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {

@@ -224,12 +224,16 @@ fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
     };
     let first = list(&mut feed, "x", 9);
     assert!(!first.has_retracted(first.epoch()));
+    assert!(!resource.live.is_listing());
     feed.retract();
+    assert!(resource.live.is_listing(), "what is known to be wrong is not checked again");
     // A lesser distrust does not take it back, and neither does a list that breaks off.
     feed.distrust();
     feed.take(SourceEvent::Begin);
     feed.take(SourceEvent::Abort);
+    assert!(resource.live.is_listing(), "nor after a list that broke off");
     let second = list(&mut feed, "x", 12);
+    assert!(!resource.live.is_listing());
     assert!(second.has_retracted(first.epoch()) && !second.has_retracted(second.epoch()));
     for (version, is_known) in [(8, false), (9, false), (11, false), (12, true), (13, true)] {
         assert_eq!(second.since(Version::new(version)).is_ok(), is_known, "resuming from {version}");
