@@ -5,7 +5,6 @@
 //! The ServiceAccount admission plugin is off, so that Pods can be created without a controller manager; RBAC is on and everybody
 //! but the administrator has to be given rights. etcd does not wait for the disk.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,14 +19,12 @@ use crate::certificates::{Authority, Identity, signing_keys};
 use crate::components::{Component, locate};
 use crate::eventually::eventually;
 use crate::http::{Client, Endpoint, Request};
+use crate::ports;
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 
 /// How long a start may take: seconds when the machine is idle, but tests of several binaries may start at once.
 const START_DEADLINE: Duration = Duration::from_secs(120);
-
-/// A free port is looked up, let go and taken again by the component; another process can come between.
-const PORT_ATTEMPTS: usize = 5;
 
 /// What may differ between control planes.
 #[derive(Debug, Clone, Default)]
@@ -79,17 +76,17 @@ impl ControlPlane {
     /// # Errors
     /// When a component is not built, ends, or is not ready in time; with the tails of the logs.
     pub async fn start(settings: Settings) -> Result<ControlPlane> {
-        for _ in 1..PORT_ATTEMPTS {
+        for _ in 1..ports::ATTEMPTS {
             match Box::pin(ControlPlane::attempt(settings.clone())).await? {
                 Attempt::Ready(control_plane) => return Ok(*control_plane),
                 Attempt::PortTaken => {}
             }
         }
-        bail!("no free ports: taken by others {PORT_ATTEMPTS} times between being found free and being used")
+        bail!("no free ports: taken by others {} times between being found free and being used", ports::ATTEMPTS)
     }
 
     async fn attempt(settings: Settings) -> Result<Attempt> {
-        let ports = free_ports()?;
+        let ports = Ports { etcd: ports::free()?, apiserver: ports::free()?, controller_manager: ports::free()? };
         let directory = RunDirectory::create("control-plane")?;
         let authority = Authority::create("fieldcache-e2e")?;
         let administrator = authority.client("admin", Some("system:masters"))?;
@@ -320,16 +317,6 @@ pub fn kubeconfig(server: &str, authority: Option<&str>, identity: Option<&Ident
         "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
         "current-context": "e2e",
     })
-}
-
-fn free_ports() -> Result<Ports> {
-    // All are held before any is let go, so that they differ.
-    let mut listeners = Vec::new();
-    for _ in 0..3 {
-        listeners.push(TcpListener::bind("127.0.0.1:0").context("looking for a free port")?);
-    }
-    let port = |index: usize| listeners[index].local_addr().map(|address| address.port());
-    Ok(Ports { etcd: port(0)?, apiserver: port(1)?, controller_manager: port(2)? })
 }
 
 fn etcd_invocation(ports: Ports, directory: &Path) -> Result<Invocation> {

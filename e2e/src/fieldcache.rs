@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::certificates::Identity;
+use crate::eventually::eventually;
 use crate::http::{Client, Endpoint};
+use crate::ports;
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 use crate::unique;
@@ -81,7 +83,7 @@ impl Fieldcache {
     }
 
     /// `operator --kubeconfig FILE` at a free port with these further arguments; `endpoint` says how it is reached at its address, once it
-    /// is there.
+    /// is there. It knows then whom the cluster trusts; that it is ready is the caller's to wait for.
     ///
     /// # Errors
     /// As [`Fieldcache::serve`].
@@ -91,7 +93,15 @@ impl Fieldcache {
         endpoint: impl Fn(&str) -> Result<Endpoint>,
     ) -> Result<Fieldcache> {
         let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
-        Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await
+        let operator = Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await?;
+        eventually("the operator knows whom the cluster trusts", START_DEADLINE, async || {
+            let answer = operator.client().get("/readyz?verbose").await?;
+            ensure!(answer.text().contains("[+]authentication ok"), "{answer:?}");
+            Ok(())
+        })
+        .await
+        .with_context(|| operator.process().tail())?;
+        Ok(operator)
     }
 
     /// An operator, asked by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].
@@ -125,9 +135,17 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let directory = RunDirectory::create("fieldcache")?;
         let arguments: Vec<String> = arguments.into_iter().collect();
-        let process = start("fieldcache", command, "127.0.0.1:0", &arguments, &directory)?;
-        let address = process.line("the line with fieldcache's address", START_DEADLINE, address).await?;
-        Ok(Fieldcache { endpoint: endpoint(&address)?, command, arguments, process, directory })
+        for _ in 0..ports::ATTEMPTS {
+            let host = format!("127.0.0.1:{}", ports::free()?);
+            let process = start(&unique::name("fieldcache"), command, &host, &arguments, &directory)?;
+            match process.line("the line with fieldcache's address", START_DEADLINE, address).await {
+                Err(_) if process.tail().contains(&format!("address {host} is in use")) => {}
+                told => {
+                    return Ok(Fieldcache { endpoint: endpoint(&told?)?, command, arguments, process, directory });
+                }
+            }
+        }
+        bail!("no free port: taken by others {} times between being found free and being used", ports::ATTEMPTS)
     }
 
     /// Ends it as a service manager does (SIGTERM) and waits until it is gone; its address refuses connections until

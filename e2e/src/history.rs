@@ -122,6 +122,20 @@ impl Recorder {
         Ok((changes.len(), changes.last().map_or(0, |change| change.version)))
     }
 
+    /// Waits until these objects, by key and version, are in it.
+    ///
+    /// # Errors
+    /// When that takes longer than `deadline`, or the recording has ended.
+    pub async fn reaches(&self, objects: &[(String, String)], deadline: Duration) -> Result<()> {
+        let newest = objects.iter().filter_map(|(_, version)| version.parse::<u64>().ok()).max().unwrap_or(0);
+        eventually("the history is complete", deadline, async || {
+            let reached = self.progress()?.1;
+            ensure!(reached >= newest, "it is at {reached}, not at {newest}");
+            Ok(())
+        })
+        .await
+    }
+
     /// All of them so far.
     ///
     /// # Errors

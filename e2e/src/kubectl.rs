@@ -78,9 +78,9 @@ impl Kubectl {
     /// Runs it to its end, whatever its exit code.
     ///
     /// # Errors
-    /// When it cannot be started or still runs after 90 seconds.
+    /// When it cannot be started or still runs after five minutes.
     pub async fn run(&self, arguments: &[&str]) -> Result<Finished> {
-        const DEADLINE: Duration = Duration::from_secs(90);
+        const DEADLINE: Duration = Duration::from_secs(300);
         let what = format!("kubectl {}", arguments.join(" "));
         let output = Command::new(&self.program)
             .args(arguments)
@@ -118,7 +118,8 @@ impl Kubectl {
     pub async fn apply_known(&self, file: &str) -> Result<()> {
         eventually("the kinds are known", KNOWN_DEADLINE, async || {
             let finished = self.run(&["apply", "-f", file]).await?;
-            ensure!(!finished.stderr.contains("no matches for kind"), "{}", finished.stderr);
+            let is_unknown = ["no matches for kind", "could not find the requested resource"];
+            ensure!(!is_unknown.iter().any(|words| finished.stderr.contains(words)), "{}", finished.stderr);
             Ok(finished)
         })
         .await

@@ -63,6 +63,7 @@ pub mod objects;
 pub mod openapi;
 pub mod placement;
 pub mod pod;
+pub mod ports;
 pub mod process;
 pub mod quiet;
 pub mod random;

@@ -84,10 +84,14 @@ pub async fn served(client: &Client, definition: &Value) -> Result<()> {
         let group_version = format!("/apis/{group}/{}", text(&version["name"]));
         let what = format!("{group_version}/{plural} is served");
         let looking = eventually(&what, SERVED_DEADLINE, async || {
-            client.get_json(&format!("{group_version}/{plural}?limit=1")).await?;
+            // Without a limit: pages are read from etcd, also while kube-apiserver's own cache, and with it watches, is not there yet.
+            client.get_json(&format!("{group_version}/{plural}")).await?;
             let discovered = client.get_json(&group_version).await?;
             let rows = discovered["resources"].as_array().map_or(&[][..], Vec::as_slice);
             ensure!(rows.iter().any(|row| row["name"] == plural.as_str()), "discovery does not list it");
+            let groups = client.get_json("/apis").await?;
+            let groups = groups["groups"].as_array().map_or(&[][..], Vec::as_slice);
+            ensure!(groups.iter().any(|found| found["name"] == group.as_str()), "discovery does not list its group");
             Ok(())
         });
         looking.await?;

@@ -9,7 +9,7 @@
 //! Output goes to files instead of pipes: nobody has to drain them, and the tail is there when something fails.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -131,6 +131,22 @@ impl Process {
     /// When the file cannot be read.
     pub fn stdout(&self) -> Result<String> {
         read(&self.stdout)
+    }
+
+    /// The complete lines of its standard output behind the first `read` bytes, which it then counts too: for a long output that is
+    /// looked at often.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn stdout_lines_after(&self, read: &mut u64) -> Result<String> {
+        let what = || format!("reading {}", self.stdout.display());
+        let mut file = File::open(&self.stdout).with_context(what)?;
+        file.seek(SeekFrom::Start(*read)).with_context(what)?;
+        let mut lines = Vec::new();
+        file.read_to_end(&mut lines).with_context(what)?;
+        lines.truncate(lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        *read += lines.len() as u64;
+        Ok(String::from_utf8_lossy(&lines).into_owned())
     }
 
     /// Everything it wrote to its standard error so far.

@@ -96,7 +96,7 @@ pub async fn listen(length: Duration) -> Result<Quiet> {
         .await?;
         objects::create(&client, &path(kind), object).await?;
     }
-    kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/all"]).await?;
+    kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view/all"]).await?;
     let deadline = Instant::now() + length;
     let watches = futures::future::try_join_all(KINDS.map(|kind| written(&client, path(kind), kind, deadline)));
     let collection = format!("/apis/{group}/v1/shirts");

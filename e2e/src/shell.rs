@@ -73,9 +73,9 @@ impl Shell {
     /// Runs a script to its end, whatever its exit code.
     ///
     /// # Errors
-    /// When it cannot be started or still runs after 90 seconds.
+    /// When it cannot be started or still runs after ten minutes.
     pub async fn run(&self, script: &str) -> Result<Finished> {
-        const DEADLINE: Duration = Duration::from_secs(90);
+        const DEADLINE: Duration = Duration::from_secs(600);
         let mut invocation = Invocation::new(PathBuf::from("/usr/bin/env")).arguments(["bash", "-c", script]);
         invocation.environment.clone_from(&self.environment);
         if let Some((folder, host, port)) = &self.pod {

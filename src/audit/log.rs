@@ -31,7 +31,7 @@ const QUEUE: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the end of the program waits for what is still to be written.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
+const LAST_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 5 });
 
 /// How much is written at once.
 const BATCH: usize = 256 * 1024;

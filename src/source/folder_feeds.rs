@@ -19,7 +19,7 @@ use super::feed::{Feed, SourceEvent};
 use super::field_caches::{self, FieldCacheProblem, field_caches_gvr};
 use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
 use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries};
-use super::scan::{Follower, Scanner};
+use super::scan::{Follower, REPEAT, Scanner};
 use super::store_options::StoreOptions;
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
@@ -66,7 +66,7 @@ impl FolderFeeds {
     /// # Errors
     /// The folder itself cannot be read. Files in it that cannot are problems, not errors.
     pub fn open(path: &Path, registry: Arc<Registry>) -> Result<FolderFeeds, UnreadableFolder> {
-        let (follower, trouble) = Follower::start(path);
+        let (follower, trouble) = Follower::start(path, REPEAT);
         if let Some(trouble) = trouble.filter(|_| path.is_dir()) {
             tracing::warn!(folder = %path.display(), trouble, "no notice of changes here, looking every few seconds");
         }

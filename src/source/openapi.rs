@@ -87,6 +87,7 @@ pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
 /// The documents of one cluster. One for the life of the connection: what it has fetched survives catalogs.
 pub struct ClusterDocuments {
     connection: Connection,
+    believed_for: Duration,
     /// Held while the cluster is asked, so that requests that come together ask once.
     asking_v2: Mutex<()>,
     asking_v3: Mutex<()>,
@@ -141,10 +142,17 @@ impl ClusterDocuments {
     pub fn new(connection: Connection) -> ClusterDocuments {
         ClusterDocuments {
             connection,
+            believed_for: BELIEVED_FOR,
             asking_v2: Mutex::default(),
             asking_v3: Mutex::default(),
             known: std::sync::Mutex::default(),
         }
+    }
+
+    /// The same, believing an answer for so long.
+    #[cfg(test)]
+    pub(super) fn believing(self, believed_for: Duration) -> ClusterDocuments {
+        ClusterDocuments { believed_for, ..self }
     }
 
     /// The built-in kinds are these, FieldCaches add these fields, and the documents of these keys (`apis/G/V`) are not to be
@@ -174,7 +182,9 @@ impl ClusterDocuments {
             let (held, added, catalog) = {
                 let known = self.known();
                 match &known.v2 {
-                    Some(held) if known.is_believed(known.v2_asked) => return Ok(held.forms.clone()),
+                    Some(held) if known.is_believed(known.v2_asked, self.believed_for) => {
+                        return Ok(held.forms.clone());
+                    }
                     held => (held.clone(), known.added.clone(), known.catalog),
                 }
             };
@@ -208,7 +218,7 @@ impl ClusterDocuments {
             let (added, gone, catalog) = {
                 let known = self.known();
                 match &known.v3_set {
-                    Some((asked, set)) if known.is_believed(Some(*asked)) => return Ok(set.clone()),
+                    Some((asked, set)) if known.is_believed(Some(*asked), self.believed_for) => return Ok(set.clone()),
                     _ => (known.added.clone(), known.gone.clone(), known.catalog),
                 }
             };
@@ -247,9 +257,9 @@ impl ClusterDocuments {
 
 impl Known {
     /// Whether what was answered then may still be so.
-    fn is_believed(&self, asked: Option<Instant>) -> bool {
+    fn is_believed(&self, asked: Option<Instant>, usually: Duration) -> bool {
         let has_changed = self.changed.is_some_and(|changed| changed.elapsed() < AFTER_CHANGE);
-        let most = if has_changed { BELIEVED_AFTER_CHANGE } else { BELIEVED_FOR };
+        let most = if has_changed { BELIEVED_AFTER_CHANGE } else { usually };
         asked.is_some_and(|asked| asked.elapsed() < most)
     }
 

@@ -23,7 +23,7 @@ use super::folder::{BuiltInKinds, FieldJudge, File, Files, FolderDelta, FolderPr
 /// How long events are gathered before the folder is read: an editor writes a file in several steps.
 const GATHER: Duration = Duration::from_millis(100);
 /// How often the folder is read although nothing was noticed.
-const REPEAT: Duration = Duration::from_secs(10);
+pub const REPEAT: Duration = Duration::from_secs(10);
 /// Larger files are reported and not read; a manifest is bounded by what etcd takes, 1.5 MiB an object.
 const MAX_FILE: u64 = 256 << 20;
 
@@ -204,6 +204,8 @@ fn is_manifest(path: &str) -> bool {
 pub struct Follower {
     /// Holds at most one signal: more would say the same.
     signals: mpsc::Receiver<()>,
+    /// How often the folder is looked at although nothing was noticed.
+    repeat: Duration,
     /// Dropping it ends the events. `None` when the system offers none; then only the repetition works.
     _watcher: Option<RecommendedWatcher>,
 }
@@ -211,8 +213,8 @@ pub struct Follower {
 impl Follower {
     /// Starts listening; call it before the first reading, so that nothing falls between.
     ///
-    /// The text is why the system's events are missing, if they are: the folder is then read every ten seconds only.
-    pub fn start(root: &Path) -> (Follower, Option<String>) {
+    /// The text is why the system's events are missing, if they are: the folder is then read every `repeat` only.
+    pub fn start(root: &Path, repeat: Duration) -> (Follower, Option<String>) {
         let (sender, signals) = mpsc::channel(1);
         // A full queue holds a signal already, and a closed one has nobody to tell.
         let notify = move |event: notify::Result<notify::Event>| {
@@ -228,7 +230,7 @@ impl Follower {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        (Follower { signals, _watcher: watcher }, trouble)
+        (Follower { signals, repeat, _watcher: watcher }, trouble)
     }
 
     /// Waits until the folder may have changed. Cancelling loses nothing that the next look would not find.
@@ -239,7 +241,7 @@ impl Follower {
                 // What came meanwhile is part of the next look.
                 while self.signals.try_recv().is_ok() {}
             }
-            () = tokio::time::sleep(REPEAT) => {}
+            () = tokio::time::sleep(self.repeat) => {}
         }
     }
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,22 +53,44 @@ func runManager(ctx context.Context, chosen *settings) error {
 	if err != nil {
 		return err
 	}
-	if err := manager.Start(ctx); err != nil {
+	stored := func() (map[string]string, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(watched.GroupVersionKind())
+		patience, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := manager.GetCache().List(patience, list); err != nil {
+			return nil, err
+		}
+		objects := make([]any, 0, len(list.Items))
+		for index := range list.Items {
+			objects = append(objects, &list.Items[index])
+		}
+		return held(objects), nil
+	}
+	// What is queued when a manager is told to end is dropped, so it is told once all of it has been reconciled, or after half a minute.
+	running, end := context.WithCancel(context.Background())
+	defer end()
+	go func() {
+		defer end()
+		<-ctx.Done()
+		for range 600 {
+			if objects, err := stored(); err == nil && reconciler.hasSeen(objects) {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	if err := manager.Start(running); err != nil {
 		return err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(watched.GroupVersionKind())
-	if err := manager.GetCache().List(context.Background(), list); err != nil {
+	objects, err := stored()
+	if err != nil {
 		return err
-	}
-	objects := make([]any, 0, len(list.Items))
-	for index := range list.Items {
-		objects = append(objects, &list.Items[index])
 	}
 	reconciler.lock.Lock()
 	defer reconciler.lock.Unlock()
 	say(line{Reconciled: reconciler.seen})
-	say(line{Store: held(objects)})
+	say(line{Store: objects})
 	return nil
 }
 
@@ -93,10 +117,15 @@ type reconciler struct {
 	seen map[string]string
 }
 
+func (r *reconciler) hasSeen(objects map[string]string) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return maps.Equal(r.seen, objects)
+}
+
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	found := r.kind.DeepCopy()
-	// What is queued when the manager is told to end is worked off too.
-	err := r.client.Get(context.WithoutCancel(ctx), request.NamespacedName, found)
+	err := r.client.Get(ctx, request.NamespacedName, found)
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	key := request.Namespace + "/" + request.Name

@@ -20,7 +20,7 @@ use super::run::selection;
 use super::stage::Plane;
 use crate::accounting::{open_files, resident_bytes};
 use crate::clients::judge::{difference, follow as follow_steps, state};
-use crate::clients::log::{EVENT, Log};
+use crate::clients::log::{EVENT, HANDLER, Log};
 use crate::clients::{Toolkit, follow, write_kubeconfigs};
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
@@ -215,7 +215,6 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
     let mut wrong = Vec::new();
     let mut events = 0;
     let count = clients.len();
-    let changes = recorder.changes()?;
     let mut texts = Vec::new();
     for client in &clients {
         let told = finished(client, &closing).await;
@@ -224,7 +223,8 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
     drop(clients);
     drop(light);
     // The closing objects are part of the history.
-    let changes = if recorder.progress()?.0 > changes.len() { recorder.changes()? } else { changes };
+    recorder.reaches(&closing, PATIENCE).await?;
+    let changes = recorder.changes()?;
     for (name, selection, text) in texts {
         match text.and_then(|text| judged(&text, &transitions(&changes, &selection))) {
             Ok(told) => events += told,
@@ -301,10 +301,12 @@ async fn finished(client: &Client, closing: &Closing) -> Result<String> {
         looks.tick().await;
         let text = client.process.stdout()?;
         for (key, version) in closing.iter().filter(|(key, _)| within(key)) {
-            let says = |line: &str| {
-                line.starts_with(EVENT) && [key, version].iter().all(|part| line.contains(&format!("\"{part}\"")))
-            };
-            ensure!(text.lines().rev().take(1_000).any(says), "no event of {key}");
+            let says = |line: &str| [key, version].iter().all(|part| line.contains(&format!("\"{part}\"")));
+            // What came over the wire is in the client's store once its handlers are told.
+            for kind in [EVENT, HANDLER] {
+                let is_told = text.lines().rev().take(1_000).any(|line| line.starts_with(kind) && says(line));
+                ensure!(is_told, "no {kind} of {key}");
+            }
         }
         Ok(())
     })

@@ -51,6 +51,8 @@ impl Default for Company {
 const PATIENCE: Duration = Duration::from_secs(120);
 /// After the last fault changes go on for so long.
 const AFTERMATH: Duration = Duration::from_millis(1_500);
+/// As many changes come in it, however slow the machine is.
+const AFTERWARDS: usize = 20;
 /// Between two looks at a fieldcache that is to be started again.
 const TENDING: Duration = Duration::from_millis(300);
 
@@ -210,7 +212,7 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
             ended.push((turn.fault, board.now(), recorder.progress()?.1));
         }
     }
-    let healed = board.elapsed();
+    let (healed, told) = (board.elapsed(), recorder.progress()?.0);
     while board.elapsed() < healed + AFTERMATH || !stage.is_whole() {
         ensure!(
             board.elapsed() < healed + PATIENCE,
@@ -220,10 +222,17 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
         pause(TENDING).await;
         stage.tend().await?;
     }
+    let written = eventually("changes after the last fault", PATIENCE, async || {
+        ensure!(recorder.progress()?.0 >= told + AFTERWARDS, "{} after {told}", recorder.progress()?.0);
+        Ok(())
+    })
+    .await;
+    // Why they do not write is told by the writers.
     workload.finish().await.context("the writers")?;
+    written?;
     clients.ensure_running().await.context("the clients")?;
 
-    let (_, last) = settled(&recorder).await?;
+    let last = settled(&recorder, stage).await?;
     let mut complaints = stage.crashes().to_vec();
     if let Err(error) = at_rest(&recorder, &clients, stage).await {
         complaints.push(format!("{error:#}"));
@@ -251,8 +260,28 @@ fn met(stage: &Stage) -> BTreeMap<Fault, u64> {
     of(Side::Source, stage.source().met()).chain(of(Side::Clients, stage.clients().met())).collect()
 }
 
-/// Waits until the writers' last changes are in the history.
-async fn settled(recorder: &Recorder) -> Result<(usize, u64)> {
+/// Waits until the writers' last changes are in the history: nobody writes any more. The version of the last one.
+async fn settled(recorder: &Recorder, stage: &Stage) -> Result<u64> {
+    let client = stage.control_plane().client();
+    eventually("the history is complete", PATIENCE, async || {
+        let list = client.get_json(&stage.resource().path("")).await?;
+        let mut stored = BTreeMap::new();
+        for item in list["items"].as_array().context("no items")? {
+            let metadata = |name: &str| item["metadata"][name].as_str().unwrap_or_default();
+            let key = format!("{}/{}", metadata("namespace"), metadata("name"));
+            stored.insert(key, metadata("resourceVersion").parse::<u64>()?);
+        }
+        let mut recorded = BTreeMap::new();
+        for change in recorder.changes()? {
+            match change.after {
+                Some(_) => recorded.insert(change.key, change.version),
+                None => recorded.remove(&change.key),
+            };
+        }
+        ensure!(recorded == stored, "it is at {}", recorder.progress()?.1);
+        Ok(())
+    })
+    .await?;
     let mut last = recorder.progress()?;
     let mut quiet = 0;
     while quiet < 5 {
@@ -261,7 +290,7 @@ async fn settled(recorder: &Recorder) -> Result<(usize, u64)> {
         quiet = if now == last { quiet + 1 } else { 0 };
         last = now;
     }
-    Ok(last)
+    Ok(last.1)
 }
 
 /// Waits until every informer holds the truth.

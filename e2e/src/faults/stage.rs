@@ -99,6 +99,8 @@ pub struct Stage {
     runs: bool,
     /// Whether it has served since it was started.
     serves: bool,
+    /// The process of it that was told to stand still.
+    paused: Option<u32>,
     /// What it said when it ended after it had served, without having been told to.
     crashes: Vec<String>,
     recorder: Rc<Recorder>,
@@ -133,6 +135,7 @@ impl Stage {
             fieldcache,
             runs: true,
             serves: true,
+            paused: None,
             crashes: Vec::new(),
             recorder,
         })
@@ -209,7 +212,10 @@ impl Stage {
                 }
             }
             SystemFault::PauseFieldcache if self.fieldcache.process().exit_code()?.is_some() => {}
-            SystemFault::PauseFieldcache => self.fieldcache.process().signal("STOP")?,
+            SystemFault::PauseFieldcache => {
+                self.paused = Some(self.fieldcache.process().id());
+                self.fieldcache.process().signal("STOP")?;
+            }
             SystemFault::KillApiserver => self.plane.own_control_plane()?.stop_apiserver(),
             SystemFault::PauseApiserver => self.plane.own_control_plane()?.apiserver().signal("STOP")?,
             SystemFault::KillEtcd => self.plane.own_control_plane()?.stop_etcd(),
@@ -256,7 +262,12 @@ impl Stage {
                 self.runs = true;
                 self.tend().await?;
             }
-            SystemFault::PauseFieldcache => resume(self.fieldcache.process()).await?,
+            SystemFault::PauseFieldcache => {
+                // Without a source it may have ended just then, and been started again since.
+                if self.paused.take() == Some(self.fieldcache.process().id()) {
+                    resume(self.fieldcache.process()).await?;
+                }
+            }
             SystemFault::KillApiserver => self.plane.own_control_plane()?.start_apiserver().await?,
             SystemFault::PauseApiserver => resume(self.plane.own_control_plane()?.apiserver()).await?,
             SystemFault::KillEtcd => self.plane.own_control_plane()?.start_etcd().await?,
@@ -323,10 +334,10 @@ impl Stage {
     }
 }
 
-/// Lets a process go on that was told to stand still, once it does.
+/// Lets a process go on that was told to stand still, once it does. One that has ended before it was told has nothing to go on with.
 async fn resume(process: &Process) -> Result<()> {
     eventually("the process stands still", PATIENCE, async || {
-        ensure!(is_stopped(process.id())?, "it does not yet");
+        ensure!(process.exit_code()?.is_some() || is_stopped(process.id())?, "it does not yet");
         Ok(())
     })
     .await?;

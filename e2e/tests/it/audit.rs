@@ -85,6 +85,10 @@ impl Stage {
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": format!("shirts.{GROUP}") },
             "spec": { "group": GROUP, "resource": "shirts" },
         });
+        for kind in ["fieldcaches", "views"] {
+            let path = format!("/apis/fieldcache.dev/v1alpha1/{kind}");
+            eventually(&path, SOON, async || client.get_json(&path).await).await?;
+        }
         objects::create(&client, "/apis/fieldcache.dev/v1alpha1/fieldcaches", &cache).await?;
         let view = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "telltale-view" },

@@ -65,11 +65,10 @@ async fn commands_that_cannot_begin_say_why_and_what_to_do() -> Result<()> {
     let no_config = text(&directory.write("kubeconfig", "just text")?);
     let held = std::net::TcpListener::bind("127.0.0.1:0")?;
     let busy = held.local_addr()?.to_string();
-    // Nobody listens where somebody listened a moment ago.
-    let gone = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.local_addr()?.to_string()
-    };
+    // Nobody listens there, and nobody else is given the port.
+    let unheard = tokio::net::TcpSocket::new_v4()?;
+    unheard.bind("127.0.0.1:0".parse()?)?;
+    let gone = unheard.local_addr()?.to_string();
     let unreachable = kubeconfig(&format!("http://{gone}"), None, None);
     let unreachable = text(&directory.write("unreachable", unreachable.to_string())?);
     let folder = directory.path().join("empty");
@@ -85,11 +84,19 @@ async fn commands_that_cannot_begin_say_why_and_what_to_do() -> Result<()> {
     fails(&["serve", "--dir", &folder, "--address", &busy], &[&busy, "--address"]).await?;
     fails(&["serve", "--dir", &folder, "--address", "0.0.0.0:0"], &["0.0.0.0:0", "127.0.0.1"]).await?;
     fails(&["serve", "--dir", &folder, "--address", "here"], &["here", "--address"]).await?;
-    fails(&["serve", "--kubeconfig", &missing], &[&missing, "--kubeconfig"]).await?;
-    fails(&["serve", "--kubeconfig", &no_config], &[&no_config]).await?;
-    fails(&["serve", "--kubeconfig", &unreachable], &[&gone, "kubeconfig"]).await?;
-    fails(&["serve", "--kubeconfig", &unreachable, "--context", "other"], &["other", "context"]).await?;
-    println!("bad input: 13 commands that cannot begin");
+    // The address that it has otherwise may be somebody's.
+    let serve = ["serve", "--address", "127.0.0.1:0", "--kubeconfig"];
+    fails(&[&serve[..], &[&*missing]].concat(), &[&missing, "--kubeconfig"]).await?;
+    fails(&[&serve[..], &[&*no_config]].concat(), &[&no_config]).await?;
+    fails(&[&serve[..], &[&*unreachable]].concat(), &[&gone, "kubeconfig"]).await?;
+    fails(&[&serve[..], &[&*unreachable, "--context", "other"]].concat(), &["other", "context"]).await?;
+    let metrics = ["serve", "--dir", &folder, "--address", "127.0.0.1:0", "--metrics-address", &busy];
+    fails(&metrics, &[&busy, "--metrics-address"]).await?;
+    let operator = ["operator", "--address", "127.0.0.1:0", "--kubeconfig"];
+    fails(&[&operator[..], &[&*missing]].concat(), &[&missing, "--kubeconfig"]).await?;
+    fails(&[&operator[..], &[&*unreachable]].concat(), &[&gone, "kubeconfig"]).await?;
+    fails(&["operator", "--address", &busy, "--kubeconfig", &unreachable], &[&busy, "--address"]).await?;
+    println!("bad input: 17 commands that cannot begin");
     Ok(())
 }
 

@@ -158,7 +158,9 @@ async fn questions(
     says(&["get", &plural, "-n", namespace, "-o", "yaml"], &["kind: List", "  color: red"]).await?;
     says(&["get", &plural, "-n", namespace, "--sort-by=.spec.color"], &["COLOR"]).await?;
     says(&["describe", &plural, "b", "-n", namespace], &["Kind:         Shirt", "Color:  green"]).await?;
-    says(&["explain", &plural], &["A shirt one can order.", "KIND:       Shirt"]).await?;
+    // kube-apiserver publishes a definition some time after it serves it.
+    let explained = async || says(&["explain", &plural], &["A shirt one can order.", "KIND:       Shirt"]).await;
+    eventually("the definition is published", SOON, explained).await?;
     says(&["explain", &format!("{plural}.spec.color")], &["Its color.", "<string>"]).await?;
     let resources = says(&["api-resources", "--api-group", group], &["shirts", "Shirt"]).await?;
     ensure!(resources.contains(&short) && resources.contains(&format!("{group}/v1")), "{resources}");

@@ -281,11 +281,11 @@ auth can-i list shirts -A
 auth can-i --list -n east
 auth whoami
 wait shirts/a -n east --for=jsonpath={.spec.color}=blue --timeout=20s
-wait shirts/a -n east --for=jsonpath={.spec.color}=red --timeout=1s
+wait shirts/a -n east --for=jsonpath={.spec.color}=red --timeout=4s
 wait shirts --all -n east --for=create --timeout=20s
 wait shirts/nosuch -n east --for=delete --timeout=20s
-wait shirts/nosuch -n east --for=condition=Ready --timeout=1s
-wait pods -n east -l app=shop --for=condition=Ready --timeout=1s
+wait shirts/nosuch -n east --for=condition=Ready --timeout=4s
+wait pods -n east -l app=shop --for=condition=Ready --timeout=4s
 logs pod -n east
 top pods
 rollout history deployment/web -n east

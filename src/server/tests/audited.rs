@@ -36,6 +36,8 @@ impl Drop for Told {
 impl Told {
     fn new(name: &str, policy: Policy) -> Told {
         let path = std::env::temp_dir().join(format!("fieldcache-audited-{name}-{}.log", std::process::id()));
+        // The system gives the numbers of processes again.
+        let _ = std::fs::remove_file(&path);
         let log = Arc::new(Log::open(&path.display().to_string(), policy).unwrap());
         let settings = Settings { access: Some(cluster()), audit: Some(log.clone()), ..Settings::default() };
         let mut fixture = Fixture::with(settings, HistoryLimits::default());

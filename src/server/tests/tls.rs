@@ -43,6 +43,8 @@ impl Files {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("fieldcache-tls-{}-{number}", std::process::id()));
+        // The system gives the numbers of processes again.
+        let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory).unwrap();
         let files = CertificateFiles { certificate: directory.join("tls.crt"), key: directory.join("tls.key") };
         Files { directory, files }

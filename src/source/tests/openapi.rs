@@ -99,7 +99,7 @@ async fn start() -> (Arc<Api>, Arc<ClusterDocuments>) {
         }
     });
     let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
-    (api, Arc::new(ClusterDocuments::new(connection)))
+    (api, Arc::new(ClusterDocuments::new(connection).believing(Duration::from_secs(3_600))))
 }
 
 fn source(documents: &ClusterDocuments) -> &dyn DocumentSource {

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::source::folder::{Files, FolderProblem, FolderState};
 use crate::source::scan::{Follower, Scanner};
@@ -118,15 +119,14 @@ fn a_mounted_config_map_is_read_once_and_links_in_a_circle_end() {
 async fn a_follower_sees_an_edit() {
     let directory = Directory::new();
     directory.write("a.yaml", "apiVersion: v1\nkind: Nothing\n");
-    let (mut follower, trouble) = Follower::start(&directory.0);
+    let (mut follower, trouble) = Follower::start(&directory.0, Duration::from_secs(3_600));
     assert_eq!(trouble, None);
     let mut state = FolderState::new(1);
     let mut scanner = Scanner::new(&directory.0);
     let first = scanner.update(&mut state, &|_, _, _| None, &|_| Vec::new()).unwrap();
     assert_eq!(first.problems.len(), 1, "{:?}", first.problems);
     directory.write("b.yaml", "apiVersion: v1\nkind: Nothing\n");
-    // Below the period of the slow repetition, so that only the system's events can end it.
-    let event = tokio::time::timeout(std::time::Duration::from_secs(8), follower.wait()).await;
+    let event = tokio::time::timeout(Duration::from_secs(60), follower.wait()).await;
     event.expect("an event must come");
     let (files, _) = scanner.scan().unwrap();
     assert_eq!(files.into_keys().collect::<Vec<_>>(), ["a.yaml", "b.yaml"]);

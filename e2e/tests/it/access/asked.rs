@@ -5,13 +5,15 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use e2e::certificates::Authority;
 use e2e::control_plane::{ControlPlane, Settings, kubeconfig};
+use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::http::{Client, Endpoint, Request};
+use e2e::http::{Answer, Client, Endpoint, Request};
 use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
 use http::{Method, Response};
@@ -23,7 +25,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::stage::{arguments, flags};
+use super::stage::{SOON, arguments, flags};
+
+/// For so long an answer is remembered.
+const KEEP: Duration = Duration::from_secs(10);
 
 /// Allows everything, and writes down what it is asked.
 struct Webhook {
@@ -138,9 +143,8 @@ const ROWS: &[(&str, &str)] = &[
     ("GET", "/readyz/rN"),
 ];
 
-async fn ask(client: &Client, method: &str, path: &str) -> Result<()> {
-    client.send(Request::new(method.parse::<Method>()?, path)).await?;
-    Ok(())
+async fn ask(client: &Client, method: &str, path: &str) -> Result<Answer> {
+    client.send(Request::new(method.parse::<Method>()?, path)).await
 }
 
 /// A kube-apiserver that asks a webhook, and an operator beside it.
@@ -199,11 +203,12 @@ async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook()
             let path = path.replace('N', &index.to_string());
             ask(sides[0], method, &path).await.with_context(|| format!("{method} {path} of kube-apiserver"))?;
             let upstream = webhook.take(user);
-            ask(sides[1], method, &path).await.with_context(|| format!("{method} {path} of fieldcache"))?;
+            let answer = ask(sides[1], method, &path).await;
+            let answer = answer.with_context(|| format!("{method} {path} of fieldcache"))?;
             let own = webhook.take(user);
             if upstream.len() != 1 || upstream != own {
                 differences
-                    .push(format!("{user}: {method} {path}\n  kube-apiserver {upstream:?}\n  fieldcache     {own:?}"));
+                    .push(format!("{user}: {method} {path}\n  kube-apiserver {upstream:?}\n  fieldcache     {own:?}, and answers {answer:?}"));
             }
         }
     }
@@ -217,7 +222,7 @@ async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<(
     let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");
     kubectl.succeed(&["apply", "--server-side", "-k", definitions]).await?;
-    kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]).await?;
+    kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=180s", "crd", "--all"]).await?;
     kubectl.succeed(&["apply", "-f", concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/view-policy.yaml")]).await?;
     let kind = |kind: &str, name: &str, spec: Value| json!({ "apiVersion": "fieldcache.dev/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec });
     let image = json!({ "name": "image", "jsonPath": "$.spec.containers[*].image" });
@@ -230,10 +235,18 @@ async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<(
     ];
     for (index, document) in documents.iter().enumerate() {
         let file = folder.write(&format!("document-{index}.json"), document.to_string())?;
-        kubectl.succeed(&["apply", "-f", &file.display().to_string()]).await?;
+        kubectl.apply_known(&file.display().to_string()).await?;
     }
-    let ready = kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "views", "--all"]).await;
+    let ready = kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "views", "--all"]).await;
     ready.with_context(|| fieldcache.process().tail())?;
+    // The field is of a copy that takes the place of the first one.
+    let another = control_plane.authority().client("another", None)?;
+    let another = fieldcache.as_client(folder.path(), &another)?.client();
+    eventually("the field of the FieldCache is there", SOON, async || {
+        another.get("/api/v1/pods?fieldSelector=image%3Dx").await?.success().map(drop)
+    })
+    .await
+    .with_context(|| fieldcache.process().tail())?;
     let identity = control_plane.authority().client("asker", None)?;
     let own = fieldcache.as_client(folder.path(), &identity)?.client();
     let view = |name: &str| format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy");
@@ -281,7 +294,9 @@ async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<(
         (format!("{}/openapi/v3", view("own")), 200, vec![path("/openapi/v3")]),
     ];
     webhook.take("asker");
+    let mut used = Instant::now();
     for (asked, status, expected) in rows {
+        let began = Instant::now();
         let answer = own.get(&asked).await?;
         ensure!(answer.status == status, "{asked}: {answer:?}");
         let told = webhook.take("asker").into_iter().map(|mut spec| {
@@ -289,7 +304,12 @@ async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<(
             if resource.is_null() { spec["nonResourceAttributes"].take() } else { resource }
         });
         let told: Vec<Value> = told.collect();
-        ensure!(told == expected, "{asked}:\n  asked    {told:?}\n  expected {expected:?}");
+        // On a machine that stands still the answer before may be forgotten.
+        let is_anew = expected.is_empty() && used.elapsed() >= KEEP && told == [using.clone()];
+        if told.contains(&using) {
+            used = began;
+        }
+        ensure!(told == expected || is_anew, "{asked}:\n  asked    {told:?}\n  expected {expected:?}");
     }
     Ok(())
 }

@@ -11,6 +11,8 @@ use serde_json::json;
 
 use super::stage::{GROUP, Stage};
 
+const SOON: Duration = Duration::from_secs(60);
+
 /// Asked of every user: the method, the path, and whether fieldcache serves what is there, so that the status can be compared when it may be.
 const ASKED: &[(&str, &str, bool)] = &[
     ("GET", "/", false),
@@ -75,8 +77,16 @@ const WRITES: &[(&str, &str)] = &[
 async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_served: bool) -> Result<Option<String>> {
     let path = path.replace("GROUP", GROUP);
     let request = Request::new(method.parse::<Method>()?, &*path);
-    let upstream = sides[0].send(request.clone()).await?;
-    let own = sides[1].send(request).await?;
+    // kube-apiserver says that it is not well when its etcd stands still for a moment.
+    let well = async |side: &Client| {
+        eventually(&path, SOON, async || {
+            let answer = side.send(request.clone()).await?;
+            ensure!(!answer.status.is_server_error(), "{answer:?}");
+            Ok(answer)
+        })
+        .await
+    };
+    let (upstream, own) = (well(&sides[0]).await?, well(&sides[1]).await?);
     let is_refusal = |status: u16| matches!(status, 401 | 403);
     let refuses = is_refusal(upstream.status.as_u16()) || is_refusal(own.status.as_u16());
     if !refuses && !is_served {
@@ -166,11 +176,11 @@ async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Resu
     });
     for (index, document) in caches.iter().chain([&view]).enumerate() {
         let file = stage.folder.write(&format!("document-{index}.json"), document.to_string())?;
-        kubectl.succeed(&["apply", "-f", &file.display().to_string()]).await?;
+        kubectl.apply_known(&file.display().to_string()).await?;
     }
     let [_, administrator] =
         stage.sides(Some(&stage.user("admin", Some("system:masters"))?))?.map(|side| side.client());
-    eventually("the View is served", Duration::from_secs(60), async || {
+    eventually("the View is served", SOON, async || {
         for path in ["/apis/GROUP/v1/shirts", "/apis/GROUP/v1/hostports", "/api/v1/pods"] {
             let answer = administrator.get(&format!("{PROXY}{}", path.replace("GROUP", GROUP))).await?;
             ensure!(answer.status == 200, "{answer:?}");

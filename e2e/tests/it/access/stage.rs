@@ -2,10 +2,12 @@
 //! help names.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::certificates::{Authority, Identity};
 use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint};
 use e2e::kubectl::Kubectl;
@@ -42,6 +44,12 @@ pub(crate) fn flags(authority_file: &str) -> Vec<String> {
     .to_vec()
 }
 
+/// How long a server may take until it knows of a change.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// The binding that lets the operator read whom the cluster trusts.
+const TRUST: &str = "fieldcache-trust";
+
 impl Stage {
     pub(crate) async fn set() -> Result<Stage> {
         let folder = RunDirectory::create("access")?;
@@ -63,6 +71,10 @@ impl Stage {
         let (_, document) = control_plane.as_user("fieldcache", None)?;
         let kubeconfig = folder.write("kubeconfig", document.to_string())?;
         let fieldcache = Box::pin(Fieldcache::operator(&kubeconfig, folder.path(), arguments())).await?;
+        let asker = fieldcache.client();
+        eventually("the operator is ready", SOON, async || asker.get("/readyz").await?.success().map(drop))
+            .await
+            .with_context(|| fieldcache.process().tail())?;
         Ok(Stage { control_plane, front_proxy, fieldcache, kubeconfig, folder })
     }
 
@@ -131,6 +143,22 @@ async fn refer(client: &Client, name: &str, place: &str, role: (&str, &str), sub
     Ok(())
 }
 
+fn operator() -> Value {
+    json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "fieldcache" })
+}
+
+/// Lets the operator read whom the cluster trusts.
+pub(crate) async fn grant_trust(client: &Client) -> Result<()> {
+    let reader = ("Role", "extension-apiserver-authentication-reader");
+    refer(client, TRUST, &format!("{RBAC}/namespaces/kube-system/"), reader, &operator()).await
+}
+
+/// Takes that right from it.
+pub(crate) async fn revoke_trust(client: &Client) -> Result<()> {
+    objects::delete(client, &format!("{RBAC}/namespaces/kube-system/rolebindings/{TRUST}")).await?;
+    Ok(())
+}
+
 async fn grant(client: &Client) -> Result<()> {
     for name in ["team", "other"] {
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
@@ -149,7 +177,7 @@ async fn grant(client: &Client) -> Result<()> {
     let reads = ["get", "list", "watch"];
     let all = |resource: &str| rule(GROUP, resource, &reads, &[]);
     // The operator itself, as its help says.
-    let own = user("fieldcache");
+    let own = operator();
     let definitions = rule("apiextensions.k8s.io", "customresourcedefinitions", &reads, &[]);
     bind(
         client,
@@ -167,9 +195,7 @@ async fn grant(client: &Client) -> Result<()> {
     )
     .await?;
     refer(client, "fieldcache-delegator", &format!("{RBAC}/"), ("ClusterRole", "system:auth-delegator"), &own).await?;
-    let kube_system = format!("{RBAC}/namespaces/kube-system/");
-    let reader = ("Role", "extension-apiserver-authentication-reader");
-    refer(client, "fieldcache-trust", &kube_system, reader, &own).await?;
+    grant_trust(client).await?;
     // Who asks.
     bind(client, "alice", Some("team"), &[all("hostports")], &user("alice")).await?;
     bind(client, "bob", None, &[rule(GROUP, "shirts", &reads, &["one"])], &user("bob")).await?;

@@ -1,7 +1,5 @@
 //! Credentials: which of them make somebody known, alone and beside others, on both sides.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use e2e::certificates::{Authority, Identity};
 use e2e::eventually::eventually;
@@ -10,9 +8,7 @@ use e2e::http::Request;
 use e2e::objects;
 use e2e::run_directory::RunDirectory;
 
-use super::stage::{Stage, arguments};
-
-const SOON: Duration = Duration::from_secs(60);
+use super::stage::{SOON, Stage, arguments};
 
 /// Everybody who is somebody may ask for this.
 const PATH: &str = "/api";

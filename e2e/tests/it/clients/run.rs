@@ -41,6 +41,8 @@ const FEWER_CHANGES: usize = 1_500;
 const FIRST: usize = 150;
 /// How long a step of the run may take; seconds when the machine is idle.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the writers may take for their part, which they do beside all the clients.
+const WRITING: Duration = Duration::from_secs(600);
 
 /// What is written and followed.
 fn resources() -> [Resource; 2] {
@@ -113,7 +115,7 @@ async fn run() -> Result<Outcome> {
             .await?;
     let workload = Workload::start(control_plane.endpoint(), &resources(), PACE, seed);
     let written = async |count: usize| {
-        eventually(&format!("{count} changes of each resource"), PATIENCE, async || {
+        eventually(&format!("{count} changes of each resource"), WRITING, async || {
             if let Err(error) = workload.ensure_running() {
                 return Ok(Err(error));
             }
@@ -188,6 +190,7 @@ async fn run() -> Result<Outcome> {
     for resource in &resources() {
         let plural = resource.plural();
         let recorder = recorders.remove(plural).context("a recorder for each resource")?;
+        recorder.reaches(&closing[plural], PATIENCE).await?;
         let history = recorder.finish().await?;
         let witness = clients
             .values()

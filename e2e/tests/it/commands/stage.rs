@@ -44,8 +44,11 @@ const PREPARE: &str = r#"
 set -e
 kubectl apply --server-side -k MANIFESTS/../crds
 kubectl apply -f MANIFESTS/samples/shirts-crd.yaml
-kubectl wait --for=condition=Established crd/shirts.stable.example.com
+kubectl wait --for=condition=Established --timeout=180s crd/shirts.stable.example.com
 for namespace in team-a team-b fieldcache-system; do kubectl create namespace $namespace; done
+for kind in shirts views; do
+  for look in $(seq 150); do if kubectl get $kind; then break; else sleep 0.2; fi; done
+done
 kubectl apply -f MANIFESTS/samples/shirts.yaml
 for account in reader writer nobody; do kubectl -n team-a create serviceaccount $account; done
 kubectl create clusterrole shirts-reader --verb=get,list,watch --resource=shirts.stable.example.com,pods
@@ -133,7 +136,12 @@ impl Stage {
             "spec": { "resources": [{ "group": "stable.example.com", "resource": "shirts" }] },
         });
         administrator.home().write("view.json", view.to_string())?;
-        administrator.succeed("kubectl apply -f view.json").await.map(drop)
+        administrator.succeed("kubectl apply -f view.json").await?;
+        let identity = self.control_plane.authority().client("administrator", Some("system:masters"))?;
+        let client = self.operator.as_client(self.folder.path(), &identity)?.client();
+        let inside = format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy/apis");
+        let serving = eventually("the View is served", SOON, async || client.get(&inside).await?.success().map(drop));
+        serving.await.with_context(|| self.operator.process().tail())
     }
 
     /// Writes a View's status as an operator would.

@@ -289,6 +289,7 @@ async fn refused_objects_are_not_served(backend: &Backend) -> Result<()> {
     let properties = json!({ "n": { "type": "integer" }, "size": { "type": "string", "enum": ["S", "M"] } });
     backend.define(&things(&group, properties, &[".spec.n", ".spec.size"])).await?;
     backend.put(&collection(&group), &thing(&group, "right", json!({ "spec": { "n": 1 } }))).await?;
+    lists(&backend.client(), &collection(&group), &["right"]).await?;
     let wrong = [
         ("beyond", json!({ "n": 9_223_372_036_854_775_808_u64 })),
         ("fraction", json!({ "n": 1.5 })),

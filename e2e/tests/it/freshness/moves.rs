@@ -1,9 +1,10 @@
 //! Unmodified informers that are moved between two replicas of fieldcache and kube-apiserver, as behind a load balancer: they
 //! go on from where they were, whoever answers.
 
+use std::cell::{Ref, RefCell};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::clients::{Toolkit, locate};
 use e2e::control_plane::ControlPlane;
 use e2e::eventually::eventually;
@@ -14,8 +15,9 @@ use e2e::objects;
 use e2e::process::Process;
 use e2e::run_directory::RunDirectory;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
-use super::Shirts;
+use super::{Shirts, version};
 
 /// Moves of all informers together.
 const MOVES: usize = 200;
@@ -28,45 +30,69 @@ struct Informer {
     name: &'static str,
     relay: Proxy,
     process: Process,
+    said: RefCell<Said>,
 }
 
 /// What an informer said so far: how it asked, and what came.
 #[derive(Default)]
 struct Said {
+    /// So much of its output was read. It is long, and the relays run on the same thread: nothing is read twice.
+    read: u64,
     resumed: usize,
+    /// When it was seen that a watch has begun, unless another request has failed since.
+    watching_since: Option<Instant>,
     lists: usize,
     refused: Vec<Value>,
-    events: Vec<(String, String, u64)>,
+    /// Versions, as they came over the wire.
+    events: Vec<u64>,
+    /// The newest version that its handlers were told of: its store is as new.
+    handled: u64,
     store: Option<Value>,
 }
 
 impl Informer {
-    fn said(&self) -> Result<Said> {
-        let mut said = Said::default();
-        for line in self.process.stdout()?.lines() {
-            // The last line may still be on its way.
-            let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
-            if let Some(request) = line.get("request") {
-                match request["status"].as_u64() {
-                    Some(200) if request["verb"] == "watch" && request["sendInitialEvents"] == false => {
-                        said.resumed += 1
-                    }
-                    // A connection that was cut while it asked says nothing of the servers.
-                    Some(200) | None => {}
-                    Some(_) => said.refused.push(request.clone()),
-                }
-            } else if line.get("list").is_some() {
-                said.lists += 1;
-            } else if let Some(event) = line.get("event") {
-                let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
-                said.events.push((text("type"), text("key"), text("resourceVersion").parse().unwrap_or(0)));
-            } else if let Some(error) = line.get("error") {
-                said.refused.push(error.clone());
-            } else if let Some(store) = line.get("store") {
-                said.store = Some(store.clone());
-            }
+    /// Reads on in what it says.
+    fn said(&self) -> Result<Ref<'_, Said>> {
+        let mut said = self.said.borrow_mut();
+        let mut read = said.read;
+        let text = self.process.stdout_lines_after(&mut read)?;
+        let lines = text.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned()));
+        // Each is read once, or is in the way for ever.
+        for line in lines.collect::<Result<Vec<Value>>>()? {
+            said.take(&line);
         }
-        Ok(said)
+        said.read = read;
+        drop(said);
+        Ok(self.said.borrow())
+    }
+}
+
+impl Said {
+    fn take(&mut self, line: &Value) {
+        let version = |event: &Value| event["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
+        if let Some(request) = line.get("request") {
+            let is_watch = request["verb"] == "watch";
+            let status = request["status"].as_u64();
+            self.watching_since = (is_watch && status == Some(200)).then(Instant::now);
+            match status {
+                Some(200) if is_watch && request["sendInitialEvents"] == false => self.resumed += 1,
+                // A connection that was cut while it asked says nothing of the servers.
+                Some(200) | None => {}
+                Some(_) => self.refused.push(request.clone()),
+            }
+        } else if line.get("list").is_some() {
+            self.lists += 1;
+            // A watch that begins with a list counts its time from the end of that.
+            self.watching_since = self.watching_since.map(|_| Instant::now());
+        } else if let Some(event) = line.get("event") {
+            self.events.push(version(event));
+        } else if let Some(event) = line.get("handler") {
+            self.handled = self.handled.max(version(event));
+        } else if let Some(error) = line.get("error") {
+            self.refused.push(error.clone());
+        } else if let Some(store) = line.get("store") {
+            self.store = Some(store.clone());
+        }
     }
 }
 
@@ -86,9 +112,12 @@ async fn truth(client: &Client, path: &str) -> Result<Value> {
     Ok(found)
 }
 
-/// Changes ConfigMaps without a pause until it is dropped.
-async fn churn(writer: Client, collection: String) -> Result<()> {
+/// Changes ConfigMaps without a pause until it is told to end.
+async fn churn(writer: Client, collection: String, ends: watch::Receiver<bool>) -> Result<()> {
     for number in 0_u64.. {
+        if *ends.borrow() {
+            break;
+        }
         let path = format!("{collection}/churning-{}", number % 5);
         objects::merge(&writer, &path, &json!({ "data": { "number": number.to_string() } })).await?;
     }
@@ -138,6 +167,25 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         .await?;
         replicas.push(replica);
     }
+    // Nobody can go on from before a server's own list, at kube-apiserver no more than here: what informers begin with is to be newer
+    // than the lists of all three.
+    let newest = [
+        (&shirts.collection, shirts.color(&writer, "s1", "red").await?),
+        (
+            &churning,
+            version(&objects::merge(&writer, &format!("{churning}/churning-0"), &json!({ "data": {} })).await?)?,
+        ),
+    ];
+    for reader in [writer.clone(), replicas[0].client(), replicas[1].client()] {
+        for (collection, newest) in newest {
+            eventually(&format!("{collection} is shown at {newest}"), SOON, async || {
+                let shown = version(&reader.get_json(&format!("{collection}?resourceVersion=0")).await?)?;
+                ensure!(shown >= newest, "it is shown at {shown}");
+                Ok(())
+            })
+            .await?;
+        }
+    }
     let host = |endpoint: &Endpoint| endpoint.base().trim_start_matches("https://").to_owned();
     let servers = [host(replicas[0].endpoint()), host(control_plane.endpoint()), host(replicas[1].endpoint())];
 
@@ -161,9 +209,10 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
             .environment("KUBE_FEATURE_WatchListClient", watch_list)
             .environment("HOME", directory.path().display().to_string());
         let process = Process::start(&format!("informer-{number}"), &invocation, directory.path())?;
-        informers.push(Informer { name, relay, process });
+        informers.push(Informer { name, relay, process, said: RefCell::default() });
     }
-    let churner = tokio::spawn(churn(writer.clone(), churning.clone()));
+    let (end_churn, ends) = watch::channel(false);
+    let churner = tokio::spawn(churn(writer.clone(), churning.clone(), ends));
     for informer in &informers {
         eventually(&format!("{} has listed and watches", informer.name), SOON, async || {
             let said = informer.said()?;
@@ -173,30 +222,30 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         .await?;
     }
     for round in 0..MOVES / informers.len() {
-        let opened = Instant::now();
-        let before = informers.iter().map(Informer::said).collect::<Result<Vec<_>>>()?;
-        eventually("the watches have lasted", SOON, async || {
-            ensure!(opened.elapsed() > BETWEEN_MOVES, "not yet");
-            Ok(())
-        })
-        .await?;
+        for informer in &informers {
+            eventually(&format!("{} watches before move {round}", informer.name), SOON, async || {
+                let since = informer.said()?.watching_since.context("no watch")?;
+                ensure!(since.elapsed() > BETWEEN_MOVES, "not for long");
+                Ok(())
+            })
+            .await?;
+        }
+        let before = informers.iter().map(|informer| Ok(informer.said()?.resumed)).collect::<Result<Vec<_>>>()?;
         for (number, informer) in informers.iter().enumerate() {
             informer.relay.move_to(&servers[(round + number + 1) % servers.len()]);
         }
         for (informer, before) in informers.iter().zip(before) {
             eventually(&format!("{} goes on after move {round}", informer.name), SOON, async || {
-                let said = informer.said()?;
-                ensure!(said.resumed > before.resumed, "{} watches\n{}", said.resumed, informer.process.tail());
+                let resumed = informer.said()?.resumed;
+                ensure!(resumed > before, "{resumed} watches\n{}", informer.process.tail());
                 Ok(())
             })
             .await?;
         }
     }
-    if churner.is_finished() {
-        churner.await.context("the churning")??;
-        bail!("the churning ended before the moves did");
-    }
-    churner.abort();
+    ensure!(!churner.is_finished(), "the churning ended before the moves did: {:?}", churner.await);
+    end_churn.send_replace(true);
+    churner.await.context("the churning")??;
     let last = shirts.color(&writer, "s4", "red").await?;
 
     for (informer, path) in informers.iter().zip([
@@ -211,14 +260,8 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
             expected.as_object().into_iter().flatten().filter_map(|(_, text)| text.as_str()?.parse().ok()).max();
         let newest: u64 = if path.contains("shirts") { last } else { newest.context("no version")? };
         eventually(&format!("{name} is told the last change"), SOON, async || {
-            let said = informer.said()?;
-            let last = said.events.last();
-            ensure!(
-                said.events.iter().any(|(_, _, version)| *version == newest),
-                "{} events, the last {last:?}, not {newest}\n{}",
-                said.events.len(),
-                informer.process.tail()
-            );
+            let handled = informer.said()?.handled;
+            ensure!(handled >= newest, "told of {handled}, not of {newest}\n{}", informer.process.tail());
             Ok(())
         })
         .await?;
@@ -228,7 +271,7 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         ensure!(said.refused.is_empty(), "{name}: refused: {:?}", said.refused);
         ensure!(said.lists == 1, "{name}: {} lists", said.lists);
         ensure!(said.store == Some(expected.clone()), "{name}: it holds {:?} instead of {expected}", said.store);
-        let mut versions: Vec<u64> = said.events.iter().map(|(_, _, version)| *version).collect();
+        let mut versions = said.events.clone();
         let told = versions.len();
         ensure!(versions.is_sorted(), "{name}: events out of order");
         versions.dedup();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::http::{Client, Request};
+use e2e::http::Client;
 use e2e::kubectl::Kubectl;
 use e2e::objects;
 use e2e::run_directory::RunDirectory;
@@ -32,7 +32,7 @@ type Answered = BTreeMap<String, Vec<Duration>>;
 /// One read; gives its answer and counts how it was answered.
 async fn read(client: &Client, path: &str, answered: &mut Answered) -> Result<Value> {
     let began = Instant::now();
-    let answer = client.send(Request::get(path)).await?.success().with_context(|| path.to_owned())?;
+    let answer = client.read(path).await?;
     let how = answer.header("fieldcache-read").with_context(|| format!("{path}: nothing says how it was read"))?;
     answered.entry(how.to_owned()).or_default().push(began.elapsed());
     answer.json()

@@ -91,7 +91,11 @@ impl Worlds {
         let clients = self.clients()?;
         let done = AtomicBool::new(false);
         let churning = async {
-            while !done.load(Ordering::Relaxed) {
+            // Not for ever: versions are to have as many digits at the end as at the beginning.
+            for _ in script {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
                 try_join_all(self.0.iter().map(World::hide)).await?;
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }

@@ -360,7 +360,7 @@ pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<Asked> {
                     ]))
                     .to_owned(),
                 );
-                query.push("timeoutSeconds=1".to_owned());
+                query.push("timeoutSeconds=2".to_owned());
                 let path = collection(random);
                 (Method::GET, joined(&path, &query))
             }

@@ -228,13 +228,8 @@ impl World {
         let versions = self.versions();
         for path in ["/apis/stable.example.com/v1/shirts", "/api/v1/pods", "/apis/stable.example.com/v1/hats"] {
             let last = versions.last().context("a change")?;
-            let answer = client
-                .get(&format!(
-                    "{}{path}?limit=1&resourceVersion={last}&resourceVersionMatch=NotOlderThan",
-                    prefix(view)
-                ))
-                .await?;
-            answer.success().with_context(|| self.tail())?;
+            let query = format!("limit=1&resourceVersion={last}&resourceVersionMatch=NotOlderThan");
+            client.read(&format!("{}{path}?{query}", prefix(view))).await.with_context(|| self.tail())?;
         }
         Ok(())
     }

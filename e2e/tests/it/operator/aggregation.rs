@@ -11,6 +11,7 @@ use e2e::fieldcache::Fieldcache;
 use e2e::http::{Endpoint, Next, Request};
 use e2e::kubectl::Kubectl;
 use e2e::run_directory::RunDirectory;
+use e2e::shell::Shell;
 use serde_json::{Value, json};
 
 use super::consumers::{bound_token_for, cache, let_it_read, node, pod, proxy};
@@ -52,7 +53,7 @@ pub(super) async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache, A
     let patch = json!({ "spec": { "caBundle": bundle, "service": { "port": port } } }).to_string();
     stage.apply("components/apiservice/apiservice.yaml").await?;
     stage.kubectl.succeed(&["patch", "apiservice", SERVICE, "--type=merge", "-p", &patch]).await?;
-    let wait = ["wait", "--for=condition=Available", "--timeout=120s", "apiservice", SERVICE];
+    let wait = ["wait", "--for=condition=Available", "--timeout=180s", "apiservice", SERVICE];
     stage.kubectl.succeed(&wait).await.with_context(|| operator.process().tail())?;
     Ok((stage, operator, authority))
 }
@@ -73,14 +74,15 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
         json!({ "resources": [{ "group": "", "resource": "pods" }], "authorization": "View", "consumer": own_node });
     stage.apply_this("blue.json", &view("blue", json!({ "resources": [shirts], "authorization": "View" }))).await?;
     stage.apply_this("node.json", &view("node", pods)).await?;
-    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view", "--all"]).await;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view", "--all"]).await;
     done.with_context(|| operator.process().tail())?;
 
     // What the aggregator has taken of us: our own group and version, and nothing that is somebody else's.
     let kube = stage.control_plane.client();
     let list = kube.get_json("/apis/view.fieldcache.dev/v1alpha1").await?;
     ensure!(list["resources"][0]["name"] == "views/proxy", "{list}");
-    eventually("the documents of both", SOON, async || {
+    // The aggregator asks again for a document that it did not get after a minute.
+    eventually("the documents of both", 3 * SOON, async || {
         let index = kube.get_json("/openapi/v3").await?;
         for key in [GROUP_VERSION, "apis/stable.example.com/v1", "apis/apps/v1", "api/v1"] {
             ensure!(index["paths"][key].is_object(), "{key}: {index}");
@@ -145,6 +147,22 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let table = kubectl.succeed(&["get", "shirts", "-n", "team-a"]).await?;
     ensure!(table.starts_with("NAME") && table.contains("example1"), "{table}");
 
+    // The command asks through kube-apiserver too, and hears what fieldcache says.
+    let shell = Shell::with_kubeconfig(&document)?;
+    let theirs = stage.control_plane.kubeconfig().display().to_string();
+    let own = folder.path().join("alice-kubeconfig").display().to_string();
+    let place = |kubeconfig: &str| {
+        format!(
+            "fieldcache place pod/none --server {} --kubeconfig {kubeconfig}",
+            stage.control_plane.endpoint().base()
+        )
+    };
+    shell.fail(&place(&theirs), 2, &["answered 503", "nodes are not kept here: make a FieldCache named nodes"]).await?;
+    let refused = "User \"alice\" cannot list resource \"nodes\"";
+    shell.fail(&place(&own), 2, &[refused, "; grant list on nodes and pods"]).await?;
+    let view = format!("fieldcache place pod/none --server {}{} --kubeconfig {own}", endpoint.base(), proxy("blue"));
+    shell.fail(&view, 2, &["is a View, in which there are no placement reviews"]).await?;
+
     // Impersonation is kube-apiserver's: whoever may, is then alice.
     let whole = Kubectl::with_kubeconfig(stage.control_plane.kubeconfig())?;
     let raw = format!("{}{SHIRTS}", proxy("blue"));
@@ -198,6 +216,6 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
 
     // Other groups are as they were, and namespaces go.
     stage.kubectl.succeed(&["create", "namespace", "short-lived"]).await?;
-    stage.kubectl.succeed(&["delete", "namespace", "short-lived", "--timeout=60s"]).await?;
+    stage.kubectl.succeed(&["delete", "namespace", "short-lived", "--timeout=180s"]).await?;
     Ok(())
 }

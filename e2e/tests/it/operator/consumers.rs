@@ -1,8 +1,9 @@
 //! Views that show each caller something else: by the claims of a token that is bound to a Pod, and by that Pod's labels.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
+use e2e::http::Client;
 use e2e::objects;
 use serde_json::{Value, json};
 
@@ -100,6 +101,22 @@ fn takes(fields: &[(&str, &str)]) -> Value {
     json!({ "fields": fields })
 }
 
+/// Waits until the list has these objects; what it may not have must never be in it.
+///
+/// Whoever reads comes when the Pods have just been made, which the copy may have yet to hear of.
+async fn come(client: &Client, path: &str, expected: &[&str]) -> Result<Value> {
+    eventually(&format!("{path} lists {expected:?}"), SOON, async || {
+        let list = client.get_json(path).await?;
+        let found = names(&list)?;
+        if found.iter().any(|name| !expected.contains(&&**name)) {
+            return Ok(Err(anyhow!("{path} shows too much: {list}")));
+        }
+        ensure!(found == expected, "it lists {found:?}");
+        Ok(Ok(list))
+    })
+    .await?
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
     let (stage, operator) = stage().await?;
@@ -125,7 +142,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
     )
     .await?;
     ready(&operator, &stage.administrator(&operator)?).await?;
-    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view", "--all"]).await;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view", "--all"]).await;
     done.with_context(|| operator.process().tail())?;
 
     let expected: [[&[&str]; 3]; 3] = [
@@ -137,8 +154,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
     for (token, expected) in tokens.iter().zip(expected) {
         let client = with_token(&stage, &operator, token)?;
         for ((name, _), expected) in views.iter().zip(expected) {
-            let list = client.get_json(&format!("{}{PODS}", proxy(name))).await?;
-            ensure!(names(&list)? == expected, "{name}: {list}");
+            come(&client, &format!("{}{PODS}", proxy(name)), expected).await?;
         }
         clients.push(client);
     }
@@ -199,12 +215,11 @@ async fn the_labels_of_ones_own_pod_select_until_they_change() -> Result<()> {
     let rule = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"] }]);
     grant(&stage, "lists-pods", rule, account("team-a", "agent")).await?;
     ready(&operator, &stage.administrator(&operator)?).await?;
-    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/peers"]).await;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view/peers"]).await;
     done.with_context(|| operator.process().tail())?;
     let client = with_token(&stage, &operator, &token)?;
     let path = format!("{}{PODS}", proxy("peers"));
-    let list = client.get_json(&path).await?;
-    ensure!(names(&list)? == ["team-b/bare", "team-b/same"], "as KEP-3633 merges them: {list}");
+    let list = come(&client, &path, &["team-b/bare", "team-b/same"]).await.context("as KEP-3633 merges them")?;
     let answer = client.get(&format!("{}/api/v1/namespaces/team-b/pods/same", proxy("peers"))).await?;
     ensure!(answer.status == 403, "a convenience, no right: {answer:?}");
 

@@ -12,12 +12,12 @@ use e2e::http::{Client, Next};
 use e2e::objects;
 use serde_json::{Value, json};
 
-use super::{CRD, SELECTABLE, SHIRTS, SOON, Stage, ready};
+use super::{CRD, SELECTABLE, SHIRTS, Stage, ready};
 
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shirts.stable.example.com";
 const SHIRTS_V2: &str = "/apis/stable.example.com/v2/shirts";
 /// What each change may take.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// What is to be seen after a change.
 struct Expected<'a> {
@@ -105,7 +105,7 @@ async fn ending(client: &Client, path: &str) -> Result<tokio::task::JoinHandle<R
     Ok(tokio::spawn(async move {
         let mut types = Vec::new();
         loop {
-            match watch.next(SOON).await? {
+            match watch.next(DEADLINE).await? {
                 Next::Line(line) => {
                     let event: Value = serde_json::from_slice(&line)?;
                     types.push(event["type"].as_str().unwrap_or_default().to_owned());
@@ -238,8 +238,8 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
         .await
         .with_context(tail)?;
     stage.apply("samples/shirts-crd.yaml").await?;
-    stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=60s", CRD]).await?;
-    stage.apply("samples/shirts.yaml").await?;
+    stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=180s", CRD]).await?;
+    stage.kubectl.apply_known(&format!("{}/samples/shirts.yaml", stage.manifests)).await?;
     followed(
         &stage,
         &client,
@@ -251,7 +251,10 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
     )
     .await
     .with_context(tail)?;
-    let found = client.get_json(SHIRTS).await?["items"].as_array().map_or(0, Vec::len);
-    ensure!(found == count, "its objects are there again: {found} of {count}");
-    Ok(())
+    eventually("its objects are there again", DEADLINE, async || {
+        let found = client.get_json(SHIRTS).await?["items"].as_array().map_or(0, Vec::len);
+        ensure!(found == count, "{found} of {count}");
+        Ok(())
+    })
+    .await
 }

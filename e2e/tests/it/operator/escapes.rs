@@ -80,7 +80,7 @@ impl Prison {
         }
         grant(&stage, "uses-own", may_use("own"), account("team-a", "agent")).await?;
         let token = bound_token(&stage, "team-a", "mine", &uid).await?;
-        let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view", "--all"]).await;
+        let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view", "--all"]).await;
         done.with_context(|| operator.process().tail())?;
         let agent = operator_endpoint(&stage, &operator)?.with_token(&token)?.client();
         let prison = Prison { stage, operator, front_proxy, uid, token, agent };

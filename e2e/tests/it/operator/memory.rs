@@ -17,7 +17,7 @@ async fn a_field_cache_beyond_the_memory_limit_is_not_accepted_and_nothing_else_
     ready(&operator, &client).await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
     let shirts = "fieldcache/shirts.stable.example.com";
-    stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", shirts]).await?;
+    stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", shirts]).await?;
     // ConfigMaps of half a megabyte, and the right to read them.
     let reader = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -63,8 +63,12 @@ impl Stage {
         for namespace in ["team-a", "team-b"] {
             stage.kubectl.succeed(&["create", "namespace", namespace]).await?;
         }
-        stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=60s", CRD]).await?;
-        stage.apply("samples/shirts.yaml").await?;
+        stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=180s", CRD]).await?;
+        stage.kubectl.apply_known(&format!("{}/samples/shirts.yaml", stage.manifests)).await?;
+        eventually("kubectl knows our kinds", SOON, async || {
+            stage.kubectl.succeed(&["get", "fieldcaches,views,selectableresources"]).await
+        })
+        .await?;
         Ok(stage)
     }
 

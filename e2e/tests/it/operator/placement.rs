@@ -69,7 +69,7 @@ fn containers() -> Value {
 
 async fn wait_for_copies(stage: &Stage) -> Result<()> {
     let caches = ["fieldcache/nodes", "fieldcache/pods", "fieldcache/namespaces"];
-    let wait = [&["wait", "--for=condition=Ready", "--timeout=60s"][..], &caches].concat();
+    let wait = [&["wait", "--for=condition=Ready", "--timeout=180s"][..], &caches].concat();
     stage.kubectl.succeed(&wait).await?;
     Ok(())
 }

@@ -14,12 +14,15 @@ use e2e::fieldcache::Fieldcache;
 use e2e::http::{Client, Endpoint};
 use e2e::objects;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
 
 const SECRET: &str = "fieldcache-serving-certificate";
 /// A holder that says nothing is given up after so long, and looked at every two seconds.
 const LEASE: Duration = Duration::from_secs(15);
+/// How long the Lease is written by somebody else while it is given back, which is at once: there are no answers to wait for before.
+const BESIDE: Duration = Duration::from_secs(5);
 
 /// The authority in the Secret, by a way of its own.
 fn authority(stage: &Stage) -> Result<String> {
@@ -59,19 +62,42 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     let stage = Stage::start().await?;
     let one = Replica::start(&stage, "one").await?;
     let first = authority(&stage)?;
+    eventually("the first one leads", SOON, async || {
+        let leader = leader(&stage).await?;
+        ensure!(leader == "one", "it is {leader}");
+        Ok(())
+    })
+    .await?;
     let two = Replica::start(&stage, "two").await?;
     ensure!(authority(&stage)? == first, "both serve with what the Secret holds");
     stage.apply("walk-through/shirts-cache.yaml").await?;
     let cache = "fieldcache/shirts.stable.example.com";
-    stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", cache]).await?;
+    stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", cache]).await?;
     for replica in [&one, &two] {
         ready(&replica.operator, &replica.client).await?;
     }
     ensure!(leader(&stage).await? == "one", "the first one leads");
 
-    // A client that goes back and forth between them: what one told it, the other knows.
-    let list = one.client.get_json(SHIRTS).await?;
-    ensure!(names(&list)? == names(&two.client.get_json(SHIRTS).await?)?, "both serve");
+    // That they are ready before they have heard of the FieldCache says nothing.
+    for replica in [&one, &two] {
+        eventually("it serves", SOON, async || {
+            let shown = names(&replica.client.get_json(SHIRTS).await?)?;
+            ensure!(!shown.is_empty(), "nothing is shown");
+            Ok(())
+        })
+        .await?;
+    }
+    // A client that goes back and forth between them: what one told it, the other knows, but nothing from before its own list. So it
+    // begins with a change that came after both.
+    let patch = r#"{"spec":{"color":"first"}}"#;
+    stage.kubectl.succeed(&["patch", "shirt", "plain", "-n", "team-b", "--type=merge", "-p", patch]).await?;
+    let list = eventually("the change is shown", SOON, async || {
+        let list = one.client.get_json(SHIRTS).await?;
+        let mut shirts = list["items"].as_array().into_iter().flatten();
+        ensure!(shirts.any(|shirt| shirt["spec"]["color"] == "first"), "{list}");
+        Ok(list)
+    })
+    .await?;
     let mut version = list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned();
     for turn in 0..20 {
         let replica = if turn % 2 == 0 { &two } else { &one };
@@ -140,8 +166,11 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     })
     .await?;
     let before = written.load(Ordering::Relaxed);
-    let stopped = two.operator.stop().await;
-    is_over.store(true, Ordering::Relaxed);
+    // For so long that each of its attempts may meet another write, and no longer: it gives up after ten seconds.
+    let (stopped, ()) = tokio::join!(two.operator.stop(), async {
+        let _ = timeout(BESIDE, std::future::pending::<()>()).await;
+        is_over.store(true, Ordering::Relaxed);
+    });
     writing.await??;
     stopped?;
     println!("given back beside {} writes of somebody else", written.load(Ordering::Relaxed) - before);

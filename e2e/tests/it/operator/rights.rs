@@ -1,6 +1,8 @@
 //! Views as rights: the right to use one is enough, only who may read what it shows may write it, and without the policy that asks
 //! for this it is not served.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
@@ -9,6 +11,9 @@ use e2e::kubectl::Kubectl;
 use serde_json::{Value, json};
 
 use super::{SHIRTS, SOON, Stage, names, ready};
+
+/// How long what was refused may take until it is asked for again: the pauses between tries become long while the API server is away.
+const LATE: Duration = Duration::from_secs(180);
 
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 const POLICY: &str = "validatingadmissionpolicy/views.fieldcache.dev";
@@ -75,7 +80,7 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     stage.kubectl.succeed(&["create", "serviceaccount", "tailor", "-n", "team-a"]).await?;
     let operator = stage.operator("one").await?;
     ready(&operator, &stage.administrator(&operator)?).await?;
-    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/blue"]).await;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view/blue"]).await;
     done.with_context(|| operator.process().tail())?;
 
     // The one right, and neither less nor more than the View.
@@ -174,7 +179,7 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     // A watch that is open goes on; kube-apiserver asks anew when the next one begins, at the latest when it is told to end.
     stage.control_plane.stop_apiserver();
     stage.control_plane.start_apiserver().await?;
-    eventually("what may not be read is not relied on", SOON, async || {
+    eventually("what may not be read is not relied on", LATE, async || {
         let answer = tailor.get(&list).await?;
         ensure!(answer.status == 503, "{answer:?}");
         Ok(())
@@ -183,7 +188,7 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     .with_context(|| operator.process().tail())?;
     let all = json!({ "rules": held["rules"] }).to_string();
     stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &all]).await?;
-    eventually("and is again once it may", SOON, async || {
+    eventually("and is again once it may", LATE, async || {
         let answer = tailor.get(&list).await?;
         ensure!(answer.status == 200, "{answer:?}");
         Ok(())

@@ -40,7 +40,7 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
 
     stage.apply("walk-through/shirts-cache.yaml").await?;
     stage.apply("walk-through/consumer.yaml").await?;
-    let ready = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", BLUE]).await;
+    let ready = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", BLUE]).await;
     ready.with_context(|| operator.process().tail())?;
     let view: serde_json::Value = serde_json::from_str(&stage.kubectl.succeed(&["get", BLUE, "-o", "json"]).await?)?;
     let endpoint = &view["status"]["endpoint"];
@@ -54,7 +54,9 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
     let token = stage.token("team-a", "tailor", Some("fieldcache.dev")).await?;
     let tailor = Endpoint::secure(operator.address(), &authority, None)?.with_token(&token)?.client();
     let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
-    let list = tailor.get_json(&format!("{PROXY}{SHIRTS}")).await?;
+    // Rights that have just been given may not be known yet, and that they are not is remembered for ten seconds.
+    let shown = eventually("the program may", SOON, async || tailor.get_json(&format!("{PROXY}{SHIRTS}")).await);
+    let list = shown.await?;
     ensure!(names(&list)? == blue, "{list}");
     ensure!(!list.to_string().contains("managedFields"), "what is left out is left out: {list}");
     let narrowed = tailor.get_json(&format!("{PROXY}{SHIRTS}?fieldSelector=spec.size%3DM")).await?;
@@ -155,14 +157,18 @@ async fn a_copy_of_a_part_is_shown_in_views_alone() -> Result<()> {
     let operator = stage.operator("one").await?;
     let client = stage.administrator(&operator)?;
     ready(&operator, &client).await?;
-    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "view/all"]).await;
+    let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view/all"]).await;
     done.with_context(|| operator.process().tail())?;
     let path = format!("{PATH}all/proxy{SHIRTS}");
     let list = client.get_json(&path).await?;
     ensure!(names(&list)? == ["team-b/example4", "team-b/example5"], "{list}");
-    let count =
-        stage.kubectl.succeed(&["get", "fieldcache/shirts.stable.example.com", "-o", "jsonpath={.status.objects}"]);
-    ensure!(count.await? == "2", "two of six are kept");
+    eventually("two of six are kept", SOON, async || {
+        let count = ["get", "fieldcache/shirts.stable.example.com", "-o", "jsonpath={.status.objects}"];
+        let count = stage.kubectl.succeed(&count).await?;
+        ensure!(count == "2", "{count}");
+        Ok(())
+    })
+    .await?;
     for root in [SHIRTS, "/apis/stable.example.com/v1", "/apis/stable.example.com"] {
         let answer = client.get(root).await?;
         ensure!(answer.status == 404, "at the root it would look like all of them: {root}: {answer:?}");

@@ -25,7 +25,7 @@ async fn a_field_cache_is_kept_told_of_and_served_by_an_operator_with_the_rights
     // A FieldCache with a field of its own, many-valued.
     stage.apply("walk-through/shirts-cache.yaml").await?;
     let cache = "fieldcache/shirts.stable.example.com";
-    let ready = kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=60s", cache]).await;
+    let ready = kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", cache]).await;
     ready.with_context(|| operator.process().tail())?;
     let all = names(&control_plane.client(), "").await?;
     ensure!(names(&client, "").await? == all && !all.is_empty(), "{all:?}");
@@ -77,11 +77,15 @@ async fn a_field_cache_is_kept_told_of_and_served_by_an_operator_with_the_rights
     })
     .await
     .with_context(|| operator.process().tail())?;
-    let document = client.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
-    let schemas = &document["components"]["schemas"];
-    let published = &schemas["com.example.stable.v1.Shirt"]["x-kubernetes-selectable-fields"];
-    let last = published.as_array().and_then(|fields| fields.last()).context("published fields")?;
-    ensure!(last["fieldPath"] == "tag", "{published}");
+    eventually("the fields are published", SOON, async || {
+        let document = client.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
+        let schemas = &document["components"]["schemas"];
+        let published = &schemas["com.example.stable.v1.Shirt"]["x-kubernetes-selectable-fields"];
+        let last = published.as_array().and_then(|fields| fields.last()).context("published fields")?;
+        ensure!(last["fieldPath"] == "tag", "{published}");
+        Ok(())
+    })
+    .await?;
 
     // A definition that goes takes everything with it.
     kubectl.succeed(&["delete", CRD]).await?;

@@ -283,19 +283,15 @@ async fn watches(theirs: &Client, ours: &Client, collection: &str) -> Result<usi
     let path = format!(
         "{collection}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=30"
     );
-    let (mut last, mut count) = (Ok(()), 0);
-    for _ in 0..5 {
+    // A lease or an API service that its controller has just written is asked for again.
+    eventually(&path, SOON, async || {
         let before = events(theirs, &path).await?;
         let here = events(ours, &path).await?;
         let after = events(theirs, &path).await?;
-        count = before.len();
-        last = events_alike(&path, &before, &here, &after).with_context(|| path.clone());
-        // A lease or an API service that its controller has just written is asked for again.
-        if last.is_ok() || before.keys().ne(after.keys()) {
-            break;
-        }
-    }
-    last.map(|()| count)
+        events_alike(&path, &before, &here, &after)?;
+        Ok(before.len())
+    })
+    .await
 }
 
 /// The initial events by object, the bookmark at their end too.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt};
 use kube::api::{ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -26,7 +26,7 @@ async fn blue_shirts(
 /// The names of the first blue shirts that come, in order, as many as there are.
 ///
 /// # Errors
-/// When kube-rs tells an error, or ends.
+/// When it cannot begin.
 pub(super) async fn first_blue_shirts(kubeconfig: &Path, count: usize) -> Result<Vec<String>> {
     let shirt = ApiResource {
         group: "stable.example.com".to_owned(),
@@ -35,7 +35,9 @@ pub(super) async fn first_blue_shirts(kubeconfig: &Path, count: usize) -> Result
         kind: "Shirt".to_owned(),
         plural: "shirts".to_owned(),
     };
-    let shirts: Vec<DynamicObject> = blue_shirts(kubeconfig, &shirt).await?.take(count).try_collect().await?;
+    // An error is told, and the watcher goes on.
+    let found = blue_shirts(kubeconfig, &shirt).await?.filter_map(|shirt| std::future::ready(shirt.ok()));
+    let shirts: Vec<DynamicObject> = found.take(count).collect().await;
     let mut names: Vec<String> = shirts.into_iter().filter_map(|shirt| shirt.metadata.name).collect();
     names.sort();
     Ok(names)

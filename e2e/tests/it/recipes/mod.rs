@@ -107,7 +107,9 @@ async fn an_informer_factory_of_client_go_reads_here() -> Result<()> {
         let what = format!("{kind} {key}");
         let found = process.line(&what, SOON, |line| {
             let said: Value = serde_json::from_str(line).ok()?;
-            (said["handler"]["type"] == kind && said["handler"]["key"] == key).then_some(())
+            // GONE is a removal that it found out by listing again.
+            let is_meant = said["handler"]["type"] == kind || (kind == "DELETED" && said["handler"]["type"] == "GONE");
+            (is_meant && said["handler"]["key"] == key).then_some(())
         });
         found.await
     };

@@ -69,7 +69,7 @@ pub(crate) fn cases() -> Vec<Case> {
         "/apis/shop.example.com/v1/banners",
     ];
     // Nothing is selected: what a control plane makes for itself is not determined.
-    let query = "?watch=1&allowWatchBookmarks=true&labelSelector=no%3Dthing&timeoutSeconds=1";
+    let query = "?watch=1&allowWatchBookmarks=true&labelSelector=no%3Dthing&timeoutSeconds=5";
     let paths: Vec<(String, String)> = resources
         .iter()
         .map(|path| (path.rsplitn(4, '/').take(3).collect::<Vec<_>>().join(" of "), format!("{path}{query}")))

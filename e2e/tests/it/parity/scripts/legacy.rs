@@ -45,8 +45,9 @@ pub(crate) fn scripts() -> Vec<Script> {
             "old path, ended by time",
             vec![
                 colored("x", "blue"),
+                Step::Note("now".to_owned()),
                 settle(),
-                at("1 second", &format!("{COLLECTION}?timeoutSeconds=1"), Reach::End),
+                at("1 second", &format!("{COLLECTION}?timeoutSeconds=1&resourceVersion={{now}}"), Reach::End),
                 at("future", &format!("{COLLECTION}?timeoutSeconds=1&resourceVersion={{future}}"), Reach::End),
                 at("4 seconds, bookmarks", &format!("{COLLECTION}?timeoutSeconds=4{BOOKMARKS}"), Reach::End),
                 at("4 seconds, one object", &format!("{COLLECTION}/x?timeoutSeconds=4{BOOKMARKS}"), Reach::End),

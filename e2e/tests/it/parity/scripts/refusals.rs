@@ -9,14 +9,16 @@ pub(crate) fn scripts() -> Vec<Script> {
             "ended by time",
             vec![
                 colored("x", "blue"),
+                Step::Note("now".to_owned()),
                 settle(),
-                ending("1 second", "&timeoutSeconds=1"),
-                ending("1 second, bookmarks", "&timeoutSeconds=1&allowWatchBookmarks=true"),
+                // Without initial events, for which there is no time on a slow machine.
+                ending("1 second", "&timeoutSeconds=1&resourceVersion={now}"),
+                ending("1 second, bookmarks", "&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={now}"),
                 ending("4 seconds", "&timeoutSeconds=4"),
                 ending("4 seconds, bookmarks", "&timeoutSeconds=4&allowWatchBookmarks=true"),
                 ending(
                     "4 seconds, bookmarks, from a version",
-                    "&timeoutSeconds=4&allowWatchBookmarks=true&resourceVersion={current}",
+                    "&timeoutSeconds=4&allowWatchBookmarks=true&resourceVersion={now}",
                 ),
                 ending(
                     "4 seconds, bookmarks, nothing selected",
