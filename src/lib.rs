@@ -89,4 +89,6 @@ pub mod source;
 pub mod telemetry;
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tidy;

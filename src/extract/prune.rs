@@ -4,11 +4,10 @@
 //! where it stands. What is left keeps its bytes and its order. Which fields a pruned object still has is
 //! [`super::Plan::pruned`]'s; nothing is parsed to a value here.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::plan::{Unreadable, each_member};
-use super::scan::Cursor;
+use super::plan::Unreadable;
+use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use super::trie::Step;
 use super::value;
 
@@ -74,88 +73,131 @@ impl Prune {
     /// An object without it.
     ///
     /// # Errors
-    /// Bytes that are no JSON object.
+    /// Bytes that are no JSON object, or nest deeper than an API server stores.
     pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let mut out = Vec::with_capacity(object.len());
         self.write(object, &mut out)?;
         Ok(out)
     }
 
-    /// Objects and lists are no deeper in here than a path is long.
-    fn write(&self, value: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
-        match value.first() {
-            Some(b'{') => {
-                out.push(b'{');
-                let begin = out.len();
-                each_member(value, |member| {
-                    let key = value::unescape(member.key).unwrap_or(Cow::Borrowed(""));
-                    let part = self.0.get(&*key);
-                    if part == Some(&Part::Whole) {
-                        return Ok(());
+    /// Reads each byte once. The open containers are on a stack of its own, because lists nest as deep as the object does.
+    fn write(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
+        let mut cursor = Cursor::new(object);
+        cursor.space();
+        let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
+        let mut inside = Some(self);
+        loop {
+            // A value begins here: `inside` is what it loses.
+            let start = cursor.position();
+            match (cursor.peek(), inside) {
+                (Some(bracket @ (b'{' | b'[')), Some(prune)) => {
+                    if open.len() >= MAX_DEPTH {
+                        return Err(cursor.error(TOO_DEEP).into());
                     }
-                    if out.len() > begin {
-                        out.push(b',');
-                    }
-                    match part {
-                        Some(Part::Inside(inside)) => {
-                            out.extend_from_slice(&value[member.whole.start..member.value.start]);
-                            inside.write(member.value.of(value), out)
-                        }
-                        _ => {
-                            out.extend_from_slice(member.whole.of(value));
-                            Ok(())
-                        }
-                    }
-                })?;
-                out.push(b'}');
-            }
-            Some(b'[') => {
-                out.push(b'[');
-                let mut cursor = Cursor::new(value);
-                cursor.advance();
-                let mut is_first = true;
-                while !cursor.closes(b']') {
-                    if !is_first {
-                        cursor.expect(b',', "a comma or the end of a list")?;
-                        cursor.space();
-                        out.push(b',');
-                    }
-                    is_first = false;
-                    let start = cursor.position();
-                    cursor.skip_value(1)?;
-                    self.write(&value[start..cursor.position()], out)?;
+                    cursor.advance();
+                    out.push(bracket);
+                    open.push(Open { prune, is_list: bracket == b'[', read: 0, written: 0 });
                 }
-                out.push(b']');
+                _ => {
+                    cursor.skip_value(open.len())?;
+                    out.extend_from_slice(&object[start..cursor.position()]);
+                }
             }
-            _ => out.extend_from_slice(value),
+            // Up to the next value that is written.
+            inside = loop {
+                let depth = open.len();
+                let Some(container) = open.last_mut() else {
+                    cursor.space();
+                    return if cursor.peek().is_some() {
+                        Err(cursor.error("the end of the object").into())
+                    } else {
+                        Ok(())
+                    };
+                };
+                let (bracket, goes_on) = if container.is_list { (b']', LIST_GOES_ON) } else { (b'}', OBJECT_GOES_ON) };
+                if cursor.closes(bracket) {
+                    out.push(bracket);
+                    open.pop();
+                    continue;
+                }
+                if container.read > 0 {
+                    cursor.expect(b',', goes_on)?;
+                    cursor.space();
+                }
+                container.read += 1;
+                if container.is_list {
+                    container.separate(out);
+                    break Some(container.prune);
+                }
+                let start = cursor.position();
+                let key = cursor.string("a key")?.raw;
+                let name = value::unescape(key).ok_or(Unreadable::Syntax { offset: start, expected: "a key" })?;
+                cursor.space();
+                cursor.expect(b':', "a colon")?;
+                cursor.space();
+                let kept = match container.prune.0.get(&*name) {
+                    Some(Part::Whole) => {
+                        cursor.skip_value(depth)?;
+                        continue;
+                    }
+                    Some(Part::Inside(prune)) => Some(prune),
+                    None => None,
+                };
+                container.separate(out);
+                out.extend_from_slice(&object[start..cursor.position()]);
+                break kept;
+            };
         }
-        Ok(())
     }
 
-    /// Whether what stands at a path is left out, or a part of it is.
+    /// Whether the value at a path is left out, or a part of it is.
     pub(super) fn touches(&self, steps: &[Step]) -> bool {
-        let names: Vec<&str> = steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Key(name) => Some(&**name),
-                Step::Element(_) => None,
-                // Any member, which may be one of those.
-                Step::Any => Some("*"),
-            })
-            .collect();
-        self.touches_names(&names)
-    }
-
-    fn touches_names(&self, names: &[&str]) -> bool {
-        let Some((first, rest)) = names.split_first() else { return !self.is_empty() };
-        let inside = |part: &Part, rest: &[&str]| match part {
-            Part::Whole => true,
-            Part::Inside(inside) => inside.touches_names(rest),
-        };
-        match *first {
-            // Elements of a list, which have no name here, or members of an object.
-            "*" => self.touches_names(rest) || self.0.values().any(|part| inside(part, rest)),
-            name => self.0.get(name).is_some_and(|part| inside(part, rest)),
+        // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can lead
+        // to a place in many ways.
+        let mut places: Vec<&Prune> = vec![self];
+        for step in steps {
+            // An element of a list has no name here.
+            let (Step::Key(_) | Step::Any) = step else { continue };
+            let mut next: Vec<&Prune> = Vec::new();
+            for &place in &places {
+                // A wildcard is an element of a list, which has no name either, or any member of an object.
+                let (named, is_any) = match step {
+                    Step::Key(name) => (place.0.get(name), false),
+                    Step::Any | Step::Element(_) => (None, true),
+                };
+                let all = is_any.then(|| place.0.values()).into_iter().flatten();
+                next.extend(is_any.then_some(place));
+                for part in named.into_iter().chain(all) {
+                    match part {
+                        Part::Whole => return true,
+                        Part::Inside(inside) => next.push(inside),
+                    }
+                }
+            }
+            next.sort_unstable_by_key(|place| std::ptr::from_ref::<Prune>(place));
+            next.dedup_by_key(|place| std::ptr::from_ref::<Prune>(place));
+            places = next;
         }
+        places.iter().any(|place| !place.is_empty())
+    }
+}
+
+/// A container that is being written without its pruned parts.
+struct Open<'p> {
+    prune: &'p Prune,
+    is_list: bool,
+    /// Members or elements so far.
+    read: usize,
+    /// Those of them that remain.
+    written: usize,
+}
+
+impl Open<'_> {
+    /// Writes the comma before all but the first of what remains.
+    fn separate(&mut self, out: &mut Vec<u8>) {
+        if self.written > 0 {
+            out.push(b',');
+        }
+        self.written += 1;
     }
 }

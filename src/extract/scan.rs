@@ -180,7 +180,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
         };
         if let Some(is_list) = enters {
             if depth >= MAX_DEPTH {
-                return Err(cursor.error("at most 10000 levels of nesting"));
+                return Err(cursor.error(TOO_DEEP));
             }
             cursor.advance();
             cursor.space();
@@ -199,8 +199,9 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     Ok(found)
 }
 
-const LIST_GOES_ON: &str = "a comma or the end of a list";
-const OBJECT_GOES_ON: &str = "a comma or the end of an object";
+pub(super) const LIST_GOES_ON: &str = "a comma or the end of a list";
+pub(super) const OBJECT_GOES_ON: &str = "a comma or the end of an object";
+pub(super) const TOO_DEEP: &str = "at most 10000 levels of nesting";
 
 fn frame<'b>(trie: &Trie, node: NodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
     let members = (!is_list && trie.takes_any(node)).then(Box::default);
@@ -353,7 +354,7 @@ impl<'b> Cursor<'b> {
                     brackets.open(byte == b'[');
                     if depth_around + brackets.depth > MAX_DEPTH {
                         self.position -= 1;
-                        return Err(self.error("at most 10000 levels of nesting"));
+                        return Err(self.error(TOO_DEEP));
                     }
                 }
                 b'}' | b']' => {

@@ -1,11 +1,13 @@
 //! What is left of objects, against the same done to parsed values; and which fields are left.
 
 use proptest::prelude::{Just, Strategy, prop_oneof};
-use proptest::{collection, prop_assert_eq, proptest, sample};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 use serde_json::{Map, Value, json};
 
 use crate::crd::Crd;
+use crate::extract::trie::Step;
 use crate::extract::{Plan, Prune};
+use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 #[test]
 fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
@@ -81,6 +83,66 @@ proptest! {
         }
         prop_assert_eq!(serde_json::from_slice::<Value>(&found).unwrap(), expected, "{:?}", texts);
     }
+}
+
+/// Removes member `a` of each object that only lists surround: what `.spec.a` prunes of a nested value.
+fn expected_of_nested(nested: &Nested) -> String {
+    let text = nested.text();
+    let lists = match &nested.shape {
+        Shape::Lists => nested.depth,
+        Shape::Maps => 0,
+        Shape::Mixed(pattern) => (0..nested.depth).take_while(|level| pattern[level % pattern.len()]).count(),
+    };
+    if lists == nested.depth || nested.keys[lists % nested.keys.len()] != "a" {
+        return text;
+    }
+    // The object that starts here loses its first member; what remains is a sibling.
+    let behind =
+        |level: usize, is_list: bool| match nested.sibling_every > 0 && level.is_multiple_of(nested.sibling_every) {
+            true if is_list => ",\"s\"]",
+            true => "\"s\":[0]}",
+            false if is_list => "]",
+            false => "}",
+        };
+    let ends: String = (0..lists).rev().map(|level| behind(level, true)).collect();
+    format!("{}{{{}{ends}", "[".repeat(lists), behind(lists, false))
+}
+
+proptest! {
+    #[test]
+    fn nested_values_are_pruned_at_any_depth(nested in nested::values(MAX_LEVELS - 2, &["a", "b"])) {
+        let object = |spec: &str| format!(r#"{{"metadata":{{"name":"n"}},"spec":{spec}}}"#);
+        let text = object(&nested.text());
+        for (paths, expected) in [
+            (&[".spec.a"][..], object(&expected_of_nested(&nested))),
+            (&[".spec.x.y", ".metadata.name.x"], text.clone()),
+            (&[".spec"], r#"{"metadata":{"name":"n"}}"#.to_owned()),
+        ] {
+            let found = on_worker_stack(|| Prune::new(paths.iter().copied()).apply(text.as_bytes()));
+            prop_assert!(found.unwrap() == expected.as_bytes(), "{:?} of {:?}", paths, nested);
+        }
+    }
+}
+
+#[test]
+fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
+    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+        let object = |depth: usize| format!(r#"{{"spec":{}}}"#, Nested::new(depth, shape.clone()).text());
+        let prune = Prune::new([".spec.x", ".spec.a.x"]);
+        let deepest = object(MAX_LEVELS - 1);
+        assert!(on_worker_stack(|| prune.apply(deepest.as_bytes())).unwrap() == deepest.as_bytes(), "{shape:?}");
+        let deeper = object(MAX_LEVELS);
+        assert!(on_worker_stack(|| prune.apply(deeper.as_bytes())).is_err(), "{shape:?}");
+    }
+}
+
+#[test]
+fn wildcards_and_pruned_paths_are_compared_in_bounded_time() {
+    // The wildcards can stand for any of the names: trying each choice would take longer than the age of the earth.
+    let steps: Vec<Step> = (0..60).map(|_| Step::Any).chain([Step::Key("z".to_owned())]).collect();
+    let path = format!("{}.y", ".a".repeat(60));
+    assert!(!Prune::new([&*path]).touches(&steps));
+    assert!(Prune::new([&*path, ".a.a.z"]).touches(&steps));
 }
 
 #[test]

@@ -1,0 +1,3 @@
+//! Support for tests of all modules: generators and the threads that tests run on.
+
+pub(crate) mod nested;
