@@ -7,11 +7,14 @@
 # glibc, not musl. The program allocates from many threads at once, and musl's allocator has one lock for all of them, so musl would
 # need another allocator, and every figure of the README measured anew, to save the 3 MB of these libraries. Not a static glibc
 # either: it looks names up with shared libraries all the same. The price: scanners that ask a package database find none here, so
-# the libraries are as new as the base image of the build; build anew when glibc is mended.
+# the libraries are as new as the base image of the build: after a fix of glibc, update the digest below and build again.
 #
 # No authorities of certificates: in a cluster the API server is known by the ServiceAccount's ca.crt, and nobody else is asked. A
 # kubeconfig for `serve` must name its certificate-authority, as those of clusters do.
-FROM rust:1.95.0-slim-bookworm AS build
+#
+# The base image of the build is named by digest, so that a tag that moves changes nothing here. The digest is that of the image index
+# (all architectures). To update: change the tag and the digest together; `docker buildx imagetools inspect rust:TAG` prints it.
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 WORKDIR /source
 # Cargo reads the whole workspace before it builds one package of it.
 COPY Cargo.toml Cargo.lock ./

@@ -3,6 +3,8 @@
 CARGO ?= cargo
 TOOLS := target/tools
 DENY_VERSION := 0.20.2
+# The advisory database is a git repository of a few megabytes.
+FETCH_SECONDS ?= 120
 ADDRESS ?= 127.0.0.1:8181
 DIR ?= manifests/samples
 SOAK_SCHEDULES ?= 200
@@ -14,7 +16,7 @@ IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit tools soak test-versions image image-root
+.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit advisories tools soak test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +24,7 @@ help: ## list the targets
 run: ## build and serve manifests/samples at 127.0.0.1:8181 (ADDRESS=, DIR= change it); needs only Rust
 	$(CARGO) run --quiet --locked -- serve --dir $(DIR) --address $(ADDRESS)
 
-test: tools check unit e2e ## everything: format, lints, guards, unit and property tests, end to end beside a real kube-apiserver
+test: tools check unit e2e advisories ## everything: format, lints, guards, unit and property tests, end to end beside a real kube-apiserver, known vulnerabilities
 
 check: fmt clippy guards ## format, lints, architecture guards
 
@@ -73,8 +75,20 @@ bench: components ## every row of the target table, beside kube-apiserver and fr
 micro: ## what single steps cost, in nanoseconds: extractor, splitter, update, planner, encoder (ONLY=extract)
 	$(CARGO) bench --locked -p e2e --bench micro -- $(ONLY)
 
-audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; needs the advisory database's host
-	$(TOOLS)/bin/cargo-deny --locked check advisories
+audit: $(TOOLS)/bin/cargo-deny ## known vulnerabilities; fails if the advisory database cannot be fetched
+	$(CARGO) fetch --quiet --locked # cargo-deny reads what other platforms need too
+	$(TOOLS)/bin/cargo-deny --locked fetch db
+	$(TOOLS)/bin/cargo-deny --locked --offline check --hide-inclusion-graph advisories
+
+# The two steps of `audit` fail for different reasons. Only a failed download (1) or one that takes too long (124) is no failure here;
+# it is reported.
+advisories: $(TOOLS)/bin/cargo-deny ## the same, but reports "not checked" if the advisory database cannot be fetched
+	$(CARGO) fetch --quiet --locked
+	@timeout $(FETCH_SECONDS) $(TOOLS)/bin/cargo-deny --locked fetch db; fetched=$$?; case $$fetched in \
+	0) $(TOOLS)/bin/cargo-deny --locked --offline check --hide-inclusion-graph advisories && echo "advisories: checked, no known vulnerability" ;; \
+	1 | 124) echo "advisories: not checked, the database was not reachable" ;; \
+	*) exit $$fetched ;; \
+	esac
 
 soak: build components ## 200 random schedules of faults, and beside them 30 minutes of changes with real clients (an hour; SOAK_SCHEDULES=, SOAK_MINUTES= shorten it)
 	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES)

@@ -238,3 +238,15 @@ fn the_core_names_no_edge_crate() {
         }
     }
 }
+
+#[test]
+fn base_images_are_named_by_digest() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Dockerfile")).unwrap();
+    let images: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next()).collect();
+    assert!(images.contains(&"scratch"), "the last stage has no base: {images:?}");
+    for image in images.into_iter().filter(|image| *image != "scratch") {
+        let digest = image.split_once("@sha256:").map(|(_, digest)| digest).unwrap_or_default();
+        let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(is_digest, "{image}: a tag can move, name the image by digest");
+    }
+}
