@@ -305,6 +305,7 @@ impl Server {
                 query: &query,
                 named: named.as_ref(),
                 through: through.as_ref().and_then(|through| through.as_ref().ok()),
+                problem: through.as_ref().and_then(|through| through.as_ref().err()),
             };
             noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
         }
@@ -312,7 +313,7 @@ impl Server {
             None => Ok(None),
             Some(access) => {
                 let known = noted.audited().map(Audited::known);
-                Box::pin(admission::admit(access, parts, &query, through.as_ref(), known)).await
+                Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), known)).await
             }
         };
         if let Some(audited) = noted.audited()
@@ -351,8 +352,7 @@ impl Server {
             return asked.failed(&self.unless_incomplete(missing), false);
         }
         if let Some(through) = &mut asked.through {
-            let identity = asked.admitted.as_ref().map(|admitted| &*admitted.identity);
-            if let Err(failure) = Box::pin(through.meet(identity, &self.registry.catalog())).await {
+            if let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await {
                 return asked.failed(&failure, is_legacy_watch(parts.uri.path()));
             }
         }

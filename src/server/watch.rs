@@ -17,7 +17,7 @@ use tokio::sync::watch as state;
 use tokio::time::{Instant, sleep_until};
 
 use crate::access::Admitted;
-use crate::access::permission::Permission;
+use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -96,7 +96,7 @@ pub(super) async fn answer(
     let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
     let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
-        permission: asked.admitted.as_ref().map_or_else(Permission::forever, Admitted::permission),
+        lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
@@ -222,8 +222,8 @@ impl Proofs {
 
 /// A watch in progress.
 struct Watch {
-    /// To be shown what is shown.
-    permission: Permission,
+    /// The caller's credential and permissions.
+    lease: AuthorizationLease,
     subscription: Subscription,
     draining: state::Receiver<bool>,
     /// Of the View that it goes through.
@@ -267,7 +267,7 @@ impl Watch {
                 return Some(batch.into_bytes());
             }
             // The client asks again, and is told then.
-            if self.permission.is_due() && !Box::pin(self.permission.renew()).await {
+            if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
@@ -302,8 +302,11 @@ impl Watch {
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
             return Some("the View has changed");
         }
-        let is_changed = self.pod.as_ref().is_some_and(|pod| pod.is_changed());
-        is_changed.then_some("the labels of the Pod that asks have changed")
+        match self.pod.as_ref().filter(|pod| pod.is_changed()) {
+            Some(pod) if pod.is_without_labels() => Some("the Pod of the caller does not exist any more"),
+            Some(_) => Some("the labels of the Pod that asks have changed"),
+            None => None,
+        }
     }
 
     async fn begin(&mut self, start: Start, snapshot: Snapshot, batch: &mut Vec<u8>) {
@@ -477,7 +480,7 @@ impl Watch {
         // Whoever is to be told something else is told when it asks again.
         let is_same =
             matches!(self.resource.live.state(), LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch);
-        if seen < after || !is_same || self.shown_anew().is_some() || self.permission.is_due() {
+        if seen < after || !is_same || self.shown_anew().is_some() || self.lease.is_due() {
             return None;
         }
         let mut line = Vec::new();
@@ -524,7 +527,7 @@ impl Watch {
             () = view_ended => {}
             () = pod_changed => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
-            () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
+            () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
         }
     }
 }
