@@ -141,6 +141,17 @@ impl Attributes {
         Attributes { verb: "use".to_owned(), path: String::new(), resource: Some(about) }
     }
 
+    /// A list of a resource in all namespaces, without any selector.
+    pub fn listing(gvr: &Gvr) -> Attributes {
+        let about = ResourceAttributes {
+            group: gvr.group.to_string(),
+            version: gvr.version.to_string(),
+            resource: gvr.resource.to_string(),
+            ..ResourceAttributes::default()
+        };
+        Attributes { verb: "list".to_owned(), path: String::new(), resource: Some(about) }
+    }
+
     /// Leaves out requirements on fields that the API server does not know. What is asked for then is more than what is
     /// answered, never less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {

@@ -17,7 +17,7 @@ use super::certificates::Subject;
 use super::counts::{Authenticated, Counts, Method};
 use super::front_proxy::described;
 use super::identity::Identity;
-use super::tokens::{Owner, Tokens, bearer};
+use super::tokens::{HeldToken, Owner, Tokens, bearer};
 use super::trust::{FrontProxy, Trust};
 
 /// For how long what was found out about a connection's certificate is taken as it is: signatures are dear, and days end
@@ -43,11 +43,24 @@ struct Judged {
     has_failed: bool,
 }
 
+/// What authenticated a request, to be checked again while its response lasts.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// A bearer token.
+    Token(HeldToken),
+    /// The client certificate of its connection.
+    Certificate(Arc<Peer>),
+    /// A front proxy, which authenticated the user.
+    FrontProxy(Arc<Peer>),
+    /// Nothing: the user is anonymous.
+    None,
+}
+
 /// Who it is, or why that is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Found {
     /// Somebody, or nobody in particular.
-    Somebody(Arc<Identity>),
+    Somebody(Arc<Identity>, Credential),
     /// What was shown is wrong.
     Wrong,
     /// Nobody says whose token it is.
@@ -60,6 +73,22 @@ impl Peer {
     /// Of a connection.
     pub fn new(address: Option<IpAddr>, chain: Vec<CertificateDer<'static>>) -> Peer {
         Peer { address, chain, judged: Mutex::new(None) }
+    }
+
+    /// When its own certificate expires, in seconds since 1970; `None` where it has none that can be read.
+    pub(super) fn not_after(&self) -> Option<u64> {
+        let subject = Subject::read(self.chain.first()?).ok()?;
+        Some(u64::try_from(subject.not_after).unwrap_or(0))
+    }
+
+    /// The user of its certificate, as far as it is trusted now.
+    pub(super) fn user(&self, trust: &Trust) -> Option<Arc<Identity>> {
+        self.judge(trust)?.user
+    }
+
+    /// Whether its certificate is that of a front proxy that is trusted now.
+    pub(super) fn is_front_proxy(&self, trust: &Trust) -> bool {
+        trust.front_proxy.is_some() && self.judge(trust).is_some_and(|judged| judged.is_front_proxy)
     }
 
     fn judge(&self, trust: &Trust) -> Option<Judged> {
@@ -111,20 +140,21 @@ pub(super) async fn authenticate(
     trust: &Trust,
     tokens: &Tokens,
     counts: &Counts,
-    peer: Option<&Peer>,
+    peer: Option<&Arc<Peer>>,
     headers: &HeaderMap,
 ) -> Found {
-    let success = |method: Method, identity: Arc<Identity>| {
+    let success = |method: Method, identity: Arc<Identity>, credential: Credential| {
         counts.authenticated(method, Authenticated::Success);
-        Found::Somebody(identity)
+        Found::Somebody(identity, credential)
     };
     let judged = peer.and_then(|peer| peer.judge(trust));
     let proxy = trust.front_proxy.as_ref().filter(|_| judged.as_ref().is_some_and(|judged| judged.is_front_proxy));
-    if let Some(identity) = proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)) {
-        return success(Method::FrontProxy, Arc::new(identity.authenticated()));
+    if let (Some(identity), Some(peer)) = (proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)), peer) {
+        let credential = Credential::FrontProxy(peer.clone());
+        return success(Method::FrontProxy, Arc::new(identity.authenticated()), credential);
     }
-    if let Some(user) = judged.as_ref().and_then(|judged| judged.user.clone()) {
-        return success(Method::Certificate, user);
+    if let (Some(user), Some(peer)) = (judged.as_ref().and_then(|judged| judged.user.clone()), peer) {
+        return success(Method::Certificate, user, Credential::Certificate(peer.clone()));
     }
     let has_failed = judged.is_some_and(|judged| judged.has_failed);
     let Some(token) = bearer(headers) else {
@@ -132,10 +162,12 @@ pub(super) async fn authenticate(
             counts.authenticated(Method::Certificate, Authenticated::Failure);
             return Found::Wrong;
         }
-        return Found::Somebody(Arc::new(Identity::anonymous()));
+        return Found::Somebody(Arc::new(Identity::anonymous()), Credential::None);
     };
     let (result, found) = match tokens.owner(token, peer.and_then(|peer| peer.address)).await {
-        Owner::Known(identity) => return success(Method::Token, identity),
+        Owner::Known(identity) => {
+            return success(Method::Token, identity, Credential::Token(HeldToken::new(token)));
+        }
         Owner::Unknown { .. } => (Authenticated::Failure, Found::Wrong),
         Owner::Unanswered(_) => (Authenticated::Error, Found::Unanswered),
         Owner::Limited => (Authenticated::Limited, Found::Limited),

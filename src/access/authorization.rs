@@ -13,7 +13,6 @@ use super::backend::{Backend, Unanswered};
 use super::counts::{Counts, Decided, Review};
 use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
-use super::permission::{Permission, Permissions};
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
 use super::secret::Secret;
 
@@ -46,7 +45,6 @@ pub struct Authorizer {
     counts: Arc<Counts>,
     secret: Arc<Secret>,
     decisions: Arc<Flights<Decision>>,
-    permissions: Permissions,
 }
 
 impl fmt::Debug for Authorizer {
@@ -69,7 +67,7 @@ impl Authorizer {
     /// Asks this API server.
     pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
         let keep = |decision: &Decision| (!matches!(decision, Decision::Unanswered(_))).then_some(KEEP);
-        Authorizer { backend, counts, secret, decisions: Flights::new(MOST, keep), permissions: Permissions::default() }
+        Authorizer { backend, counts, secret, decisions: Flights::new(MOST, keep) }
     }
 
     /// Whether somebody may do something.
@@ -122,15 +120,5 @@ impl Authorizer {
             Decision::Unanswered(_) => Decided::Error,
         });
         decision
-    }
-
-    /// Permissions that were just given, as one, for an answer that takes long.
-    pub fn permission(self: &Arc<Self>, identity: &Identity, decided: &[Attributes]) -> Permission {
-        let questions = decided.iter().filter_map(|attributes| self.question(identity, attributes));
-        Permission::of(questions.map(|question| self.permissions.given(self.clone(), question)))
-    }
-
-    pub(super) fn revoked(&self) {
-        self.counts.revoked();
     }
 }

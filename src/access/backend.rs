@@ -19,7 +19,7 @@ use super::counts::{Counts, Review};
 use crate::registry::upstream::Upstream;
 
 /// How long a review may take in all, repetitions included.
-const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

@@ -80,10 +80,32 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
     where
         Asking: Future<Output = Answer> + Send + 'static,
     {
+        self.get_or_ask(key, true, ask).await
+    }
+
+    /// The same without an answer that is kept. The new answer replaces it.
+    pub async fn refresh<Asking>(self: &Arc<Self>, key: FlightKey, ask: impl FnOnce() -> Asking) -> (Answer, Had)
+    where
+        Asking: Future<Output = Answer> + Send + 'static,
+    {
+        self.get_or_ask(key, false, ask).await
+    }
+
+    async fn get_or_ask<Asking>(
+        self: &Arc<Self>,
+        key: FlightKey,
+        accepts_kept: bool,
+        ask: impl FnOnce() -> Asking,
+    ) -> (Answer, Had)
+    where
+        Asking: Future<Output = Answer> + Send + 'static,
+    {
         let (flight, had) = {
             let mut held = self.held();
             let underway = match held.look(&key) {
-                Some(State::Known(answer, until)) if *until > Instant::now() => return (answer.clone(), Had::Kept),
+                Some(State::Known(answer, until)) if accepts_kept && *until > Instant::now() => {
+                    return (answer.clone(), Had::Kept);
+                }
                 Some(State::Asking(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
                 _ => None,
             };

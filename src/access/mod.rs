@@ -5,8 +5,8 @@
 //!
 //! Reading order: [`Access::admit`] is the whole way of a request. [`authentication`] finds an [`identity`], by
 //! [`certificates`] and [`front_proxy`] headers that [`trust`] vouches for, or by [`tokens`]; [`attributes`] is what
-//! is asked for, and [`authorization`] whether it may be, with [`permission`] for answers that take long. [`review`] is what the API server is asked,
-//! [`backend`] how; [`flights`] shares and keeps answers under hashes made with a [`secret`], [`bucket`] bounds failures, [`counts`] counts. [`self_made`] makes the
+//! is asked for, and [`authorization`] whether it may be; a [`lease`] checks both again while a long response lasts. [`review`] is what the API server is asked,
+//! [`backend`] how; [`flights`] shares and keeps answers under hashes made with a [`secret`], [`bucket`] bounds failures and [`recent`] knows the tokens of late, [`counts`] counts. [`self_made`] makes the
 //! server's own certificate where nobody brings one.
 //!
 //! Nothing here chooses a status code: `server::failure` makes the answer of a [`Refusal`]. No name, selector or token is
@@ -22,7 +22,8 @@ pub mod counts;
 pub mod flights;
 pub mod front_proxy;
 pub mod identity;
-pub mod permission;
+pub mod lease;
+pub mod recent;
 pub mod review;
 pub mod secret;
 pub mod self_made;
@@ -33,6 +34,7 @@ pub mod trust;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use tokio::sync::watch;
@@ -40,12 +42,12 @@ use tokio::sync::watch;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
 use attributes::{Attributes, ResourceAttributes};
-use authentication::{Found, Peer};
+use authentication::{Credential, Found, Peer};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use backend::Backend;
 use counts::{Authenticated, Counts};
 pub use identity::Identity;
-use permission::Permission;
+use lease::{AuthorizationLease, Leases};
 use secret::Secret;
 use tokens::Tokens;
 use trust::Trust;
@@ -65,6 +67,8 @@ pub struct AccessSettings {
     pub accept_api_audience: bool,
     /// Which fields the API server knows; requirements on others are not told to it.
     pub known_field: KnownField,
+    /// The longest time after which the credential and the permissions of a watch are checked again.
+    pub recheck: Duration,
 }
 
 impl Default for AccessSettings {
@@ -73,6 +77,7 @@ impl Default for AccessSettings {
             audiences: vec![AUDIENCE.to_owned()],
             accept_api_audience: false,
             known_field: Arc::new(|_, _| true),
+            recheck: lease::EVERY,
         }
     }
 }
@@ -83,8 +88,9 @@ pub struct Access {
     upstream: Arc<dyn Upstream>,
     backend: Arc<Backend>,
     trust: watch::Sender<Arc<Trust>>,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     authorizer: Arc<Authorizer>,
+    leases: Arc<Leases>,
     counts: Arc<Counts>,
 }
 
@@ -135,20 +141,31 @@ pub struct Admitted {
     pub attributes: Arc<Attributes>,
     /// What was asked about; see [`About`].
     decided: Arc<[Attributes]>,
-    authorizer: Arc<Authorizer>,
+    credential: Credential,
+    leases: Arc<Leases>,
 }
 
 impl Admitted {
-    /// For an answer that takes long.
-    pub fn permission(&self) -> Permission {
-        self.authorizer.permission(&self.identity, &self.decided)
+    /// For a response that takes long.
+    pub fn lease(&self) -> AuthorizationLease {
+        self.leases.lease(&self.credential, &self.identity, &self.decided)
+    }
+
+    /// Whether the caller may do something else as well. Without a decision it may not.
+    pub async fn may(&self, attributes: &Attributes) -> bool {
+        self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
+    }
+
+    /// Whether the credential is still valid, whatever was cached; `None` while that is not known.
+    pub async fn confirm(&self) -> Option<bool> {
+        self.leases.confirm(&self.credential, &self.identity).await
     }
 }
 
 /// A request as it came.
 pub struct Arrived<'a> {
     /// From where; `None` where that is not known.
-    pub peer: Option<&'a Peer>,
+    pub peer: Option<&'a Arc<Peer>>,
     /// Its method.
     pub method: &'a Method,
     /// Its headers.
@@ -168,11 +185,33 @@ pub struct Arrived<'a> {
 pub enum About<'a> {
     /// Itself.
     Request,
-    /// The same in each of some namespaces: those to which a View restricts a resource, by group and plural; none where it does not.
-    Namespaces(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
-    /// Something else in its place, such as the right to use a View.
-    Instead(&'a Attributes),
+    /// A request through a View.
+    View(ThroughView<'a>),
 }
+
+/// A request through a View, which may be missing.
+#[derive(Clone, Copy)]
+pub struct ThroughView<'a> {
+    /// The permission to use a View of its name.
+    pub using: &'a Attributes,
+    /// What permits the request.
+    pub permitted_by: ViewPermission<'a>,
+}
+
+/// What permits a request through a View.
+#[derive(Clone, Copy)]
+pub enum ViewPermission<'a> {
+    /// The caller's own permissions, in each of the namespaces to which the View restricts a resource, by group and plural; at the
+    /// request's own scope where it does not.
+    Caller(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
+    /// The permission to use the View.
+    Use,
+    /// The View is missing, or cannot be served. Only a caller that may use a View of this name learns that.
+    Missing,
+}
+
+/// Why a View is not for a caller that may send the request elsewhere. It is the same for every View, also for a missing one.
+const NOT_USABLE: &str = "the View is missing, or it is not served, or it needs this permission";
 
 impl Access {
     /// Asks the API server behind `upstream`.
@@ -191,8 +230,10 @@ impl Access {
             settings.accept_api_audience,
         );
         let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), secret));
-        let trust = watch::Sender::default();
-        Ok(Access { settings, upstream, backend, trust, tokens, authorizer, counts })
+        let (trust, tokens) = (watch::Sender::default(), Arc::new(tokens));
+        let following = trust.subscribe();
+        let leases = Leases::new(authorizer.clone(), tokens.clone(), following, counts.clone(), settings.recheck);
+        Ok(Access { settings, upstream, backend, trust, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
     /// Follows whom the cluster trusts; to be polled for as long as requests are answered.
@@ -244,30 +285,83 @@ impl Access {
         let is_health = matches!(arrived.about, About::Request)
             && attributes.resource.is_none()
             && ALWAYS_ALLOWED.contains(&&*attributes.path);
-        let identity = self.identify(arrived, is_health).await?;
-        let decided: Arc<[Attributes]> = match arrived.about {
-            About::Request => [attributes.clone()].into(),
-            About::Namespaces(namespaces) => attributes.in_each(namespaces).into(),
-            About::Instead(other) => [other.clone()].into(),
-        };
-        for attributes in &*decided {
-            match self.authorizer.decide(&identity, attributes).await {
-                Decision::Allowed => {}
-                Decision::Denied(reason) => {
-                    let (user, attributes) = (identity.user.clone(), attributes.clone());
-                    return Err(Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason })));
+        let (identity, credential) = self.identify(arrived, is_health).await?;
+        let decided = match arrived.about {
+            About::Request => {
+                let attributes: Arc<[Attributes]> = [attributes.clone()].into();
+                if let Some((denied, reason)) = self.first_denied(&identity, &attributes).await? {
+                    return Err(forbidden(&identity, denied, reason));
                 }
+                attributes
+            }
+            About::View(view) => self.admit_through(&identity, &attributes, view).await?,
+        };
+        let (attributes, leases) = (Arc::new(attributes), self.leases.clone());
+        Ok(Admitted { identity, attributes, decided, credential, leases })
+    }
+
+    /// The first of these that a user may not do, and why.
+    async fn first_denied<'d>(
+        &self,
+        identity: &Identity,
+        wanted: &'d [Attributes],
+    ) -> Result<Option<(&'d Attributes, String)>, Refusal> {
+        for attributes in wanted {
+            match self.authorizer.decide(identity, attributes).await {
+                Decision::Allowed => {}
+                Decision::Denied(reason) => return Ok(Some((attributes, reason))),
                 Decision::Unanswered(_) => return Err(Refusal::Undecided),
             }
         }
-        Ok(Admitted { identity, attributes: Arc::new(attributes), decided, authorizer: self.authorizer.clone() })
+        Ok(None)
+    }
+
+    /// Decides about a request through a View: what permits it.
+    ///
+    /// A caller that may not use the View is refused alike whether the View exists, and whatever it shows: the refusal is made of
+    /// the request as it was sent, after the same two questions. Only the caller's own permissions make a difference.
+    async fn admit_through(
+        &self,
+        identity: &Identity,
+        attributes: &Attributes,
+        view: ThroughView<'_>,
+    ) -> Result<Arc<[Attributes]>, Refusal> {
+        let decided: Arc<[Attributes]> = match view.permitted_by {
+            ViewPermission::Caller(namespaces) => attributes.in_each(namespaces).into(),
+            ViewPermission::Use | ViewPermission::Missing => [view.using.clone()].into(),
+        };
+        let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
+        let asked_already =
+            |about: &Attributes| (denied == about).then(|| std::future::ready(Decision::Denied(reason.clone())));
+        let decide = async |about: &Attributes| match asked_already(about) {
+            Some(decision) => decision.await,
+            None => self.authorizer.decide(identity, about).await,
+        };
+        let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
+        match (by_use, by_own) {
+            (Decision::Unanswered(_), _) | (_, Decision::Unanswered(_)) => Err(Refusal::Undecided),
+            (Decision::Allowed, _) => Err(forbidden(identity, denied, reason)),
+            (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
+            (Decision::Denied(_), Decision::Denied(reason)) => {
+                let name = view.using.resource.as_ref().map_or("", |about| &*about.name);
+                let mut also = format!("and cannot use the View {}", crate::model::quote(name));
+                if !reason.is_empty() {
+                    also = format!("{also}: {reason}");
+                }
+                Err(forbidden(identity, attributes, also))
+            }
+        }
     }
 
     /// Finds out who asks, and that they ask for themselves; `may_be_nobody` for what everybody may ask.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn identify(&self, arrived: &Arrived<'_>, may_be_nobody: bool) -> Result<Arc<Identity>, Refusal> {
+    async fn identify(
+        &self,
+        arrived: &Arrived<'_>,
+        may_be_nobody: bool,
+    ) -> Result<(Arc<Identity>, Credential), Refusal> {
         let trust = self.trust();
         // A certificate comes before a token, so that with one that is not judged even a token does not say who it is. Those who ask
         // for health may always, so that the answer that this is not ready yet reaches whoever shows one.
@@ -277,8 +371,8 @@ impl Access {
         }
         let found =
             authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
-        let identity = match found {
-            Found::Somebody(identity) => identity,
+        let (identity, credential) = match found {
+            Found::Somebody(identity, credential) => (identity, credential),
             Found::Wrong => return Err(Refusal::Unauthorized),
             Found::Unanswered => return Err(Refusal::Unreviewed),
             Found::Limited => return Err(Refusal::TooManyFailures),
@@ -296,8 +390,13 @@ impl Access {
         if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
             return Err(Refusal::Impersonation(header.as_str().to_owned()));
         }
-        Ok(identity)
+        Ok((identity, credential))
     }
+}
+
+fn forbidden(identity: &Identity, attributes: &Attributes, reason: String) -> Refusal {
+    let (user, attributes) = (identity.user.clone(), attributes.clone());
+    Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason }))
 }
 
 impl Forbidden {

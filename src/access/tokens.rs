@@ -1,45 +1,84 @@
-//! Bearer tokens: whose they are, by TokenReview, remembered for ten seconds by a keyed hash.
+//! Bearer tokens: their owners, by TokenReview, cached for ten seconds under a keyed hash.
 //!
-//! As in apiserver `authentication/token/cache` with the life times of `server/options/authentication.go`: yes and no are
-//! kept, errors are not, and a token that is broken or has expired comes as an error. What that costs an API server is
-//! bounded by [`super::bucket`]. The token itself is held for as long as its review is under way.
+//! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid are
+//! cached, errors are not, and a token that is malformed or expired comes as an error. [`super::bucket`] bounds the reviews of
+//! tokens that fail, by address. A token that was valid not long ago is reviewed without a try of its address, and new tokens
+//! have tries of their own. The token itself is kept only while its review is in progress, and for the time of a watch that it
+//! opened ([`HeldToken`]), since the watch's token is reviewed again.
 
+use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use tokio::time::Instant;
+use rustls::pki_types::UnixTime;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
-use super::backend::{Backend, Unanswered};
-use super::bucket::Buckets;
+use super::backend::{Backend, LONGEST, Unanswered};
+use super::bucket::{Buckets, TokenClass};
 use super::counts::{Counts, Review};
-use super::flights::{Flights, Had};
+use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
+use super::recent::Recent;
 use super::review::{TokenAnswer, token_answer, token_review};
 use super::secret::Secret;
 
-/// How long it is remembered whose a token is, or that it is nobody's.
+/// How long the owner of a token is cached, or that it has none.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// Tokens that are remembered; upstream counts on 5,000 nodes with as many namespaces again.
+/// Cached tokens; upstream counts on 5,000 nodes with as many namespaces again.
 const MOST: usize = 32 * 1024;
+
+/// How long a token counts as known after it was valid. Clients that send requests less often count as new.
+const KNOWN_FOR: Duration = Duration::from_secs(3600);
+
+/// How long a token counts as one that failed.
+const FAILED_FOR: Duration = Duration::from_secs(600);
+
+/// Reviews in progress at a time of tokens that are not known. It is a part of the places of [`Backend`], so that the rest stays
+/// for known tokens and for permissions.
+const MOST_NEW_AT_ONCE: usize = 50;
+
+/// How far the clocks of this server and of the one that made a token may differ; upstream's leeway.
+const LEEWAY: Duration = Duration::from_secs(60);
 
 /// What is known of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Whose it is.
+    /// Its user.
     Known(Arc<Identity>),
-    /// It is nobody's, not for us, broken or expired.
+    /// It is invalid, expired, malformed, or for another audience.
     Unknown {
-        /// Whether that may be remembered.
+        /// Whether that may be cached.
         is_certain: bool,
     },
-    /// Nobody says.
+    /// No API server responds.
     Unanswered(Unanswered),
-    /// It was not looked at, because too many from this address were wrong.
+    /// It was not reviewed, because too many tokens of this address failed.
     Limited,
+}
+
+/// A token that a watch keeps, to have it reviewed again. Debug does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldToken(Arc<str>);
+
+impl HeldToken {
+    /// Keeps a token.
+    pub fn new(token: &str) -> HeldToken {
+        HeldToken(token.into())
+    }
+}
+
+impl fmt::Debug for HeldToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HeldToken")
+    }
 }
 
 /// Reviews tokens.
@@ -50,10 +89,20 @@ pub struct Tokens {
     secret: Arc<Secret>,
     owners: Arc<Flights<Owner>>,
     failures: Buckets,
-    /// For whom a token has to be made out.
+    seen: Mutex<Seen>,
+    /// Places for reviews of tokens that are not known.
+    new: Arc<Semaphore>,
+    /// Accepted audiences.
     audiences: Vec<String>,
-    /// Whether tokens for the API server itself will do as well.
+    /// Whether tokens for the API server itself are accepted too.
     accept_api_audience: bool,
+}
+
+/// Tokens by the result of their last review.
+#[derive(Debug)]
+struct Seen {
+    valid: Recent,
+    failed: Recent,
 }
 
 impl Tokens {
@@ -69,33 +118,113 @@ impl Tokens {
             Owner::Known(_) | Owner::Unknown { is_certain: true } => Some(KEEP),
             Owner::Unknown { is_certain: false } | Owner::Unanswered(_) | Owner::Limited => None,
         };
-        let owners = Flights::new(MOST, keep);
-        Tokens { backend, counts, secret, owners, failures: Buckets::default(), audiences, accept_api_audience }
+        let seen = Seen { valid: Recent::new(MOST, KNOWN_FOR), failed: Recent::new(MOST, FAILED_FOR) };
+        Tokens {
+            backend,
+            counts,
+            secret,
+            owners: Flights::new(MOST, keep),
+            failures: Buckets::default(),
+            seen: Mutex::new(seen),
+            new: Arc::new(Semaphore::new(MOST_NEW_AT_ONCE)),
+            audiences,
+            accept_api_audience,
+        }
     }
 
-    /// Whose a token is that came from an address.
+    /// The owner of a token that came from an address.
     pub async fn owner(&self, token: &str, address: Option<IpAddr>) -> Owner {
-        let key = self.secret.key([token.as_bytes()]);
+        let key = self.key(token);
         if let Some(owner) = self.owners.kept(&key) {
             self.counts.looked_up(Review::Token, Had::Kept);
             return owner;
         }
-        if address.is_some_and(|address| !self.failures.take(address, Instant::now())) {
-            return Owner::Limited;
+        let class = self.class(&key, token);
+        // Only the request that begins the review takes a try: others with the same token share its result.
+        let begin = || {
+            let limited = class.zip(address);
+            let is_limited =
+                limited.is_some_and(|(class, address)| !self.failures.take(class, address, Instant::now()));
+            let asking = self.ask(token, class.is_some());
+            async move { if is_limited { Owner::Limited } else { asking.await } }
+        };
+        let (owner, had) = self.owners.get(key, begin).await;
+        if owner == Owner::Limited {
+            return owner;
         }
-        let (owner, had) = self.owners.get(key, || self.ask(token)).await;
         self.counts.looked_up(Review::Token, had);
-        if let (Some(address), false) = (address, matches!(owner, Owner::Unknown { .. })) {
-            self.failures.give_back(address, Instant::now());
+        if had == Had::Asked {
+            self.note(key, &owner);
+            if let (Some((class, address)), false) = (class.zip(address), matches!(owner, Owner::Unknown { .. })) {
+                self.failures.give_back(class, address, Instant::now());
+            }
         }
         owner
     }
 
-    /// Asks for all audiences at once, then for the API server's own, which cannot be named without knowing it.
-    fn ask(&self, token: &str) -> impl Future<Output = Owner> + Send + use<> {
+    /// The owner of a token whose owner was known, as an API server says it now. What is cached does not count.
+    pub async fn confirm(&self, token: &HeldToken) -> Owner {
+        let key = self.key(&token.0);
+        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, false)).await;
+        self.counts.looked_up(Review::Token, had);
+        self.note(key, &owner);
+        owner
+    }
+
+    /// What stands for a token.
+    pub(super) fn key_of(&self, token: &HeldToken) -> FlightKey {
+        self.key(&token.0)
+    }
+
+    fn key(&self, token: &str) -> FlightKey {
+        self.secret.key([token.as_bytes()])
+    }
+
+    /// Whose tries a review takes; `None` for a token that was valid not long ago.
+    fn class(&self, key: &FlightKey, token: &str) -> Option<TokenClass> {
+        let now = Instant::now();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.valid.contains(key, now) {
+            return None;
+        }
+        if seen.failed.contains(key, now) {
+            return Some(TokenClass::Failed);
+        }
+        drop(seen);
+        let could_be_valid = Claims::read(token).is_some_and(|claims| !claims.is_expired(UnixTime::now()));
+        Some(if could_be_valid { TokenClass::NewJwt } else { TokenClass::NewOpaque })
+    }
+
+    fn note(&self, key: FlightKey, owner: &Owner) {
+        let now = Instant::now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match owner {
+            Owner::Known(_) => {
+                seen.failed.remove(&key);
+                seen.valid.insert(key, now);
+            }
+            Owner::Unknown { .. } => {
+                seen.valid.remove(&key);
+                seen.failed.insert(key, now);
+            }
+            Owner::Unanswered(_) | Owner::Limited => {}
+        }
+    }
+
+    /// Sends reviews for all audiences at once, then for the API server's own, which cannot be named without knowing it.
+    fn ask(&self, token: &str, is_new: bool) -> impl Future<Output = Owner> + Send + use<> {
         let (backend, audiences, token) = (self.backend.clone(), self.audiences.clone(), token.to_owned());
         let accept_api_audience = self.accept_api_audience;
+        let places = is_new.then(|| self.new.clone());
         async move {
+            let _place = match places {
+                // The semaphore is never closed.
+                Some(places) => match timeout(LONGEST, places.acquire_owned()).await {
+                    Ok(place) => place.ok(),
+                    Err(_) => return Owner::Unanswered(Unanswered::Late(Review::Token.as_str())),
+                },
+                None => None,
+            };
             let mut owner = Owner::Unknown { is_certain: true };
             let asked_for =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
@@ -105,7 +234,7 @@ impl Tokens {
                     Ok(review) => match token_answer(&review, audiences) {
                         TokenAnswer::Known(identity) => return Owner::Known(Arc::new(identity.authenticated())),
                         TokenAnswer::Unknown => owner,
-                        // The API server's words may quote the token's claims, which are nobody's business in a log.
+                        // The API server's message may quote the token's claims, which must not be logged.
                         TokenAnswer::Faulty(_) => Owner::Unknown { is_certain: false },
                     },
                 };
@@ -113,6 +242,37 @@ impl Tokens {
             owner
         }
     }
+}
+
+/// What a JSON Web Token claims. Nothing of it is verified here: it only chooses whose tries a review takes, and when a token that
+/// was found to be valid is reviewed again.
+#[derive(Debug, Deserialize)]
+struct Claims {
+    /// When it expires, in seconds since 1970.
+    exp: Option<f64>,
+}
+
+impl Claims {
+    /// Reads a token; `None` where it is no JSON Web Token.
+    fn read(token: &str) -> Option<Claims> {
+        let mut parts = token.split('.');
+        let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+            return None;
+        };
+        serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
+    }
+
+    fn is_expired(&self, now: UnixTime) -> bool {
+        self.exp.is_some_and(|expires| expires + LEEWAY.as_secs_f64() < now.as_secs() as f64)
+    }
+}
+
+/// How long a token remains valid by its own claim; `None` where it has none.
+pub(super) fn expires_in(token: &HeldToken) -> Option<Duration> {
+    let expires = Claims::read(&token.0)?.exp?;
+    let left = expires - UnixTime::now().as_secs() as f64;
+    // What a Duration cannot hold is as good as no claim.
+    Duration::try_from_secs_f64(left.max(0.0)).ok()
 }
 
 /// The bearer token of a request (apiserver `authentication/request/bearertoken`): the second word of the first

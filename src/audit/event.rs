@@ -21,6 +21,9 @@ pub const REASON: &str = "authorization.k8s.io/reason";
 /// Annotation: the View that a request came through.
 pub const VIEW: &str = "view.fieldcache.dev/view";
 
+/// The annotation with the reason why that View is not served. The response has it only for callers that may use the View.
+pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
+
 /// Longer ones are cut, as upstream cuts them (apiserver `pkg/audit/request.go`).
 const LONGEST_USER_AGENT: usize = 1024;
 const CUT: &str = "...TRUNCATED";

@@ -189,6 +189,9 @@ pub struct OperatorArguments {
     /// How often each copy is compared with what the cluster lists; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
+    /// How often the credential and the permissions of each watch are checked again, at least; for tests
+    #[arg(long, value_name = "DURATION", default_value = "280s", value_parser = recheck_interval, hide = true)]
+    pub recheck_interval: Duration,
     /// Which requests are told of in the audit log, as audit.k8s.io/v1 events of level Metadata, one line of JSON each
     #[arg(long, value_name = "WHICH", default_value = "view-rights")]
     pub audit_policy: AuditPolicyArgument,
@@ -251,6 +254,15 @@ fn self_check_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if !duration.is_zero() && duration < SHORTEST_INTERVAL {
         return Err("a check lists the metadata of every object: name 1s or more, or 0 for none".to_owned());
+    }
+    Ok(duration)
+}
+
+/// Between a second and the bound that the documentation names.
+fn recheck_interval(text: &str) -> Result<Duration, String> {
+    let duration = go_duration(text)?;
+    if duration < SHORTEST_INTERVAL || duration > crate::access::lease::EVERY {
+        return Err(format!("name 1s to {}s", crate::access::lease::EVERY.as_secs()));
     }
     Ok(duration)
 }

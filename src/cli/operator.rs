@@ -112,6 +112,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         audiences: arguments.audiences,
         accept_api_audience: arguments.accept_api_audience,
         known_field: known_field(opened.registry.clone()),
+        recheck: arguments.recheck_interval,
     };
     let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
     let following = access.clone();

@@ -124,7 +124,7 @@ impl Metrics {
             Scrapers::Known { access, .. } => access,
         };
         let arrived = Arrived {
-            peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
+            peer: parts.extensions.get::<Arc<Peer>>(),
             method: &parts.method,
             headers: &parts.headers,
             path: parts.uri.path(),

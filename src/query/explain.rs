@@ -26,8 +26,8 @@ pub struct Explanation {
     pub plan: String,
     /// How the objects are found.
     pub access: Access,
-    /// How many objects the plan begins with, before anything is intersected or taken away.
-    pub candidates: u64,
+    /// How many objects the plan begins with, before anything is intersected or removed; `None` where it is not said.
+    pub candidates: Option<u64>,
     /// How many objects are selected.
     pub hits: u64,
     /// The JSON of all hits, in bytes; `None` where it is not known without walking them all, or at a past version.
@@ -67,10 +67,22 @@ impl Explanation {
         Explanation {
             plan: plan.explain(fields),
             access: selection.access(),
-            candidates: plan.candidates(),
+            candidates: Some(plan.candidates()),
             hits,
             bytes: bytes.filter(|_| is_current),
         }
+    }
+
+    /// The same without what objects that are not selected change: the plan has no counts, and its parts are in the order of the
+    /// selection instead of that of their sizes.
+    pub fn without_counts(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
+        let of_fields = selection.fields.iter().filter(|term| term.field != FieldRef::Empty).map(Operand::Field);
+        let of_labels = selection.labels.requirements.iter().map(Operand::Label);
+        let namespace = selection.namespace.as_deref().map(Operand::Namespace);
+        let parts: Vec<String> =
+            of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
+        let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
+        Explanation { plan, candidates: None, ..Explanation::of(selection, state, fields) }
     }
 }
 

@@ -63,6 +63,12 @@ impl ConsumerTerms {
         !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
     }
 
+    /// Whether something is taken from a token that is bound to a Pod.
+    pub fn needs_claims_of_pod(&self) -> bool {
+        let of_pod = [ConsumerValue::NodeName, ConsumerValue::PodName, ConsumerValue::PodUid];
+        self.fields.iter().any(|(_, value)| of_pod.contains(value))
+    }
+
     /// Everything of the token that is needed, each once.
     pub fn values(&self) -> Vec<ConsumerValue> {
         let of_pod = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid];
@@ -110,7 +116,7 @@ impl fmt::Display for ConsumerValue {
     }
 }
 
-/// A Pod whose labels a selection was made of.
+/// A Pod of whose labels or name a selection was made.
 #[derive(Debug)]
 pub struct FollowedPod {
     live: Arc<Live>,
@@ -166,6 +172,11 @@ impl FollowedPod {
     /// What its labels ask for.
     pub fn labels(&self) -> &LabelSelector {
         &self.labels
+    }
+
+    /// Whether only its existence counts.
+    pub fn is_without_labels(&self) -> bool {
+        !self.terms.needs_pod()
     }
 
     /// Whether they ask for something else now, or it is gone.

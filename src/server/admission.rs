@@ -10,15 +10,15 @@ use http::request::Parts;
 use super::failure::Failure;
 use super::params::{Query, percent_decode};
 use super::route::Target;
-use super::through::Through;
+use super::through::{Named, Through};
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
-use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, front_proxy};
+use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};
 use crate::registry::views::ViewRights;
 
-/// Decides about a request, and takes out of it whatever said who it is from. `None`: it is known who asks, and nothing more was asked
-/// about, since the View is not served. Who asks is left in `known`, also where that does not help them.
+/// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
+/// caller may know that. The caller's identity is left in `known`, also where the request is rejected.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
@@ -26,34 +26,39 @@ pub(super) async fn admit(
     access: &Access,
     parts: &mut Parts,
     query: &Query,
-    through: Option<&Result<Through, Failure>>,
+    (named, through): (Option<&Named<'_>>, Option<&Result<Through, Failure>>),
     known: Option<&OnceLock<Arc<Identity>>>,
 ) -> Result<Option<Admitted>, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
-    let using = view.map(|view| Attributes::using("fieldcache.dev", "v1alpha1", "views", view.name()));
+    let using = named.map(|named| Attributes::using("fieldcache.dev", "v1alpha1", "views", named.name));
     let namespaces =
         |group: &str, resource: &str| -> &[String] { view.map_or(&[], |view| view.namespaces(group, resource)) };
+    let permitted_by = match view.map(|view| view.definition().rights) {
+        Some(ViewRights::View) => ViewPermission::Use,
+        Some(ViewRights::Caller) => ViewPermission::Caller(&namespaces),
+        None => ViewPermission::Missing,
+    };
     let arrived = Arrived {
-        peer: parts.extensions.get::<Arc<Peer>>().map(|peer| &**peer),
+        peer: parts.extensions.get::<Arc<Peer>>(),
         method: &parts.method,
         headers: &parts.headers,
         path: path.as_deref().unwrap_or(parts.uri.path()),
         query: &|key| query.get(key),
         known,
-        about: match (view.map(|view| view.definition().rights), &using) {
-            (Some(ViewRights::View), Some(using)) => About::Instead(using),
-            (Some(_), _) => About::Namespaces(&namespaces),
-            (None, _) => About::Request,
+        about: match &using {
+            Some(using) => About::View(ThroughView { using, permitted_by }),
+            None => About::Request,
         },
     };
-    let admitted = match through {
-        Some(Err(_)) => access.identify(&arrived, false).await.map(|_| None),
-        Some(Ok(_)) | None => access.admit(&arrived).await.map(Some),
-    };
+    let admitted = access.admit(&arrived).await;
     front_proxy::strip(&mut parts.headers, access.trust().front_proxy.as_ref());
-    admitted.map_err(Failure::Refused)
+    match admitted {
+        Ok(_) if through.is_some() && view.is_none() => Ok(None),
+        Ok(admitted) => Ok(Some(admitted)),
+        Err(refusal) => Err(Failure::Refused(refusal)),
+    }
 }
 
 /// Refuses to answer anything but what was asked about. The two readings of a path agree; should they not, in a corner

@@ -21,7 +21,7 @@ use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
 use crate::access::{Admitted, Identity, Refusal};
-use crate::audit::event::{self, DECISION, REASON, User, VIEW};
+use crate::audit::event::{self, DECISION, REASON, User, VIEW, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Place, Policy, Stage, Subject};
 use crate::registry::views::ViewRights;
 
@@ -69,6 +69,8 @@ pub(super) struct Head<'r> {
     /// The View that it names, and the View if it is served.
     pub(super) named: Option<&'r Named<'r>>,
     pub(super) through: Option<&'r Through>,
+    /// Why that View is missing or not served.
+    pub(super) problem: Option<&'r Failure>,
 }
 
 impl Audited {
@@ -94,7 +96,8 @@ impl Audited {
         let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let peer = head.inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
         let now = clock();
-        let annotations = head.named.map(|named| (VIEW, named.name.to_owned()));
+        let view = head.named.map(|named| (VIEW, named.name.to_owned()));
+        let problem = head.problem.map(|problem| (VIEW_PROBLEM, problem.message()));
         let begun = Event {
             audit_id: (head.audit_id)(),
             stage: Stage::ResponseComplete,
@@ -110,7 +113,7 @@ impl Audited {
             status: None,
             received: now,
             reached: now,
-            annotations: annotations.into_iter().collect::<BTreeMap<_, _>>(),
+            annotations: view.into_iter().chain(problem).collect::<BTreeMap<_, _>>(),
         };
         Some(Audited {
             log: log.clone(),

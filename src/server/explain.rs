@@ -3,6 +3,8 @@
 //! Members: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits whatever the page (see
 //! [`Explanation`]), and `microseconds` that planning and collecting took. A member that is not known when the head is
 //! written is left out: `bytes` where it would take a walk over all hits, `microseconds` of a watch, which collects later.
+//! A caller that may not list the resource in all namespaces gets neither `candidates` nor `microseconds` nor counts in the plan,
+//! since objects that it may not see change them.
 //! Text beyond ASCII is escaped, since a header has none, and a plan of unusual length is cut.
 
 use std::fmt::Write;
@@ -11,26 +13,42 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
+use super::Asked;
 use super::body::Body;
-use crate::query::Explanation;
+use crate::query::{Explanation, Selection, State};
+use crate::registry::Resource;
 
 /// A longer plan is cut here, in bytes: clients bound the size of a head, and a set may name thousands of values.
 const LONGEST_PLAN: usize = 2048;
 
-/// Puts the header on an answer. `took`: planning and collecting, where that is done.
+/// How a selection of a request is answered, as far as its caller may know.
+pub(super) async fn explanation(
+    asked: &Asked<'_>,
+    resource: &Resource,
+    selection: &Selection,
+    state: &State,
+) -> Explanation {
+    let fields = resource.plan.fields();
+    match asked.may_list_all(&resource.gvr).await {
+        true => Explanation::of(selection, state, fields),
+        false => Explanation::without_counts(selection, state, fields),
+    }
+}
+
+/// Adds the header to a response. `took`: the time of planning and collecting, where that is done.
 pub(super) fn tell(response: &mut Response<Body>, explanation: &Explanation, took: Option<Duration>) {
     let mut plan = explanation.plan.clone();
     if plan.len() > LONGEST_PLAN {
         plan.truncate(plan.floor_char_boundary(LONGEST_PLAN));
         plan.push_str("...");
     }
-    let mut line = format!(
-        "{{\"plan\":{},\"path\":\"{}\",\"candidates\":{},\"hits\":{}",
-        Value::from(plan),
-        explanation.access.as_str(),
-        explanation.candidates,
-        explanation.hits
-    );
+    let mut line = format!("{{\"plan\":{},\"path\":\"{}\"", Value::from(plan), explanation.access.as_str(),);
+    // Writing to a string does not fail.
+    let _ = match explanation.candidates {
+        Some(candidates) => write!(line, ",\"candidates\":{candidates},\"hits\":{}", explanation.hits),
+        None => write!(line, ",\"hits\":{}", explanation.hits),
+    };
+    let took = took.filter(|_| explanation.candidates.is_some());
     let microseconds = took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     for (name, known) in [("bytes", explanation.bytes), ("microseconds", microseconds)] {
         if let Some(known) = known {

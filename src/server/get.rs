@@ -102,7 +102,8 @@ pub(super) async fn answer(
     if asked.explains() {
         let bytes = Some(object.length() as u64);
         let plan = format!("name {key} (1)");
-        let explanation = Explanation { plan, access: Access::Index, candidates: 1, hits: 1, bytes };
+        let candidates = asked.may_list_all(&resource.gvr).await.then_some(1);
+        let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
         explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)

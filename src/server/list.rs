@@ -10,7 +10,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
-use crate::query::{ContinueToken, Explanation, Listing, Selection, State};
+use crate::query::{ContinueToken, Listing, Selection, State};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -93,7 +93,7 @@ pub(super) async fn answer(
         from.tell(&mut response);
     }
     if asked.explains() {
-        let explanation = Explanation::of(&selection, &state, resource.plan.fields());
+        let explanation = explain::explanation(asked, resource, &selection, &state).await;
         explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)
@@ -130,7 +130,7 @@ async fn shown(
         }
     };
     let state = wanted.state(snapshot)?;
-    read::answerable(resource, selection, &state)?;
+    read::answerable(asked, resource, selection, &state).await?;
     Ok((state, from))
 }
 

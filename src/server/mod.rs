@@ -6,7 +6,7 @@
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
-//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was. [`placement_review`] is the one thing that is created here, and is not kept.
+//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] is the one thing that is created here, and is not kept.
 //! [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
@@ -15,6 +15,7 @@ mod admission;
 mod audited;
 pub mod body;
 pub mod column;
+mod disclosure;
 pub mod discovery;
 pub mod documents;
 mod drain;
@@ -310,6 +311,7 @@ impl Server {
                 query: &query,
                 named: named.as_ref(),
                 through: through.as_ref().and_then(|through| through.as_ref().ok()),
+                problem: through.as_ref().and_then(|through| through.as_ref().err()),
             };
             noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
         }
@@ -317,7 +319,7 @@ impl Server {
             None => Ok(None),
             Some(access) => {
                 let known = noted.audited().map(Audited::known);
-                Box::pin(admission::admit(access, parts, &query, through.as_ref(), known)).await
+                Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), known)).await
             }
         };
         if let Some(audited) = noted.audited()
@@ -356,9 +358,8 @@ impl Server {
             return asked.failed(&self.unless_incomplete(missing), false);
         }
         if let Some(through) = &mut asked.through {
-            let identity = asked.admitted.as_ref().map(|admitted| &*admitted.identity);
-            if let Err(failure) = Box::pin(through.meet(identity, &self.registry.catalog())).await {
-                return asked.failed(&failure, is_legacy_watch(parts.uri.path()));
+            if let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await {
+                return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
             }
         }
         match self.dispatch(&mut asked, &parts.uri, body).await {
@@ -533,6 +534,7 @@ impl Server {
         } else {
             list::answer(self, asked, address, &resource).await
         };
+        let answered = answered.map_err(|failure| asked.reduced(failure));
         // A deprecated version warns on its failures too, so they become answers here.
         let mut response = match answered {
             Err(failure @ (Failure::Replaced | Failure::Behind)) => return Err(failure),

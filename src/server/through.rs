@@ -13,11 +13,11 @@ use http::uri::PathAndQuery;
 
 use super::failure::Failure;
 use super::read;
-use crate::access::Identity;
+use crate::access::{Admitted, Identity, Refusal};
 use crate::model::Gvr;
-use crate::registry::consumer::{Consumer, ConsumerValue, FollowedPod};
+use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue, FollowedPod};
 use crate::registry::views::PATH;
-use crate::registry::{Catalog, Registry, Resource, View, ViewState};
+use crate::registry::{Catalog, LiveState, Registry, Resource, View, ViewState};
 use crate::selector::syntax;
 
 const PROXY: &str = "/proxy";
@@ -94,7 +94,7 @@ pub(super) struct Through {
 /// A consumer of a View.
 pub(super) struct Seen {
     pub(super) consumer: Consumer,
-    /// Its Pod, where its labels are in the selection.
+    /// Its Pod, where something of it is in the selection and a store has it.
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
@@ -114,8 +114,10 @@ impl Through {
     /// Finds out what the View takes from who asks.
     ///
     /// # Errors
-    /// 403 that names what is missing; 429 or 503 while there is no copy of the Pods.
-    pub(super) async fn meet(&mut self, identity: Option<&Identity>, whole: &Catalog) -> Result<(), Failure> {
+    /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no copy of
+    /// the Pods.
+    pub(super) async fn meet(&mut self, admitted: Option<&Admitted>, whole: &Catalog) -> Result<(), Failure> {
+        let identity = admitted.map(|admitted| &*admitted.identity);
         let terms = &self.view.definition().consumer;
         if terms.is_empty() {
             return Ok(());
@@ -152,9 +154,39 @@ impl Through {
                 followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token is not there"))?;
             consumer.labels = followed.labels().clone();
             pod = Some(Arc::new(followed));
+        } else if terms.needs_claims_of_pod() {
+            pod = followed_pod(admitted, terms, whole).await?;
         }
         self.consumer = Some(Seen { consumer, pod });
         Ok(())
+    }
+}
+
+/// The Pod of a token whose claims are in the selection, to end what is shown by them when it is gone; `None` where no store has it.
+///
+/// # Errors
+/// A Pod that is missing in its store may be newer than the store, or gone: then the API server decides, whatever was cached. 401 for a
+/// token that is not valid any more, 503 while that is not known.
+async fn followed_pod(
+    admitted: Option<&Admitted>,
+    terms: &ConsumerTerms,
+    whole: &Catalog,
+) -> Result<Option<Arc<FollowedPod>>, Failure> {
+    let Some(admitted) = admitted else { return Ok(None) };
+    let claim = |wanted| claimed(&admitted.identity, wanted);
+    let claims = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid].map(claim);
+    let [Some(namespace), Some(name), Some(uid)] = claims else { return Ok(None) };
+    // A Pod can leave a partial store without being deleted.
+    let Some(pods) = whole.resource(&Gvr::new("", "v1", "pods")) else { return Ok(None) };
+    let LiveState::Ready(snapshot) = pods.live.state() else { return Ok(None) };
+    let terms = Arc::new(terms.clone());
+    if let Some(followed) = FollowedPod::new(&pods.live, &snapshot, (namespace, name, uid), &terms) {
+        return Ok(Some(Arc::new(followed)));
+    }
+    match admitted.confirm().await {
+        Some(true) => Ok(None),
+        Some(false) => Err(Failure::Refused(Refusal::Unauthorized)),
+        None => Err(Failure::Refused(Refusal::Unreviewed)),
     }
 }
 

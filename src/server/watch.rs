@@ -17,7 +17,7 @@ use tokio::sync::watch as state;
 use tokio::time::{Instant, sleep_until};
 
 use crate::access::Admitted;
-use crate::access::permission::Permission;
+use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -71,7 +71,7 @@ pub(super) async fn answer(
     if !names_none || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
-    read::answerable(resource, &selection, &State::current(snapshot.clone()))?;
+    read::answerable(asked, resource, &selection, &State::current(snapshot.clone())).await?;
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
             Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
@@ -85,7 +85,7 @@ pub(super) async fn answer(
     if matches!(start, Start::Initial { .. }) {
         asked.noted.accessed(selection.access());
     }
-    let explanation = explanation(asked, start, &snapshot, &selection, resource);
+    let explanation = explanation(asked, start, &snapshot, &selection, resource).await;
     let length = match options.timeout_seconds {
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
@@ -96,7 +96,7 @@ pub(super) async fn answer(
     let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
     let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
     let watch = Watch {
-        permission: asked.admitted.as_ref().map_or_else(Permission::forever, Admitted::permission),
+        lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
@@ -125,7 +125,7 @@ pub(super) async fn answer(
 
 /// How the initial events are found, if that is asked for and they are made from the state that is there: what a watch
 /// still waits for is not known when its head is sent.
-fn explanation(
+async fn explanation(
     asked: &Asked<'_>,
     start: Start,
     snapshot: &Snapshot,
@@ -134,8 +134,10 @@ fn explanation(
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
     let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    (is_there && asked.explains())
-        .then(|| Explanation::of(selection, &State::current(snapshot.clone()), resource.plan.fields()))
+    if !is_there || !asked.explains() {
+        return None;
+    }
+    Some(explain::explanation(asked, resource, selection, &State::current(snapshot.clone())).await)
 }
 
 /// Where a watch begins.
@@ -222,8 +224,8 @@ impl Proofs {
 
 /// A watch in progress.
 struct Watch {
-    /// To be shown what is shown.
-    permission: Permission,
+    /// The caller's credential and permissions.
+    lease: AuthorizationLease,
     subscription: Subscription,
     draining: state::Receiver<bool>,
     /// Of the View that it goes through.
@@ -267,7 +269,7 @@ impl Watch {
                 return Some(batch.into_bytes());
             }
             // The client asks again, and is told then.
-            if self.permission.is_due() && !Box::pin(self.permission.renew()).await {
+            if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
@@ -302,8 +304,11 @@ impl Watch {
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
             return Some("the View has changed");
         }
-        let is_changed = self.pod.as_ref().is_some_and(|pod| pod.is_changed());
-        is_changed.then_some("the labels of the Pod that asks have changed")
+        match self.pod.as_ref().filter(|pod| pod.is_changed()) {
+            Some(pod) if pod.is_without_labels() => Some("the Pod of the caller does not exist any more"),
+            Some(_) => Some("the labels of the Pod that asks have changed"),
+            None => None,
+        }
     }
 
     async fn begin(&mut self, start: Start, snapshot: Snapshot, batch: &mut Vec<u8>) {
@@ -318,7 +323,7 @@ impl Watch {
             _ => snapshot,
         };
         let state = State::current(snapshot.clone());
-        if let Err(failure) = read::answerable(&self.resource, self.subscription.selection(), &state) {
+        if let Err(failure) = read::answerable_alone(&self.resource, self.subscription.selection(), &state) {
             return write_error(&failure, batch);
         }
         let version = snapshot.version();
@@ -366,7 +371,7 @@ impl Watch {
         for routed in changes {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
                 if is_undecided(self.subscription.selection(), &routed.change) {
-                    write_error(&undecided(&routed.change), &mut batch.rest);
+                    write_error(&self.undecided(&routed.change), &mut batch.rest);
                     return true;
                 }
                 self.tell_routed(&routed, batch);
@@ -413,7 +418,7 @@ impl Watch {
             }
             place.cursor = place.cursor.advanced(1);
             if change.is_after(place.after) && is_undecided(self.subscription.selection(), change) {
-                write_error(&undecided(change), batch);
+                write_error(&self.undecided(change), batch);
                 return true;
             }
             if change.is_after(place.after)
@@ -454,6 +459,15 @@ impl Watch {
         }
     }
 
+    /// A field of the selection has more values than are indexed, so it is not known whether the object is selected: the client lists,
+    /// and gets the reason. A View may not show the object, so its name is not told there.
+    fn undecided(&self, change: &Change) -> Failure {
+        let object = change.after.as_ref().or(change.before.as_ref()).filter(|_| self.resource.seen_through.is_none());
+        let object = object.map_or("an object", |object| object.key());
+        let message = format!("too old resource version: {object} has too many values of a field that is selected by");
+        Failure::Expired { message, continue_token: None }
+    }
+
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.
     fn bookmark_if_due(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
@@ -477,7 +491,7 @@ impl Watch {
         // Whoever is to be told something else is told when it asks again.
         let is_same =
             matches!(self.resource.live.state(), LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch);
-        if seen < after || !is_same || self.shown_anew().is_some() || self.permission.is_due() {
+        if seen < after || !is_same || self.shown_anew().is_some() || self.lease.is_due() {
             return None;
         }
         let mut line = Vec::new();
@@ -524,17 +538,9 @@ impl Watch {
             () = view_ended => {}
             () = pod_changed => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
-            () = sleep_until(self.permission.due().map_or(next, |due| due.min(next))) => {}
+            () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
         }
     }
-}
-
-/// A field of the selection has more values than are kept, so whether the object is in it cannot be told: the client lists, and
-/// is told what is wrong.
-fn undecided(change: &Change) -> Failure {
-    let object = change.after.as_ref().or(change.before.as_ref()).map_or("", |object| object.key());
-    let message = format!("too old resource version: {object} has too many values of a field that is selected by");
-    Failure::Expired { message, continue_token: None }
 }
 
 /// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.

@@ -18,7 +18,7 @@ use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Refusal};
 use crate::server::params::Query;
 
 /// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
-fn cluster(what: &str, review: &Value) -> Says {
+pub(super) fn cluster(what: &str, review: &Value) -> Says {
     match what {
         "tokenreviews" => match review["spec"]["token"].as_str().unwrap().strip_prefix("token-") {
             Some(user) => known(user, &["fieldcache.dev"]),
@@ -28,7 +28,7 @@ fn cluster(what: &str, review: &Value) -> Says {
     }
 }
 
-async fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
+pub(super) async fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
     let access = Access::new(reviewer.clone(), AccessSettings::default()).unwrap();
     reviewer.first([Says::Answer(200, json!({"type": "ADDED", "object": {"data": data}}))]);
     tokio::select! {
@@ -38,7 +38,12 @@ async fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
     access
 }
 
-async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) -> Result<Admitted, Refusal> {
+pub(super) async fn ask(
+    access: &Access,
+    peer: &Arc<Peer>,
+    url: &str,
+    pairs: &[(&str, &str)],
+) -> Result<Admitted, Refusal> {
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
         headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
@@ -57,8 +62,9 @@ async fn ask(access: &Access, peer: &Peer, url: &str, pairs: &[(&str, &str)]) ->
     access.admit(&arrived).await
 }
 
-fn peer(chain: &[&CertificateDer<'static>]) -> Peer {
-    Peer::new(Some(IpAddr::from([10, 0, 0, 1])), chain.iter().map(|certificate| (*certificate).clone()).collect())
+pub(super) fn peer(chain: &[&CertificateDer<'static>]) -> Arc<Peer> {
+    let chain = chain.iter().map(|certificate| (*certificate).clone()).collect();
+    Arc::new(Peer::new(Some(IpAddr::from([10, 0, 0, 1])), chain))
 }
 
 const TOKEN: (&str, &str) = ("authorization", "Bearer token-tom");

@@ -1,5 +1,6 @@
 //! An API server that answers TokenReviews and SubjectAccessReviews, for tests of whatever stands behind [`Access`].
 //!
+//! A token that begins with `agent` is that of a ServiceAccount, bound to the Pod of this name on the node `blue`.
 //! Tests of this room itself ask `Reviewer`, which counts and fails in more ways.
 
 use std::sync::Arc;
@@ -23,11 +24,18 @@ pub(crate) struct Cluster {
     pub(crate) is_closed: AtomicBool,
     /// Whether it does not answer any more.
     pub(crate) is_gone: AtomicBool,
+    /// Whether no token is valid any more.
+    pub(crate) is_revoked: AtomicBool,
 }
 
 impl Cluster {
     pub(crate) fn new(may: fn(&Value) -> bool) -> Arc<Cluster> {
-        Arc::new(Cluster { may, is_closed: AtomicBool::default(), is_gone: AtomicBool::default() })
+        Arc::new(Cluster {
+            may,
+            is_closed: AtomicBool::default(),
+            is_gone: AtomicBool::default(),
+            is_revoked: AtomicBool::default(),
+        })
     }
 
     /// Somebody who asks it.
@@ -47,9 +55,14 @@ impl Upstream for Cluster {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
             let (kind, status) = if is_token {
-                let user = spec["token"].as_str().filter(|token| *token != "wrong");
+                let is_valid = |token: &&str| *token != "wrong" && !self.is_revoked.load(Ordering::Relaxed);
+                let user = spec["token"].as_str().filter(is_valid);
                 let (is_known, audiences) = (user.is_some(), &spec["audiences"]);
-                let status = json!({"authenticated": is_known, "user": {"username": user}, "audiences": audiences});
+                let user = match user {
+                    Some(user) if user.starts_with("agent") => agent(user),
+                    user => json!({"username": user}),
+                };
+                let status = json!({"authenticated": is_known, "user": user, "audiences": audiences});
                 ("TokenReview", status)
             } else {
                 let may = (self.may)(&spec) && !self.is_closed.load(Ordering::Relaxed);
@@ -59,4 +72,11 @@ impl Upstream for Cluster {
             Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
         })
     }
+}
+
+/// A ServiceAccount of the namespace `a`, with what a token says that is bound to a Pod.
+fn agent(pod: &str) -> Value {
+    let extra = [("node-name", "blue"), ("pod-name", pod), ("pod-uid", "uid-1")];
+    let extra = extra.map(|(key, value)| (format!("authentication.kubernetes.io/{key}"), json!([value])));
+    json!({"username": "system:serviceaccount:a:agent", "extra": serde_json::Map::from_iter(extra)})
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, sleep};
 
-use crate::access::bucket::{Buckets, EVERY, TRIES};
+use crate::access::bucket::{Buckets, EVERY, JWT_TRIES, TRIES, TokenClass};
 use crate::access::flights::{FlightKey, Flights, Had};
 use crate::access::secret::Secret;
 
@@ -107,12 +107,14 @@ fn a_key_tells_texts_and_their_borders_apart_and_is_the_processes_own() {
 #[tokio::test(start_paused = true)]
 async fn an_address_has_its_tries_and_gets_them_back_with_time() {
     let (buckets, address) = (Buckets::default(), IpAddr::from([10, 0, 0, 1]));
-    let take = |address: IpAddr| buckets.take(address, Instant::now());
+    let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize);
     assert!(take(IpAddr::from([10, 0, 0, 2])), "another address has its own");
+    let new = |_: &u32| buckets.take(TokenClass::NewJwt, address, Instant::now());
+    assert_eq!((0..JWT_TRIES * 2).filter(new).count(), JWT_TRIES as usize, "and so has another class of tokens");
     advance(EVERY * 3).await;
     assert_eq!((0..10).filter(|_| take(address)).count(), 3);
-    buckets.give_back(address, Instant::now());
+    buckets.give_back(TokenClass::Failed, address, Instant::now());
     assert_eq!((0..10).filter(|_| take(address)).count(), 1, "one that was no failure is given back");
     advance(EVERY * TRIES * 5).await;
     assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize, "never more than a full bucket");
@@ -121,7 +123,7 @@ async fn an_address_has_its_tries_and_gets_them_back_with_time() {
 #[tokio::test(start_paused = true)]
 async fn who_has_many_addresses_has_one_bucket_or_none() {
     let buckets = Buckets::default();
-    let take = |address: IpAddr| buckets.take(address, Instant::now());
+    let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     let near = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, number]);
     assert_eq!((0..500).filter(|number| take(near(*number))).count(), TRIES as usize, "a /64 is one place");
     let mapped = "::ffff:10.0.0.9".parse().unwrap();
@@ -131,7 +133,8 @@ async fn who_has_many_addresses_has_one_bucket_or_none() {
         TRIES as usize
     );
     let taken = (0..6000u32).filter(|number| take(IpAddr::from((0x0b00_0000 + number).to_be_bytes()))).count();
-    assert!((4000..=4096).contains(&taken), "the table is bounded: {taken}");
+    let bounds = 4000 + TRIES as usize..=4096 + TRIES as usize;
+    assert!(bounds.contains(&taken), "the table is bounded, and all further addresses share one bucket: {taken}");
     advance(EVERY * TRIES).await;
     assert!(take(IpAddr::from([12, 0, 0, 1])), "and is cleared of what is full again");
 }

@@ -4,8 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
+use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
@@ -161,4 +164,106 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     assert!(matches!(tokens.owner("wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, Owner::Unknown { .. }));
     advance(Duration::from_secs(11)).await;
     assert!(matches!(tokens.owner("good", address).await, Owner::Known(_)), "and so is everybody after some time");
+}
+
+/// A JSON Web Token that claims to expire so many seconds from now; nobody has signed it.
+fn jwt(subject: &str, expires_in: i64) -> String {
+    let now = i64::try_from(UnixTime::now().as_secs()).unwrap();
+    let encoded = |document: Value| BASE64_URL_SAFE_NO_PAD.encode(document.to_string());
+    let claims = json!({"iss": "cluster", "sub": subject, "exp": now + expires_in});
+    format!("{}.{}.signature", encoded(json!({"alg": "RS256"})), encoded(claims))
+}
+
+const SHARED: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)));
+
+/// Exhausts the tries of the shared address: with one wrong token again and again, and with ever new ones.
+async fn flood(tokens: &Tokens) {
+    let mut limited = [false; 2];
+    for number in 0..TRIES * 3 {
+        limited[0] |= tokens.owner("bad", SHARED).await == Owner::Limited;
+        limited[1] |= tokens.owner(&format!("wrong-{number}"), SHARED).await == Owner::Limited;
+    }
+    assert_eq!(limited, [true, true], "the flood is bounded");
+}
+
+/// Accepts the tokens of these subjects.
+fn accepts(subjects: &'static [&'static str]) -> Arc<Reviewer> {
+    let tokens: Vec<(String, &str)> = subjects.iter().map(|subject| (jwt(subject, 3600), *subject)).collect();
+    Reviewer::immediate(move |what, review| {
+        let token = review["spec"]["token"].as_str().unwrap();
+        match tokens.iter().find(|(held, _)| held == token) {
+            Some((_, subject)) => known(subject, &["ours"]),
+            None => cluster(what, review),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn known_tokens_and_new_ones_pass_while_their_address_sends_wrong_ones() {
+    let reviewer = accepts(&["old", "new"]);
+    let (tokens, _) = tokens(&reviewer, false);
+    let (old, new) = (jwt("old", 3600), jwt("new", 3600));
+    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)));
+    // What was known of it is no longer cached.
+    advance(Duration::from_secs(60)).await;
+    flood(&tokens).await;
+    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)), "a token that was valid a minute ago");
+    assert!(matches!(tokens.owner(&new, SHARED).await, Owner::Known(_)), "a token that is new");
+    let expired = jwt("expired", -3600);
+    assert_eq!(tokens.owner(&expired, SHARED).await, Owner::Limited, "one that cannot be valid is none of these");
+    let before = reviewer.count();
+    assert_eq!(tokens.owner("bad", SHARED).await, Owner::Limited);
+    assert_eq!(reviewer.count(), before, "what is limited is not reviewed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_revoked_loses_its_preference() {
+    let reviewer = accepts(&["old"]);
+    let (tokens, _) = tokens(&reviewer, false);
+    let old = jwt("old", 3600);
+    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)));
+    reviewer.now(cluster);
+    advance(Duration::from_secs(11)).await;
+    flood(&tokens).await;
+    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Unknown { .. }), "reviewed once more");
+    let before = reviewer.count();
+    for _ in 0..10 {
+        assert_eq!(tokens.owner(&old, SHARED).await, Owner::Limited, "and then it is one that failed");
+    }
+    assert_eq!(reviewer.count(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_requests_with_one_new_token_take_one_try() {
+    let reviewer = Reviewer::new(cluster);
+    let (tokens, _) = tokens(&reviewer, false);
+    let all = futures::future::join_all((0..TRIES * 3).map(|_| tokens.owner("good", SHARED))).await;
+    assert!(all.iter().all(|owner| matches!(owner, Owner::Known(_))));
+    assert_eq!(reviewer.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_of_new_tokens_leave_places_for_known_ones() {
+    let reviewer = Reviewer::new(cluster);
+    let (tokens, _) = tokens(&reviewer, false);
+    assert!(matches!(tokens.owner("good", SHARED).await, Owner::Known(_)));
+    advance(Duration::from_secs(11)).await;
+    let strangers: Vec<String> = (0..400).map(|number| jwt(&number.to_string(), 3600)).collect();
+    let from = |number: usize| {
+        Some(IpAddr::from([10, 1, u8::try_from(number / 200).unwrap(), u8::try_from(number % 200).unwrap()]))
+    };
+    let begun = tokio::time::Instant::now();
+    let flood = async {
+        let reviews = strangers.iter().enumerate().map(|(number, token)| tokens.owner(token, from(number)));
+        futures::future::join_all(reviews).await;
+        begun.elapsed()
+    };
+    let valid = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(matches!(tokens.owner("good", SHARED).await, Owner::Known(_)));
+        begun.elapsed()
+    };
+    let (flooded, valid) = futures::future::join(flood, valid).await;
+    assert!(flooded >= Duration::from_secs(8), "fifty of 400 at a time, a second each: {flooded:?}");
+    assert!(valid <= Duration::from_secs(2), "at once: {valid:?}");
 }

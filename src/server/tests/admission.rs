@@ -108,6 +108,21 @@ async fn refusals_are_statuses_that_say_what_is_the_matter_and_nothing_of_the_in
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_ends_within_five_minutes_after_its_token() {
+    let (mut fixture, cluster) = fixture();
+    let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=101&timeoutSeconds=3600");
+    let mut watched = fixture.watch_with(&path, &[ALICE]).await;
+    advance(Duration::from_secs(1000)).await;
+    fixture.put("default", "y", "blue");
+    assert_eq!(watched.line().await, "ADDED default/y@102", "the token is valid");
+    cluster.is_revoked.store(true, Ordering::Relaxed);
+    advance(Duration::from_secs(300)).await;
+    fixture.put("default", "late", "blue");
+    assert_eq!(watched.next().await, None, "nothing is shown any more");
+    assert_eq!(fixture.get_with(&path, &[ALICE]).await.code, 401, "and the next request gets the reason");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_ends_some_minutes_after_its_right() {
     let (mut fixture, cluster) = fixture();
     let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=101&timeoutSeconds=3600");

@@ -132,7 +132,7 @@ async fn a_page_of_the_past_explains_the_past() {
 #[test]
 fn long_plans_are_cut_between_letters() {
     let explanation = |plan: String| {
-        let explanation = Explanation { plan, access: Access::Index, candidates: 0, hits: 0, bytes: None };
+        let explanation = Explanation { plan, access: Access::Index, candidates: None, hits: 0, bytes: None };
         let mut response = Response::new(Body::empty());
         explain::tell(&mut response, &explanation, None);
         let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap().to_owned();

@@ -14,7 +14,11 @@ use crate::store::HistoryLimits;
 
 /// Shirts that can be selected by the images of their steps.
 fn fixture() -> Fixture {
-    let mut fixture = Fixture::with(Settings::default(), HistoryLimits::default());
+    fixture_with(Settings::default())
+}
+
+pub(super) fn fixture_with(settings: Settings) -> Fixture {
+    let mut fixture = Fixture::with(settings, HistoryLimits::default());
     let base = custom("shirts", "Shirt", Scope::Namespaced, false);
     let request = Request {
         name: "images".to_owned(),
@@ -31,11 +35,15 @@ fn fixture() -> Fixture {
 
 impl Fixture {
     fn put_images(&mut self, name: &str, images: &[&str]) -> u64 {
+        self.put_images_in("default", name, images)
+    }
+
+    pub(super) fn put_images_in(&mut self, namespace: &str, name: &str, images: &[&str]) -> u64 {
         let version = self.next_version();
         let steps: Vec<String> = images.iter().map(|image| format!("{{\"image\":\"{image}\"}}")).collect();
         let text = format!(
             "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"{name}\",\"namespace\":\
-             \"default\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"steps\":[{}]}}}}",
+             \"{namespace}\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"steps\":[{}]}}}}",
             steps.join(",")
         );
         let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();

@@ -1,0 +1,376 @@
+//! Authorization of long responses: credentials and permissions, checked again while a watch lasts.
+//!
+//! kube-apiserver authenticates and authorizes a watch once, when it begins, and lets it run for up to an hour. Here a watch holds an
+//! [`AuthorizationLease`] and nothing runs on its own: the holder waits until the lease is [`AuthorizationLease::due`] and then
+//! calls [`AuthorizationLease::renew`]. Holders of one permission or one token share one [`Lease`]: the first of them checks, the others
+//! take its result.
+//!
+//! - A permission is asked for again, and a token reviewed again, at most five minutes after the last time, the review's own time
+//!   included; up to a fifth sooner, so that checks are spread.
+//! - A token is also reviewed when the time of its `exp` claim comes. What the review says counts, not the claim.
+//! - A client certificate ends its watches at its notAfter, and when the cluster does not trust its authority any more.
+//! - A front proxy vouches for the user of a request once. Only its own certificate can be checked again.
+//!
+//! While no API server responds, a lease holds for a minute more and is checked every ten seconds: ending every watch for
+//! a short outage would make all clients list at once. A token whose claimed time is over does not hold for that minute.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use rustls::pki_types::UnixTime;
+use tokio::sync::{self, Semaphore, watch};
+use tokio::time::{Instant, timeout};
+
+use super::Attributes;
+use super::authentication::{Credential, Peer};
+use super::authorization::{Authorizer, Decision, Question};
+use super::counts::Counts;
+use super::flights::FlightKey;
+use super::identity::Identity;
+use super::tokens::{HeldToken, Owner, Tokens, expires_in};
+use super::trust::Trust;
+
+/// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
+pub const EVERY: Duration = Duration::from_secs(280);
+
+/// How soon after a check without a result.
+const AFTER_NO_RESULT: Duration = Duration::from_secs(10);
+
+/// How long a lease holds without a result.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How soon a token is reviewed again that is valid after its claimed time: clocks differ, and upstream allows a minute.
+const AFTER_EXPIRY: Duration = Duration::from_secs(60);
+
+/// Checks in progress at a time that ask the API server, so that they leave places for new requests.
+const MOST_AT_ONCE: usize = 20;
+
+/// How long one check may take, its time in the queue included.
+const LONGEST_CHECK: Duration = Duration::from_secs(20);
+
+/// The right to go on with a response: leases, all of which must hold. Cheap to clone; clones are one.
+#[derive(Clone, Debug)]
+pub struct AuthorizationLease(Arc<[Arc<Lease>]>);
+
+/// Makes leases, and knows those that are held.
+pub struct Leases {
+    authorizer: Arc<Authorizer>,
+    tokens: Arc<Tokens>,
+    trust: watch::Receiver<Arc<Trust>>,
+    counts: Arc<Counts>,
+    /// The longest time between two checks.
+    every: Duration,
+    places: Arc<Semaphore>,
+    permissions: Mutex<Table>,
+    of_tokens: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    leases: HashMap<FlightKey, Weak<Lease>>,
+    /// The size at which leases without a holder are removed.
+    clear_at: usize,
+}
+
+/// What all holders of one permission or credential share.
+pub struct Lease {
+    check: Check,
+    counts: Arc<Counts>,
+    places: Arc<Semaphore>,
+    every: Duration,
+    /// By how much of its time each check comes sooner.
+    sooner: f64,
+    /// When the credential expires by its own claim.
+    expires: Option<Instant>,
+    times: Mutex<Times>,
+    is_ended: AtomicBool,
+    turn: sync::Mutex<()>,
+}
+
+/// How it is found out whether a lease still holds.
+enum Check {
+    Permission { authorizer: Arc<Authorizer>, question: Question },
+    Token { tokens: Arc<Tokens>, token: HeldToken, identity: Arc<Identity> },
+    Certificate { peer: Arc<Peer>, trust: watch::Receiver<Arc<Trust>>, identity: Arc<Identity> },
+    FrontProxy { peer: Arc<Peer>, trust: watch::Receiver<Arc<Trust>> },
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checked {
+    Valid,
+    Invalid,
+    Unknown,
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    due: Instant,
+    /// When the last result came.
+    confirmed: Instant,
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Lease").field("is_ended", &self.is_ended).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Leases {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Leases").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// The lease of this key that is held, unless it has ended or does not fit; else a new one.
+    fn shared(
+        &mut self,
+        key: FlightKey,
+        fits: impl FnOnce(&Lease) -> bool,
+        make: impl FnOnce() -> Lease,
+    ) -> Arc<Lease> {
+        let held = self.leases.get(&key).and_then(Weak::upgrade);
+        if let Some(held) = held.filter(|held| !held.is_ended.load(Ordering::Relaxed) && fits(held)) {
+            return held;
+        }
+        if self.leases.len() >= self.clear_at {
+            self.leases.retain(|_, lease| lease.strong_count() > 0);
+            self.clear_at = (self.leases.len() * 2).max(64);
+        }
+        let lease = Arc::new(make());
+        self.leases.insert(key, Arc::downgrade(&lease));
+        lease
+    }
+}
+
+impl Leases {
+    /// Checks leases at least every so often.
+    pub fn new(
+        authorizer: Arc<Authorizer>,
+        tokens: Arc<Tokens>,
+        trust: watch::Receiver<Arc<Trust>>,
+        counts: Arc<Counts>,
+        every: Duration,
+    ) -> Leases {
+        let places = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let (permissions, of_tokens) = Default::default();
+        Leases { authorizer, tokens, trust, counts, every, places, permissions, of_tokens }
+    }
+
+    /// Who decides about permissions.
+    pub fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
+    }
+
+    /// The lease of a request that was just allowed: its credential, and the permissions that were given to it.
+    pub fn lease(
+        &self,
+        credential: &Credential,
+        identity: &Arc<Identity>,
+        decided: &[Attributes],
+    ) -> AuthorizationLease {
+        let permissions = decided.iter().filter_map(|attributes| self.permission(identity, attributes));
+        AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).collect())
+    }
+
+    /// Whether a credential is valid now, whatever was cached; `None` while that is not known.
+    pub async fn confirm(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<bool> {
+        let Some(check) = self.check(credential, identity) else { return Some(true) };
+        match check.run().await {
+            Checked::Valid => Some(true),
+            Checked::Invalid => Some(false),
+            Checked::Unknown => None,
+        }
+    }
+
+    fn permission(&self, identity: &Identity, attributes: &Attributes) -> Option<Arc<Lease>> {
+        let question = self.authorizer.question(identity, attributes)?;
+        let key = question.key;
+        let make = || {
+            let check = Check::Permission { authorizer: self.authorizer.clone(), question };
+            Lease::new(self, check, &key, None)
+        };
+        let mut table = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(table.shared(key, |_| true, make))
+    }
+
+    fn credential(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Arc<Lease>> {
+        let check = self.check(credential, identity)?;
+        match credential {
+            Credential::Token(token) => {
+                let key = self.tokens.key_of(token);
+                // What a token says of its user can change; another user than that of the request is another lease.
+                let is_same =
+                    |lease: &Lease| matches!(&lease.check, Check::Token { identity: held, .. } if held == identity);
+                let make = || Lease::new(self, check, &key, expires_in(token).map(after_now));
+                let mut table = self.of_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                Some(table.shared(key, is_same, make))
+            }
+            Credential::Certificate(peer) | Credential::FrontProxy(peer) => {
+                let left =
+                    peer.not_after().map(|end| Duration::from_secs(end.saturating_sub(UnixTime::now().as_secs())));
+                // Any share will do: connections begin at different times.
+                Some(Arc::new(Lease::new(self, check, &[0; 32], left.map(after_now))))
+            }
+            Credential::None => None,
+        }
+    }
+
+    fn check(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Check> {
+        let (trust, identity) = (self.trust.clone(), identity.clone());
+        Some(match credential {
+            Credential::Token(token) => Check::Token { tokens: self.tokens.clone(), token: token.clone(), identity },
+            Credential::Certificate(peer) => Check::Certificate { peer: peer.clone(), trust, identity },
+            Credential::FrontProxy(peer) => Check::FrontProxy { peer: peer.clone(), trust },
+            Credential::None => return None,
+        })
+    }
+}
+
+fn after_now(left: Duration) -> Instant {
+    let now = Instant::now();
+    // A time beyond what a clock can hold never comes.
+    now.checked_add(left).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)))
+}
+
+impl AuthorizationLease {
+    /// One that needs no check.
+    pub fn forever() -> AuthorizationLease {
+        AuthorizationLease([].into())
+    }
+
+    /// When it has to be renewed; `None`: never.
+    pub fn due(&self) -> Option<Instant> {
+        self.0.iter().map(|lease| lease.times().due).min()
+    }
+
+    /// Whether that time has come. Another holder may have renewed it before.
+    pub fn is_due(&self) -> bool {
+        self.0.iter().any(|lease| lease.is_due())
+    }
+
+    /// Checks what is due; false once some of it does not hold, for good.
+    pub async fn renew(&self) -> bool {
+        for lease in self.0.iter() {
+            if lease.is_due() && !lease.renew().await {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Lease {
+    fn new(leases: &Leases, check: Check, key: &FlightKey, expires: Option<Instant>) -> Lease {
+        let now = Instant::now();
+        let mut lease = Lease {
+            check,
+            counts: leases.counts.clone(),
+            places: leases.places.clone(),
+            every: leases.every,
+            // The hash is as good as chance.
+            sooner: 0.2 * f64::from(key[0]) / 256.0,
+            expires,
+            times: Mutex::new(Times { due: now, confirmed: now }),
+            is_ended: AtomicBool::new(false),
+            turn: sync::Mutex::new(()),
+        };
+        lease.times = Mutex::new(Times { due: lease.next(now), confirmed: now });
+        lease
+    }
+
+    /// When the next check is due after one that succeeded now.
+    fn next(&self, now: Instant) -> Instant {
+        let regular = now + self.every.mul_f64(1.0 - self.sooner);
+        match self.expires {
+            Some(expires) if expires > now => regular.min(expires),
+            Some(_) => regular.min(now + AFTER_EXPIRY),
+            None => regular,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed) || self.times().due <= Instant::now()
+    }
+
+    async fn renew(&self) -> bool {
+        let _turn = self.turn.lock().await;
+        if self.is_ended.load(Ordering::Relaxed) {
+            self.counts.revoked();
+            return false;
+        }
+        let times = self.times();
+        if times.due > Instant::now() {
+            return true;
+        }
+        let checked = self.checked().await;
+        let now = Instant::now();
+        let is_expired = self.expires.is_some_and(|expires| expires <= now);
+        let next = match checked {
+            Checked::Valid => Some(Times { due: self.next(now), confirmed: now }),
+            Checked::Unknown if !is_expired && now.duration_since(times.confirmed) < self.every + PATIENCE => {
+                Some(Times { due: now + AFTER_NO_RESULT, confirmed: times.confirmed })
+            }
+            Checked::Unknown | Checked::Invalid => None,
+        };
+        match next {
+            Some(next) => *self.times.lock().unwrap_or_else(PoisonError::into_inner) = next,
+            None => {
+                self.is_ended.store(true, Ordering::Relaxed);
+                self.counts.revoked();
+            }
+        }
+        next.is_some()
+    }
+
+    async fn checked(&self) -> Checked {
+        let is_over = || self.expires.is_some_and(|expires| expires <= Instant::now());
+        match &self.check {
+            // Nothing can extend a certificate.
+            Check::Certificate { .. } | Check::FrontProxy { .. } if is_over() => Checked::Invalid,
+            Check::Certificate { .. } | Check::FrontProxy { .. } => self.check.run().await,
+            Check::Permission { .. } | Check::Token { .. } => {
+                let check = async {
+                    // The semaphore is never closed.
+                    let _place = self.places.acquire().await.ok();
+                    self.check.run().await
+                };
+                timeout(LONGEST_CHECK, check).await.unwrap_or(Checked::Unknown)
+            }
+        }
+    }
+
+    fn times(&self) -> Times {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Check {
+    async fn run(&self) -> Checked {
+        let held = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
+        match self {
+            Check::Permission { authorizer, question } => match authorizer.ask(question).await {
+                Decision::Allowed => Checked::Valid,
+                Decision::Denied(_) => Checked::Invalid,
+                Decision::Unanswered(_) => Checked::Unknown,
+            },
+            Check::Token { tokens, token, identity } => match tokens.confirm(token).await {
+                Owner::Known(now) => held(now == *identity),
+                Owner::Unknown { .. } => Checked::Invalid,
+                Owner::Unanswered(_) | Owner::Limited => Checked::Unknown,
+            },
+            Check::Certificate { peer, trust, identity } => {
+                let trust = trust.borrow().clone();
+                held(peer.user(&trust).as_ref() == Some(identity))
+            }
+            Check::FrontProxy { peer, trust } => {
+                let trust = trust.borrow().clone();
+                held(peer.is_front_proxy(&trust))
+            }
+        }
+    }
+}

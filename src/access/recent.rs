@@ -1,0 +1,62 @@
+//! Keys that were seen recently: bounded in number and time, the oldest leaves first.
+//!
+//! Pure: the caller passes the time.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::flights::FlightKey;
+
+/// A set of keys, each of which leaves after some time.
+#[derive(Debug)]
+pub struct Recent {
+    most: usize,
+    keep: Duration,
+    /// Until when each key is kept.
+    until: HashMap<FlightKey, Instant>,
+    /// In the order of insertion. An entry whose time differs from that of the set is outdated.
+    order: VecDeque<(FlightKey, Instant)>,
+}
+
+impl Recent {
+    /// Keeps at most `most` keys, each for `keep`.
+    pub fn new(most: usize, keep: Duration) -> Recent {
+        Recent { most, keep, until: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// Whether the key is in the set.
+    pub fn contains(&self, key: &FlightKey, now: Instant) -> bool {
+        self.until.get(key).is_some_and(|until| *until > now)
+    }
+
+    /// Adds a key, or keeps it longer.
+    pub fn insert(&mut self, key: FlightKey, now: Instant) {
+        // Extended only in the second half of its time, so that a key has few entries in `order`.
+        if self.until.get(&key).is_some_and(|until| *until > now + self.keep / 2) {
+            return;
+        }
+        let until = now + self.keep;
+        self.until.insert(key, until);
+        self.order.push_back((key, until));
+        if self.order.len() > self.most * 2 + 64 {
+            self.order.retain(|(key, its)| self.until.get(key) == Some(its));
+        }
+        while let Some((oldest, its)) = self.order.front() {
+            let is_outdated = self.until.get(oldest) != Some(its);
+            if !is_outdated && *its > now && self.until.len() <= self.most {
+                break;
+            }
+            if !is_outdated {
+                self.until.remove(oldest);
+            }
+            self.order.pop_front();
+        }
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, key: &FlightKey) {
+        self.until.remove(key);
+    }
+}

@@ -1,0 +1,119 @@
+//! Requests through Views: a caller without permissions cannot tell a View from none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Method};
+use serde_json::Value;
+use tokio::time::{Duration, Instant, advance};
+
+use super::admission::{access, peer};
+use super::trust::config_map;
+use super::{Reviewer, Says, allowed, known};
+use crate::access::attributes::Attributes;
+use crate::access::{About, Access, Admitted, Arrived, Refusal, ThroughView, ViewPermission};
+
+/// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` may nothing.
+fn cluster(what: &str, review: &Value) -> Says {
+    if what == "tokenreviews" {
+        return known(review["spec"]["token"].as_str().unwrap(), &["fieldcache.dev"]);
+    }
+    let spec = &review["spec"];
+    let about = &spec["resourceAttributes"];
+    let uses = about["verb"] == "use" && about["resource"] == "views" && about["name"] == "blue";
+    allowed(match spec["user"].as_str().unwrap() {
+        "user" => uses,
+        "reader" => about["verb"] != "use",
+        "part" => about["namespace"] == "a",
+        _ => false,
+    })
+}
+
+const KINDS: [&str; 4] = ["missing", "use", "caller", "caller in namespaces"];
+
+async fn ask(access: &Access, user: &str, path: &str, kind: &str) -> Result<Admitted, Refusal> {
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
+    let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
+    let (none, some) = (Vec::new(), vec!["a".to_owned(), "b".to_owned()]);
+    let everywhere = |_: &str, _: &str| -> &[String] { &none };
+    let within = |_: &str, _: &str| -> &[String] { &some };
+    let permitted_by = match kind {
+        "use" => ViewPermission::Use,
+        "caller" => ViewPermission::Caller(&everywhere),
+        "caller in namespaces" => ViewPermission::Caller(&within),
+        _ => ViewPermission::Missing,
+    };
+    let peer = peer(&[]);
+    let arrived = Arrived {
+        peer: Some(&peer),
+        method: &Method::GET,
+        headers: &headers,
+        path,
+        query: &|_| None,
+        known: None,
+        about: About::View(ThroughView { using: &using, permitted_by }),
+    };
+    access.admit(&arrived).await
+}
+
+fn message(refused: Result<Admitted, Refusal>) -> String {
+    match refused {
+        Err(Refusal::Forbidden(forbidden)) => forbidden.message(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_nothing_is_refused_alike_by_every_view_and_by_none() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", "")).await;
+    for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods", "/api/v1/namespaces/a/pods/p", "/apis", "/openapi/v3"] {
+        let (mut told, mut took) = (BTreeSet::new(), BTreeSet::new());
+        for kind in KINDS {
+            // Nothing is cached for the next one.
+            advance(Duration::from_secs(11)).await;
+            let begun = Instant::now();
+            told.insert(message(ask(&access, "nobody", path, kind).await));
+            took.insert(begun.elapsed());
+        }
+        assert_eq!((told.len(), took.len()), (1, 1), "{path}: {told:?} {took:?}");
+    }
+    let told = message(ask(&access, "nobody", "/api/v1/pods", "missing").await);
+    let expected = r#"pods is forbidden: User "nobody" cannot list resource "pods" in API group "" at the cluster scope: and cannot use the View "blue""#;
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_ones_own_permissions_make_a_difference() {
+    let reviewer = Reviewer::new(cluster);
+    let access = Arc::new(access(&reviewer, &config_map("", "")).await);
+    let unusable = r#"views.fieldcache.dev "blue" is forbidden: User "reader" cannot use resource "views" in API group "fieldcache.dev" at the cluster scope: the View is missing, or it is not served, or it needs this permission"#;
+    let rows = [
+        ("user", "missing", None, "who may use it may know that it is missing"),
+        ("user", "use", None, "who may use it"),
+        ("user", "caller", Some("cannot list resource \"pods\""), "whose own permissions count"),
+        ("user", "caller in namespaces", Some("in the namespace \"a\""), "and who may know of its namespaces"),
+        ("reader", "missing", Some(unusable), "who may read pods"),
+        ("reader", "use", Some(unusable), "the same for a View that needs more"),
+        ("reader", "caller", None, "whose own permissions suffice"),
+        ("part", "caller in namespaces", Some("at the cluster scope: and cannot use"), "in one of two"),
+    ];
+    for (user, kind, expected, why) in rows {
+        let answer = ask(&access, user, "/api/v1/pods", kind).await;
+        match expected {
+            None => assert!(answer.is_ok(), "{why}: {answer:?}"),
+            Some(expected) => {
+                let told = message(answer);
+                assert!(told.contains(expected), "{why}: {told}");
+            }
+        }
+    }
+    reviewer.now(|what, review| match what {
+        "tokenreviews" => cluster(what, review),
+        _ => Says::Nothing("refused"),
+    });
+    for kind in KINDS {
+        assert_eq!(ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(), Refusal::Undecided, "{kind}");
+    }
+}

@@ -1,0 +1,37 @@
+//! What a response may say about objects that its caller may not see.
+//!
+//! Stores hold the objects of all namespaces, and many callers may see only some of them. Counts over a whole store, the order of a plan by
+//! such counts, the time that it took, and the progress of a load are therefore for callers that may list the resource in all
+//! namespaces. Where nobody is authenticated, every caller may.
+
+use super::Asked;
+use super::failure::Failure;
+use super::limits::{Limit, Limited};
+use crate::access::attributes::Attributes;
+use crate::model::Gvr;
+
+impl Asked<'_> {
+    /// Whether the caller may list the resource in all namespaces, without any selector.
+    pub(super) async fn may_list_all(&self, gvr: &Gvr) -> bool {
+        match &self.admitted {
+            None => true,
+            Some(admitted) => Box::pin(admitted.may(&Attributes::listing(gvr))).await,
+        }
+    }
+
+    /// A failure without figures of a whole store. The conditions of its FieldCache have them.
+    pub(super) fn reduced(&self, failure: Failure) -> Failure {
+        if self.admitted.is_none() {
+            return failure;
+        }
+        match failure {
+            Failure::Loading(_) => Failure::Loading("its objects are being read".to_owned()),
+            Failure::Limited(Limited { limit: Limit::Memory, retry_after, .. }) => {
+                let message =
+                    "memory limit: this resource is not loaded; the conditions of its FieldCache give the reason";
+                Failure::Limited(Limited { limit: Limit::Memory, message: message.to_owned(), retry_after })
+            }
+            other => other,
+        }
+    }
+}

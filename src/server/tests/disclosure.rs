@@ -1,0 +1,210 @@
+//! What a caller of one namespace learns at the root of the others: nothing, whatever it asks; and what a View takes of a Pod that is gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::extra::fixture_with;
+use super::{ALL_SHIRTS, Answer, Fixture};
+use crate::access::tests::cluster::Cluster;
+use crate::registry::LiveState;
+use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
+use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::server::Settings;
+use crate::store::HistoryLimits;
+
+/// `tenant` may do everything in the namespace `a`, everybody else everywhere.
+fn cluster() -> Arc<Cluster> {
+    Cluster::new(|asked| asked["user"] != "tenant" || asked["resourceAttributes"]["namespace"] == "a")
+}
+
+const TENANT: (&str, &str) = ("authorization", "Bearer tenant");
+const ADMIN: (&str, &str) = ("authorization", "Bearer admin");
+const OWN: &str = "/apis/stable.example.com/v1/namespaces/a/shirts";
+
+/// Alike in the namespace `a`, and as many changes elsewhere; what these are differs.
+fn world(others: &[(&str, &str, usize)]) -> Fixture {
+    let settings = Settings { access: Some(cluster().access()), ..Settings::default() };
+    let mut fixture = fixture_with(settings);
+    for (name, color) in [("x", "blue"), ("y", "green"), ("z", "blue")] {
+        fixture.put("a", name, color);
+    }
+    fixture.put_images_in("a", "images", &["i1", "i2"]);
+    for (number, (namespace, color, images)) in others.iter().enumerate() {
+        match images {
+            0 => fixture.put(namespace, &format!("o{number}"), color),
+            _ => {
+                let images: Vec<String> = (0..*images).map(|image| format!("i{image}")).collect();
+                let images: Vec<&str> = images.iter().map(String::as_str).collect();
+                fixture.put_images_in(namespace, &format!("o{number}"), &images)
+            }
+        };
+    }
+    fixture
+}
+
+fn worlds() -> [Fixture; 2] {
+    let one = [("b", "blue", 0); 12].map(|(namespace, color, images)| (namespace, color, images));
+    let mut other = [("c", "green", 0); 12];
+    other[4] = ("b", "", 70);
+    other[5] = ("a-b", "", 3);
+    other[6] = ("ab", "red", 0);
+    [world(&one), world(&other)]
+}
+
+/// Everything of an answer that is not of its moment.
+fn comparable(answer: &Answer) -> String {
+    let headers = answer.headers.iter().filter(|(name, _)| *name != "audit-id");
+    let headers: Vec<String> = headers.map(|(name, value)| format!("{name}: {value:?}")).collect();
+    format!("{} {headers:?} {}", answer.code, answer.body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_other_namespaces_change_no_byte_of_what_a_tenant_gets() {
+    let worlds = worlds();
+    let fields = [
+        "",
+        "spec.color%3Dblue",
+        "spec.color%3Dgreen",
+        "spec.color!%3Dblue",
+        "spec.size%3D7,spec.color%3Dblue",
+        "spec.color%3Dblue,spec.size%3D7",
+        "metadata.namespace%3Da",
+        "metadata.namespace%3Db",
+        "metadata.name%3Dx",
+        "images%3Di1",
+        "images!%3Di1",
+        "metadata.name%3Dx,images%3Di1",
+        "spec.color%3Dred",
+        "banana%3D1",
+    ];
+    let labels = ["", "tone%3Dblue", "tone", "!tone", "tone%20in%20(green,red)"];
+    let more = [
+        "",
+        "&limit=1",
+        "&limit=2",
+        "&resourceVersion=0",
+        "&resourceVersion=999",
+        "&watch=1&timeoutSeconds=1",
+        "&watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+    ];
+    let (mut asked, mut explained) = (0, 0);
+    for path in [OWN.to_owned(), format!("{OWN}/x"), format!("{OWN}/none"), ALL_SHIRTS.to_owned()] {
+        for field in fields {
+            for label in labels {
+                for more in more {
+                    let path = format!("{path}?explain=true&fieldSelector={field}&labelSelector={label}{more}");
+                    let [one, other] = [&worlds[0], &worlds[1]].map(|world| world.get_with(&path, &[TENANT]));
+                    let (one, other) = futures::future::join(one, other).await;
+                    assert_eq!(comparable(&one), comparable(&other), "{path}");
+                    asked += 1;
+                    explained += usize::from(one.headers.contains_key("fieldcache-explain"));
+                }
+            }
+        }
+    }
+    assert!(asked > 1000 && explained > 300, "{explained} of {asked} were explained");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_may_list_everything_is_told_counts_of_everything() {
+    let worlds = worlds();
+    let query = "explain=true&fieldSelector=spec.size%3D7&labelSelector=tone%3Dblue";
+    let path = format!("{OWN}?{query}");
+    let explain = async |path: &str, who| -> Value {
+        let answer = worlds[0].get_with(path, &[who]).await;
+        serde_json::from_str(answer.header("fieldcache-explain")).unwrap()
+    };
+    let told = explain(&path, TENANT).await;
+    let expected = json!({"plan": "spec.size=7 & tone=blue & metadata.namespace=a", "path": "index", "hits": 2, "bytes": told["bytes"]});
+    assert_eq!(told, expected, "in the order of the request, without counts and times");
+    let mut told = explain(&path, ADMIN).await;
+    told.as_object_mut().unwrap().remove("microseconds");
+    let plan = "metadata.namespace=a (4) & tone=blue (14) & spec.size=7 (15)";
+    assert_eq!(told, json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": told["bytes"]}));
+    let one = explain(&format!("{OWN}/x?explain=true"), TENANT).await;
+    assert_eq!(one, json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"]}));
+    // Of objects with too many values only the administrator is told how many there are, and the name of one.
+    let refused = worlds[1].get_with(&format!("{ALL_SHIRTS}?fieldSelector=images%3Di1"), &[ADMIN]).await;
+    assert!(refused.message().contains("of 1 object") && refused.message().contains("b/o4"), "{}", refused.body);
+    let own = worlds[1].get_with(&format!("{OWN}?fieldSelector=images%3Di1"), &[TENANT]).await;
+    assert_eq!(own.names(), ["a/images"], "an object of another namespace stands in nobody's way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_a_load_is_stays_with_who_operates_the_server() {
+    let settings = Settings { access: Some(cluster().access()), ..Settings::default() };
+    let fixture = Fixture::loading(settings, HistoryLimits::default());
+    fixture.shirts.resource.live.publish(LiveState::Loading("4711 objects read".to_owned()));
+    let answer = fixture.get_with(OWN, &[TENANT]).await;
+    assert_eq!((answer.code.as_u16(), answer.body.contains("4711")), (429, false), "{}", answer.body);
+}
+
+/// A server with a View of the shirts whose color is the node of the caller's Pod, and a Pod.
+fn with_agent() -> (Fixture, Arc<Cluster>) {
+    let cluster = cluster();
+    let settings = Settings { access: Some(cluster.access()), ..Settings::default() };
+    let mut fixture = Fixture::with(settings, HistoryLimits::default());
+    fixture.put("a", "x", "blue");
+    fixture.put_agent();
+    let consumer =
+        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
+    let part =
+        ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
+    let definition = ViewDefinition { parts: vec![part], consumer, ..ViewDefinition::default() };
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    (fixture, cluster)
+}
+
+impl Fixture {
+    fn put_agent(&mut self) {
+        let version = self.next_version();
+        let pod = json!({"metadata": {"name": "agent-1", "namespace": "a", "uid": "uid-1", "resourceVersion": version.to_string()}});
+        let record = self.pods.resource.plan.extract(Bytes::from(pod.to_string())).unwrap();
+        self.pods.store.apply(&record);
+        self.pods.publish();
+    }
+
+    fn delete_agent(&mut self) {
+        let version = self.next_version();
+        self.pods.store.delete(&crate::model::Key::new("a", "agent-1"), crate::model::Version::new(version));
+        self.pods.publish();
+    }
+}
+
+const AGENT: (&str, &str) = ("authorization", "Bearer agent-1");
+const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_by_the_claims_of_a_pod_ends_with_the_pod() {
+    let (mut fixture, cluster) = with_agent();
+    let list = format!("{VIEW}{ALL_SHIRTS}");
+    assert_eq!(fixture.get_with(&list, &[AGENT]).await.names(), ["a/x"]);
+    let mut watched = fixture.watch_with(&format!("{list}?watch=1&resourceVersion=102"), &[AGENT]).await;
+    watched.expect_silence().await;
+    fixture.delete_agent();
+    cluster.is_revoked.store(true, Ordering::Relaxed);
+    let event = watched.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "at once: {event}");
+    assert!(event["object"]["message"].as_str().unwrap().contains("does not exist any more"), "{event}");
+    // The token is still cached as valid, and does not help.
+    assert_eq!(fixture.get_with(&list, &[AGENT]).await.code, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_newer_than_the_store_is_believed_when_the_api_server_knows_it() {
+    let (mut fixture, cluster) = with_agent();
+    let list = format!("{VIEW}{ALL_SHIRTS}");
+    fixture.delete_agent();
+    assert_eq!(fixture.get_with(&list, &[AGENT]).await.names(), ["a/x"], "its token is valid");
+    cluster.is_gone.store(true, Ordering::Relaxed);
+    assert_eq!(fixture.get_with(&list, &[AGENT]).await.code, 503, "and without an answer nothing is shown");
+    cluster.is_gone.store(false, Ordering::Relaxed);
+    advance(Duration::from_secs(11)).await;
+    assert_eq!(fixture.get_with(&list, &[AGENT]).await.code, 200);
+}
