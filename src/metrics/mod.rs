@@ -37,7 +37,7 @@ use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
 use crate::server::connection::ConnectionState;
 use crate::server::failure::Failure;
-use crate::server::guards::Guard;
+use crate::server::guards::{self, Guard};
 use crate::server::limits::Limits;
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
@@ -118,9 +118,7 @@ impl Metrics {
         let access = match &self.scrapers {
             Scrapers::Anybody(None) => return Ok(()),
             Scrapers::Anybody(Some(guard)) => {
-                let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-                let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
-                return guard.check(authority, &parts.headers);
+                return guard.check(guards::authority(&parts.uri, &parts.headers)?, &parts.headers);
             }
             Scrapers::Known { access, .. } => access,
         };

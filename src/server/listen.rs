@@ -138,14 +138,7 @@ impl Listener {
     /// # Errors
     /// [`BindError`], one variant for each remedy.
     pub async fn bind_option(address: SocketAddr, option: &'static str) -> Result<Listener, BindError> {
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse(address, option),
-            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
-            _ => BindError::Other { address, source },
-        };
-        let listener = TcpListener::bind(address).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(address, option).await?;
         let connections = Arc::new(Connections::new(LimitSettings::default().connections));
         Ok(Listener { listener, address, tls: None, connections })
     }
@@ -229,6 +222,19 @@ impl Listener {
             }
         }
     }
+}
+
+/// Binds the address of an option; the port is the one that the system chose if it was asked to.
+pub(super) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), BindError> {
+    let refused = |source: io::Error| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::InUse(address, option),
+        io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
+        io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
+        _ => BindError::Other { address, source },
+    };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
 }
 
 /// Follows the files of the certificate, if there is one.

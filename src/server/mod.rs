@@ -2,7 +2,7 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
@@ -37,6 +37,7 @@ mod own_group;
 pub mod params;
 pub mod pass_through;
 pub mod placement_review;
+pub mod probes;
 pub mod read;
 pub mod route;
 pub mod stall;
@@ -71,6 +72,8 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
+use crate::access::attributes::Attributes;
+use crate::access::authorization::Decision;
 use crate::access::{Access, Admitted, Refusal};
 use crate::audit::Log;
 use crate::model::Scope;
@@ -337,8 +340,10 @@ impl Server {
             Ok(Some(admitted)) => Some(User::named(&admitted.identity.user)),
             Ok(None) | Err(_) => None,
         };
-        let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
+            Ok(authority) => (authority, admitted),
+            Err(failure) => ("", Err(failure)),
+        };
         let mut asked = Asked {
             method: &parts.method,
             headers: &parts.headers,
@@ -415,6 +420,9 @@ impl Server {
         let address = match &target {
             Target::Resource(address) => address,
             Target::OpenApi => return self.documents(asked, uri).await,
+            Target::Health { endpoint, check: None } if !self.shows_checks(asked, endpoint).await => {
+                return Ok(health::plain(endpoint, self.is_well(endpoint)));
+            }
             _ => return self.around(asked, target),
         };
         // All attempts together wait as long as one may.
@@ -498,6 +506,26 @@ impl Server {
             self.defect()
         })?;
         Ok(response.map(Body::whole))
+    }
+
+    /// Whether the caller may see the names of health checks; see [`health`].
+    async fn shows_checks(&self, asked: &Asked<'_>, endpoint: &str) -> bool {
+        let Some(access) = &self.settings.access else { return true };
+        // Of a View there is nothing to hide.
+        if asked.through.is_some() {
+            return true;
+        }
+        let Some(admitted) = asked.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+            return false;
+        };
+        // Only then, so that plain health checks never wait for the API server.
+        health::wants_details(&asked.query)
+            && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
+    }
+
+    /// Whether all checks of a health endpoint succeed.
+    fn is_well(&self, endpoint: &str) -> bool {
+        health::is_well(endpoint, &self.settings.checks, *self.draining.borrow())
     }
 
     /// Everything that is no resource.

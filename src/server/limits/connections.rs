@@ -33,6 +33,9 @@ use super::{Limit, Limited};
 use crate::server::connection::{CloseReason, ConnectionState};
 use crate::server::failure::Failure;
 
+/// Connections at a time of the listener for metrics. More would use file descriptors that are meant for others.
+pub const METRICS_CONNECTIONS: usize = 64;
+
 /// How many are told at a time.
 const TOLD_AT_ONCE: usize = 64;
 

@@ -1,5 +1,7 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
+mod lifetimes;
+mod places;
 mod sockets;
 mod turns;
 
