@@ -152,6 +152,11 @@ impl Attributes {
         Attributes { verb: "list".to_owned(), path: String::new(), resource: Some(about) }
     }
 
+    /// Getting every single check below a health endpoint, as the nonResourceURL `/readyz/*` of a rule allows it.
+    pub fn every_check(endpoint: &str) -> Attributes {
+        Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
+    }
+
     /// Leaves out requirements on fields that the API server does not know. What is asked for then is more than what is
     /// answered, never less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {

@@ -173,6 +173,9 @@ fn take(event: &Value, trust: &watch::Sender<Arc<Trust>>) -> Result<(), String> 
     for problem in problems {
         tracing::warn!(problem, "a part of ConfigMap kube-system/extension-apiserver-authentication is of no use");
     }
+    if trust.borrow().generation == 0 {
+        tracing::info!("whom the cluster trusts has been read");
+    }
     trust.send_modify(|held| {
         read.generation = held.generation + 1;
         *held = Arc::new(read);

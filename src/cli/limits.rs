@@ -17,7 +17,8 @@ const OTHER_FILES: u64 = 512;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Most connections of clients at a time; further ones are told so and closed
+    /// Most connections of clients at a time; further ones are told so and closed. With authentication, connections without
+    /// credentials have a quarter of them, and so has one address while half are open
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
     /// Most watches of one user at a time (without authentication: of one address); further ones get 429

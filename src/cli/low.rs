@@ -156,6 +156,10 @@ pub struct OperatorArguments {
     /// Also serve Prometheus metrics over TLS, at /metrics of this address, to whoever may get the nonResourceURL /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_address: Option<SocketAddr>,
+    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet: only the result, without
+    /// credentials, and beside --max-connections; off by default
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub health_address: Option<SocketAddr>,
     /// Serve with this certificate: PEM, its issuers after it; read again when it is replaced
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file", conflicts_with_all = ["cert_dir", "tls_names"])]
     pub tls_cert_file: Option<PathBuf>,

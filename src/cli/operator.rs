@@ -29,12 +29,15 @@ use crate::operator::views::Address;
 use crate::operator::{self, Operator};
 use crate::registry::{Registry, Resource};
 use crate::server::health::Check;
+use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
 use crate::server::listen::Listener;
+use crate::server::probes::ProbeListener;
 use crate::server::tls::{CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::source::connection::Connection;
 
 const METRICS_ADDRESS: &str = "--metrics-address";
+const HEALTH_ADDRESS: &str = "--health-address";
 
 /// Runs until it is told to end.
 ///
@@ -45,6 +48,10 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let listener = Listener::bind(arguments.address).await?;
     let metrics_listener = match arguments.metrics_address {
         Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
+    let probe_listener = match arguments.health_address {
+        Some(address) => Some(ProbeListener::bind(address, HEALTH_ADDRESS).await?),
         None => None,
     };
     let policy = Policy::from(arguments.audit_policy);
@@ -170,6 +177,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
             Scrapers::Known { access: access.clone(), audit: audit.as_ref().map(|log| log.counts().clone()) };
         let (tally, limits) = (server.tally().clone(), server.limits().clone());
         let metrics = Metrics::new(opened.registry.clone(), tally, limits, scrapers);
+        let listener = listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)));
         let address = listener.address();
         (address, tokio::spawn(listener.run(Arc::new(metrics), std::future::pending())))
     });
@@ -186,6 +194,11 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     if let Some((address, _)) = &scraping {
         tracing::info!("metrics: https://{address}/metrics");
     }
+    let probing = probe_listener.map(|listener| {
+        tracing::info!("health checks: http://{}/readyz", listener.address());
+        // To the end of the process, so that the kubelet sees that it is not ready any more.
+        tokio::spawn(listener.run(server.clone(), std::future::pending()))
+    });
     let serving = tokio::spawn(listener.run(server, stop));
     let keeping = async {
         match own {
@@ -206,6 +219,9 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     election::release(connection.client(), &election).await;
     if let Some((_, scraping)) = scraping {
         scraping.abort();
+    }
+    if let Some(probing) = probing {
+        probing.abort();
     }
     if let Some(log) = audit {
         log.finish().await;

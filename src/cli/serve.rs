@@ -21,6 +21,7 @@ use super::source::{self, FollowOptions};
 use crate::metrics::{Metrics, Scrapers};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
+use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
 use crate::server::listen::Listener;
 use crate::server::pass_through::PassThrough;
 use crate::server::strong::Consistency;
@@ -106,6 +107,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     let indexing = server.placement_index().follow(opened.registry.clone());
     let listener = listener.with_connections(server.limits().connections().clone());
     let scraping = metrics_listener.map(|listener| {
+        let listener = listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)));
         let metrics = Metrics::new(
             opened.registry.clone(),
             server.tally().clone(),

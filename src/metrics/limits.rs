@@ -10,6 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use crate::registry::{Registry, Where};
+use crate::server::connection::CloseReason;
 use crate::server::limits::{Limit, Limits};
 
 /// Shows the limits of a server and of its registry.
@@ -33,6 +34,14 @@ impl Used {
                 let connections = self.limits.connections();
                 (connections.open() as u64, Some(connections.most() as u64))
             }
+            Limit::UnauthenticatedConnections => {
+                let connections = self.limits.connections();
+                (connections.unauthenticated() as u64, Some(connections.most_unauthenticated() as u64))
+            }
+            Limit::ConnectionsPerAddress => {
+                let connections = self.limits.connections();
+                (connections.of_busiest() as u64, Some(connections.share() as u64))
+            }
             Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
             Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
@@ -48,7 +57,7 @@ impl Collector for Used {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "What is used of a limit: open connections, watches of the user who has the most, large lists in flight and \
+        let help = "What is used of a limit: open connections, those without credentials, those of the address that has the most, watches of the user who has the most, large lists in flight and \
                     their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
@@ -61,11 +70,20 @@ impl Collector for Used {
                 family.encode_family(&label(limit))?.encode_gauge(&maximum)?;
             }
         }
-        let help = "Connections and requests that were refused because a limit was reached";
+        let help = "Connections and requests that were refused because a limit was reached, and unauthenticated connections that were \
+                    closed for new ones";
         let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
         for limit in Limit::ALL {
             let refused = self.limits.refused(limit);
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
+        }
+        let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, or \
+                    evicted for another one";
+        let mut family = encoder.encode_descriptor("fieldcache_connections_closed", help, None, MetricType::Counter)?;
+        for reason in CloseReason::ALL {
+            let closed = self.limits.connections().closed(reason);
+            let label = [("reason", reason.as_str())];
+            family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&closed, None)?;
         }
         let help = "Large lists that wait for their turn";
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;

@@ -19,7 +19,7 @@ pub mod stores;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
@@ -35,9 +35,10 @@ use crate::access::{About, Access, Arrived};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::server::body::{self, Body, Finish};
+use crate::server::connection::ConnectionState;
 use crate::server::failure::Failure;
-use crate::server::guards::Guard;
-use crate::server::limits::{Limits, User};
+use crate::server::guards::{self, Guard};
+use crate::server::limits::Limits;
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
 use crate::server::tally::Tally;
@@ -113,32 +114,40 @@ impl Metrics {
     }
 
     /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
-    async fn admit(&self, parts: &Parts) -> Result<(), Failure> {
+    async fn admit(&self, connection: &ConnectionState, parts: &Parts) -> Result<(), Failure> {
         let access = match &self.scrapers {
             Scrapers::Anybody(None) => return Ok(()),
             Scrapers::Anybody(Some(guard)) => {
-                let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-                let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
-                return guard.check(authority, &parts.headers);
+                return guard.check(guards::authority(&parts.uri, &parts.headers)?, &parts.headers);
             }
             Scrapers::Known { access, .. } => access,
         };
+        let known = OnceLock::new();
         let arrived = Arrived {
             peer: parts.extensions.get::<Arc<Peer>>(),
             method: &parts.method,
             headers: &parts.headers,
             path: parts.uri.path(),
             query: &|_| None,
-            known: None,
+            known: Some(&known),
             about: About::Request,
         };
-        Box::pin(access.admit(&arrived)).await.map(|_| ()).map_err(Failure::Refused)
+        let admitted = Box::pin(access.admit(&arrived)).await;
+        if known.get().is_some_and(|identity| !identity.is_anonymous()) {
+            connection.authenticate();
+        }
+        admitted.map(|_| ()).map_err(Failure::Refused)
     }
 
-    /// Answers one request, whatever its body.
+    /// Answers one request that came over no connection.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        self.answer_to(&ConnectionState::default(), request).await
+    }
+
+    /// Answers one request of a connection, whatever its body.
+    pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
-        let mut response = match (self.admit(&parts).await.err(), parts.uri.path(), &parts.method) {
+        let mut response = match (self.admit(connection, &parts).await.err(), parts.uri.path(), &parts.method) {
             (Some(failure), _, _) => {
                 let mut response = plain(failure.code(), failure.status());
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -163,8 +172,12 @@ impl Metrics {
 }
 
 impl Answers for Metrics {
-    async fn answer(&self, _: &User, request: Request<hyper::body::Incoming>) -> Response<Body> {
-        Metrics::answer(self, request).await
+    async fn answer(&self, connection: &ConnectionState, request: Request<hyper::body::Incoming>) -> Response<Body> {
+        self.answer_to(connection, request).await
+    }
+
+    fn authenticates(&self) -> bool {
+        matches!(self.scrapers, Scrapers::Known { .. })
     }
 
     fn drain(&self) {}

@@ -3,11 +3,13 @@
 //! Local `serve` answers without credentials, so whatever a browser sends it must not be taken for its user. Three
 //! marks tell: a Host that is no loopback name (a foreign name that resolves to this machine, DNS rebinding), an Origin
 //! that is not this server, and Sec-Fetch-Site. No CORS header is ever sent. Programs set none of these marks.
+//!
+//! A request may carry a header several times. Every value is checked, since another program may have added one.
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, TRANSFER_ENCODING};
-use http::{HeaderMap, Method};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::failure::Failure;
 use crate::model::quote;
@@ -25,23 +27,24 @@ impl Guard {
     /// # Errors
     /// 403 that names the header.
     pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), Failure> {
-        let host = host_of(authority);
-        if authority.contains('@') || !self.is_own(host) {
-            return Err(Failure::Forbidden(format!(
-                "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
-                quote(authority)
-            )));
+        for authority in std::iter::once(authority).chain(headers.get_all(HOST).iter().map(text)) {
+            if authority.contains('@') || !self.is_own(host_of(authority)) {
+                return Err(Failure::Forbidden(format!(
+                    "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
+                    quote(authority)
+                )));
+            }
         }
-        if let Some(origin) = headers.get(ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default();
+        for origin in headers.get_all(ORIGIN).iter().map(text) {
             let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             if own != Some(authority) {
                 let message = format!("Origin {} is not this server; web pages are not answered", quote(origin));
                 return Err(Failure::Forbidden(message));
             }
         }
-        let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if matches!(site, "cross-site" | "same-site") {
+        // Other values are unknown today, so a browser means something else by them than these two.
+        let is_own = |site: &&str| matches!(*site, "same-origin" | "none");
+        if let Some(site) = headers.get_all("sec-fetch-site").iter().map(text).find(|site| !is_own(site)) {
             let message =
                 format!("Sec-Fetch-Site is {}: requests caused by another web page are not answered", quote(site));
             return Err(Failure::Forbidden(message));
@@ -55,6 +58,24 @@ impl Guard {
             || host.eq_ignore_ascii_case("localhost")
             || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
+}
+
+/// The host that a request names: of its URI, which HTTP/2 always has, else of its only Host header.
+///
+/// # Errors
+/// 400 for several Host headers, as Go's server.
+pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, Failure> {
+    let mut hosts = headers.get_all(HOST).iter().map(text);
+    let host = hosts.next().unwrap_or_default();
+    if hosts.next().is_some() {
+        return Err(Failure::BadRequest("too many Host headers".to_owned()));
+    }
+    Ok(uri.authority().map_or(host, |authority| authority.as_str()))
+}
+
+/// A header's value; empty, which is never accepted, if it is not ASCII.
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or_default()
 }
 
 /// A host without its port and brackets.
@@ -71,8 +92,8 @@ fn host_of(authority: &str) -> &str {
 /// 415.
 pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let has_body = headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0");
+    let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
+    let has_body = headers.contains_key(TRANSFER_ENCODING) || has_length;
     if !reads && has_body && !headers.contains_key(CONTENT_TYPE) {
         return Err(Failure::no_media_type());
     }

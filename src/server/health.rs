@@ -2,6 +2,11 @@
 //!
 //! Checks are closures that the command line hands in; this file only prints them. A failing check's reason goes to
 //! the log, not to the client, as upstream withholds it.
+//!
+//! The names of checks name resources, so they are details: an answer has them only for a caller who may get the nonResourceURL of all
+//! single checks, such as `/readyz/*`. Kubernetes' ClusterRole `system:monitoring` has that permission; `system:public-info-viewer`, which
+//! everyone has, names only `/readyz` itself. Other callers get the plain result, and no effect of `exclude`, which would tell whether a
+//! check exists.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,13 +41,16 @@ impl Check {
     }
 }
 
-pub(super) fn answer(
-    endpoint: &'static str,
-    single: Option<&str>,
-    query: &Query,
-    checks: &[Check],
-    draining: bool,
-) -> Response<Body> {
+/// The three paths.
+pub(super) const ENDPOINTS: [&str; 3] = ["livez", "readyz", "healthz"];
+
+/// Whether a request wants details.
+pub(super) fn wants_details(query: &Query) -> bool {
+    ["verbose", "exclude"].iter().any(|key| query.get(key).is_some())
+}
+
+/// Asks the checks of an endpoint.
+fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
     let mut results: Vec<Checked> = vec![("ping".to_owned(), Ok(()))];
     let asked = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
     results.extend(asked.flat_map(|check| (check.probe)()));
@@ -50,6 +58,39 @@ pub(super) fn answer(
         let shutdown = if draining { Err("the process is shutting down".to_owned()) } else { Ok(()) };
         results.push(("shutdown".to_owned(), shutdown));
     }
+    results
+}
+
+/// Whether all checks of an endpoint succeed; the log names those that do not.
+pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool {
+    let mut is_well = true;
+    for (check, result) in results(endpoint, checks, draining) {
+        if let Err(reason) = result {
+            is_well = false;
+            tracing::warn!(endpoint, check, reason, "health check failed");
+        }
+    }
+    is_well
+}
+
+/// The answer without details.
+pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
+    if is_well {
+        text(StatusCode::OK, "ok".to_owned())
+    } else {
+        text(StatusCode::INTERNAL_SERVER_ERROR, format!("{endpoint} check failed\n"))
+    }
+}
+
+/// The answer with details as far as they are wanted, or to a single check.
+pub(super) fn answer(
+    endpoint: &'static str,
+    single: Option<&str>,
+    query: &Query,
+    checks: &[Check],
+    draining: bool,
+) -> Response<Body> {
+    let results = results(endpoint, checks, draining);
     if let Some(single) = single {
         return match results.iter().find(|(name, _)| name == single) {
             Some((_, Ok(()))) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),

@@ -2,9 +2,13 @@
 //!
 //! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
 //! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
+//!
+//! A connection that has no use any more is ended by [`ConnectionState`]'s rules: over HTTP/2 with GOAWAY, so that requests in
+//! progress end normally and the client sends further ones over another connection.
 #![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +22,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -27,8 +30,9 @@ use tokio_rustls::server::TlsStream;
 
 use super::Server;
 use super::body::Body;
+use super::connection::ConnectionState;
+use super::limits::LimitSettings;
 use super::limits::connections::Connections;
-use super::limits::{LimitSettings, User};
 use super::stall::Stall;
 use super::streams::Streams;
 use super::tls::Tls;
@@ -76,8 +80,15 @@ pub enum BindError {
 
 /// Whatever answers the requests of a listener.
 pub trait Answers: Send + Sync + 'static {
-    /// Answers one request of whoever is at the other end; never fails.
-    fn answer(&self, user: &User, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+    /// Answers one request of a connection; never fails.
+    fn answer(
+        &self,
+        connection: &ConnectionState,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send;
+
+    /// Whether clients have to authenticate. If not, every connection counts as authenticated.
+    fn authenticates(&self) -> bool;
 
     /// A panic was contained on a connection.
     fn count_panic(&self) {}
@@ -87,8 +98,12 @@ pub trait Answers: Send + Sync + 'static {
 }
 
 impl Answers for Server {
-    async fn answer(&self, user: &User, request: Request<Incoming>) -> Response<Body> {
-        self.answer_to(user, request).await
+    async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
+        self.answer_to(connection, request).await
+    }
+
+    fn authenticates(&self) -> bool {
+        self.settings.access.is_some()
     }
 
     fn count_panic(&self) {
@@ -123,14 +138,7 @@ impl Listener {
     /// # Errors
     /// [`BindError`], one variant for each remedy.
     pub async fn bind_option(address: SocketAddr, option: &'static str) -> Result<Listener, BindError> {
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse(address, option),
-            io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
-            _ => BindError::Other { address, source },
-        };
-        let listener = TcpListener::bind(address).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = bind(address, option).await?;
         let connections = Arc::new(Connections::new(LimitSettings::default().connections));
         Ok(Listener { listener, address, tls: None, connections })
     }
@@ -154,10 +162,10 @@ impl Listener {
 
     /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
     pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
-        let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));
         let ending = watch::Sender::new(false);
+        let is_trusted = !server.authenticates();
         loop {
             let accepted = tokio::select! {
                 accepted = self.accept() => accepted,
@@ -165,8 +173,8 @@ impl Listener {
                 () = &mut stop => break,
             };
             let Some((stream, address)) = accepted else { continue };
-            let user = User::at(address.ip());
-            let Some(place) = self.connections.enter() else {
+            let state = Arc::new(ConnectionState::new(address.ip(), is_trusted));
+            let Some(place) = self.connections.enter(&state) else {
                 let connections = self.connections.clone();
                 let is_secret = self.tls.is_some();
                 tokio::spawn(async move {
@@ -178,36 +186,28 @@ impl Listener {
             };
             // An event is one small write; waiting for more would hold it back.
             let _ = stream.set_nodelay(true);
-            let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
-            let mut ended = ending.subscribe();
+            let (server, tls, ended) = (server.clone(), self.tls.clone(), ending.subscribe());
+            let connections = self.connections.clone();
             tokio::spawn(async move {
                 let _place = place;
                 let counting = server.clone();
-                let served = async move {
-                    match tls {
-                        None => serve(stream, user, server, watcher, None).await,
-                        Some(tls) => {
-                            let accepted = tokio::select! {
-                                accepted = tls.accept(stream) => accepted,
-                                // Who has not even shaken hands is not waited for at the end.
-                                _ = ended.wait_for(|ended| *ended) => None,
-                            };
-                            if let Some(stream) = accepted {
-                                let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
-                                serve(stream, user, server, watcher, peer).await;
-                            }
+                let end = End { ended, connections };
+                let served = Box::pin(serve_socket(stream, address, state.clone(), server, tls, end));
+                tokio::select! {
+                    served = AssertUnwindSafe(served).catch_unwind() => {
+                        if served.is_err() {
+                            tracing::error!("a connection panicked and was cut");
+                            counting.count_panic();
                         }
                     }
-                };
-                if AssertUnwindSafe(served).catch_unwind().await.is_err() {
-                    tracing::error!("a connection panicked and was cut");
-                    counting.count_panic();
+                    () = state.wait_for_eviction() => tracing::debug!("an unauthenticated connection was evicted"),
                 }
             });
         }
         ending.send_replace(true);
         server.drain();
-        if timeout(GRACE, graceful.shutdown()).await.is_err() {
+        // Every connection holds a receiver until it has ended.
+        if timeout(GRACE, ending.closed()).await.is_err() {
             tracing::warn!("answers in progress were cut at the end of the grace period");
         }
     }
@@ -224,6 +224,19 @@ impl Listener {
     }
 }
 
+/// Binds the address of an option; the port is the one that the system chose if it was asked to.
+pub(super) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), BindError> {
+    let refused = |source: io::Error| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::InUse(address, option),
+        io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),
+        io::ErrorKind::AddrNotAvailable => BindError::NotHere(address, option),
+        _ => BindError::Other { address, source },
+    };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
+}
+
 /// Follows the files of the certificate, if there is one.
 async fn follow(tls: Option<&Tls>) -> ! {
     match tls {
@@ -238,12 +251,41 @@ fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
     Peer::new(Some(address.ip()), chain.to_vec())
 }
 
+/// How the end of a connection is announced, and where it is counted.
+pub(super) struct End {
+    /// True once the process is told to end.
+    pub(super) ended: watch::Receiver<bool>,
+    /// Where the reason is counted.
+    pub(super) connections: Arc<Connections>,
+}
+
+/// Shakes hands if need be, and serves one socket to its end.
+async fn serve_socket(
+    stream: TcpStream,
+    address: SocketAddr,
+    state: Arc<ConnectionState>,
+    server: Arc<impl Answers>,
+    tls: Option<Arc<Tls>>,
+    mut end: End,
+) {
+    let Some(tls) = tls else { return serve(stream, state, server, end, None).await };
+    let accepted = tokio::select! {
+        accepted = tls.accept(stream) => accepted,
+        // The end does not wait for handshakes.
+        _ = end.ended.wait_for(|ended| *ended) => None,
+    };
+    if let Some(stream) = accepted {
+        let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
+        serve(stream, state, server, end, peer).await;
+    }
+}
+
 /// Serves one connection to its end; where it matters who is at the other end, every request tells.
 pub(super) async fn serve<Io>(
     stream: Io,
-    user: User,
+    state: Arc<ConnectionState>,
     server: Arc<impl Answers>,
-    watcher: Watcher,
+    mut end: End,
     peer: Option<Arc<Peer>>,
 ) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -256,17 +298,47 @@ pub(super) async fn serve<Io>(
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
+    let requests = state.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (server, user) = (server.clone(), user.clone());
+        let (server, state, pending) = (server.clone(), requests.clone(), requests.begin());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
         // In a box, which goes when the answer is there: hyper keeps the place of this future for as long as the answer is being
         // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
-        async move { Ok::<_, Infallible>(Box::pin(async move { server.answer(&user, request).await }).await) }
+        async move {
+            let answered = Box::pin(async move {
+                let mut response = server.answer(&state, request).await;
+                let open = pending.respond(response.status());
+                // A whole body is handed over with the head.
+                if response.body().length().is_none()
+                    && let Some(open) = open
+                {
+                    response.body_mut().hold(open);
+                }
+                response
+            });
+            Ok::<_, Infallible>(answered.await)
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(Stall::new(stream)), service).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
+    let mut connection = std::pin::pin!(connection);
+    let reason = tokio::select! {
+        result = connection.as_mut() => return log_end(result),
+        _ = end.ended.wait_for(|ended| *ended) => None,
+        reason = state.wait_for_close() => Some(reason),
+    };
+    connection.as_mut().graceful_shutdown();
+    let Some(reason) = reason else { return log_end(connection.await) };
+    end.connections.count_closed(reason);
+    tokio::select! {
+        result = connection.as_mut() => log_end(result),
+        () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
+    }
+}
+
+fn log_end(result: Result<(), Box<dyn Error + Send + Sync>>) {
+    if let Err(error) = result {
         tracing::debug!(error, "connection ended");
     }
 }

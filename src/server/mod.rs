@@ -2,7 +2,7 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
@@ -15,6 +15,7 @@ mod admission;
 mod audited;
 pub mod body;
 pub mod column;
+pub mod connection;
 mod disclosure;
 pub mod discovery;
 pub mod documents;
@@ -37,6 +38,7 @@ mod own_group;
 pub mod params;
 pub mod pass_through;
 pub mod placement_review;
+pub mod probes;
 pub mod read;
 pub mod route;
 pub mod stall;
@@ -55,8 +57,8 @@ pub mod yaml;
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -71,6 +73,8 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
+use crate::access::attributes::Attributes;
+use crate::access::authorization::Decision;
 use crate::access::{Access, Admitted, Refusal};
 use crate::audit::Log;
 use crate::model::Scope;
@@ -80,6 +84,7 @@ use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Wh
 
 use audited::{Audited, Head};
 use body::{Body, Finish, Pieces};
+use connection::ConnectionState;
 use failure::Failure;
 use guards::Guard;
 use health::Check;
@@ -223,12 +228,12 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        self.answer_to(&User::default(), request).await
+        self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Answers one request of a user. Never fails and never panics: a defect of ours is a 500 of this request alone, or
+    /// Answers one request of a connection. Never fails and never panics: a defect of ours is a 500 of this request alone, or
     /// cuts its answer.
-    pub async fn answer_to<B>(&self, user: &User, request: Request<B>) -> Response<Body>
+    pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -238,7 +243,7 @@ impl Server {
         // Nobody reads it but who stands behind, and who answers a review.
         let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
-        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, user)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&self.defect(), Format::Json, false)
@@ -290,7 +295,7 @@ impl Server {
         parts: &mut http::request::Parts,
         body: Option<UpstreamBody>,
         noted: &Noted,
-        user: &User,
+        connection: &ConnectionState,
     ) -> Response<Body> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
@@ -318,8 +323,16 @@ impl Server {
         let mut admitted = match &self.settings.access {
             None => Ok(None),
             Some(access) => {
-                let known = noted.audited().map(Audited::known);
-                Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), known)).await
+                let unaudited = OnceLock::new();
+                let known = noted.audited().map_or(&unaudited, Audited::known);
+                let admitted =
+                    Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), Some(known)))
+                        .await;
+                // Also if the request is not allowed: the client has shown valid credentials.
+                if known.get().is_some_and(|identity| !identity.is_anonymous()) {
+                    connection.authenticate();
+                }
+                admitted
             }
         };
         if let Some(audited) = noted.audited()
@@ -336,8 +349,10 @@ impl Server {
             Ok(Some(admitted)) => Some(User::named(&admitted.identity.user)),
             Ok(None) | Err(_) => None,
         };
-        let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
+            Ok(authority) => (authority, admitted),
+            Err(failure) => ("", Err(failure)),
+        };
         let mut asked = Asked {
             method: &parts.method,
             headers: &parts.headers,
@@ -347,7 +362,7 @@ impl Server {
             through,
             noted,
             admitted: None,
-            user: named.as_ref().unwrap_or(user),
+            user: named.as_ref().unwrap_or(connection.user()),
             limits: &self.limits,
         };
         match admitted {
@@ -413,6 +428,9 @@ impl Server {
         let address = match &target {
             Target::Resource(address) => address,
             Target::OpenApi => return self.documents(asked, uri).await,
+            Target::Health { endpoint, check: None } if !self.shows_checks(asked, endpoint).await => {
+                return Ok(health::plain(endpoint, self.is_well(endpoint)));
+            }
             _ => return self.around(asked, target),
         };
         // All attempts together wait as long as one may.
@@ -496,6 +514,26 @@ impl Server {
             self.defect()
         })?;
         Ok(response.map(Body::whole))
+    }
+
+    /// Whether the caller may see the names of health checks; see [`health`].
+    async fn shows_checks(&self, asked: &Asked<'_>, endpoint: &str) -> bool {
+        let Some(access) = &self.settings.access else { return true };
+        // Of a View there is nothing to hide.
+        if asked.through.is_some() {
+            return true;
+        }
+        let Some(admitted) = asked.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+            return false;
+        };
+        // Only then, so that plain health checks never wait for the API server.
+        health::wants_details(&asked.query)
+            && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
+    }
+
+    /// Whether all checks of a health endpoint succeed.
+    fn is_well(&self, endpoint: &str) -> bool {
+        health::is_well(endpoint, &self.settings.checks, *self.draining.borrow())
     }
 
     /// Everything that is no resource.

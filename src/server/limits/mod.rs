@@ -3,14 +3,15 @@
 //! | limit | flag | at the most |
 //! |---|---|---|
 //! | [`connections`] | `--max-connections` | told and closed |
+//! | connections without credentials | a quarter of these | one of them is closed for a new one |
+//! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | they take turns, fairly between users ([`turns`]); past a bounded queue 429 with Retry-After |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
-//! that is one user in practice, as all who connect from 127.0.0.1 are the same person; whoever authenticates gives
-//! [`super::Server::answer_to`] the name it has found instead. Connections are not shared by user: who a client is shows
-//! only after its connection has been let in.
+//! that is one user in practice, as all who connect from 127.0.0.1 are the same person. An authenticated request is counted
+//! by the user's name instead. Connections are shared by address, as the user is not known before the first request.
 //!
 //! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
 //! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::model::quantity::Bytes;
 use crate::model::quote;
 use crate::registry::OverMemory;
+use crate::server::connection::CloseReason;
 
 use connections::Connections;
 use lists::Lists;
@@ -73,6 +75,10 @@ impl fmt::Display for User {
 pub enum Limit {
     /// Connections at a time.
     Connections,
+    /// Connections at a time on which no request was authenticated.
+    UnauthenticatedConnections,
+    /// Connections of one address.
+    ConnectionsPerAddress,
     /// Watches of one user.
     WatchesPerUser,
     /// Large lists in flight.
@@ -85,13 +91,22 @@ pub enum Limit {
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 5] =
-        [Limit::Connections, Limit::WatchesPerUser, Limit::Lists, Limit::ListBytes, Limit::Memory];
+    pub const ALL: [Limit; 7] = [
+        Limit::Connections,
+        Limit::UnauthenticatedConnections,
+        Limit::ConnectionsPerAddress,
+        Limit::WatchesPerUser,
+        Limit::Lists,
+        Limit::ListBytes,
+        Limit::Memory,
+    ];
 
     /// As a label of a metric.
     pub fn as_str(self) -> &'static str {
         match self {
             Limit::Connections => "connections",
+            Limit::UnauthenticatedConnections => "unauthenticated-connections",
+            Limit::ConnectionsPerAddress => "connections-per-address",
             Limit::WatchesPerUser => "watches-per-user",
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
@@ -103,6 +118,8 @@ impl Limit {
     pub fn reason(self) -> &'static str {
         match self {
             Limit::Connections => "ConnectionLimit",
+            Limit::UnauthenticatedConnections => "UnauthenticatedConnectionLimit",
+            Limit::ConnectionsPerAddress => "ConnectionsPerAddressLimit",
             Limit::WatchesPerUser => "WatchesPerUserLimit",
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
@@ -110,10 +127,12 @@ impl Limit {
         }
     }
 
-    /// The option that sets it.
+    /// The option that sets it, or of which it is a part.
     pub fn flag(self) -> &'static str {
         match self {
-            Limit::Connections => "--max-connections",
+            Limit::Connections | Limit::UnauthenticatedConnections | Limit::ConnectionsPerAddress => {
+                "--max-connections"
+            }
             Limit::WatchesPerUser => "--max-watches-per-user",
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
@@ -212,6 +231,8 @@ impl Limits {
     pub fn refused(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Connections => self.connections.refused(),
+            Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
+            Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
             _ => self.refused[limit as usize].load(Ordering::Relaxed),
         }
     }

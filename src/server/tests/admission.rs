@@ -1,7 +1,7 @@
 //! The server with `access` before it: the order of its checks, the forms of refusals, and watches that end with their permission.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -12,6 +12,7 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::access::Access;
 use crate::access::tests::cluster::Cluster;
 use crate::server::Settings;
+use crate::server::health::Check;
 use crate::store::HistoryLimits;
 
 /// Everybody but mallory may do everything.
@@ -68,6 +69,56 @@ async fn who_and_may_they_come_before_everything_but_the_timeout() {
             assert_eq!(answer.code, expected, "{method} {path} {headers:?}: {}", answer.body);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_checks_are_named_only_to_callers_who_may_get_all_of_them() {
+    // As Kubernetes' own roles: everyone may get /readyz, a monitor /readyz/*, bob a single check.
+    let cluster = Cluster::new(|asked| match asked["nonResourceAttributes"]["path"].as_str() {
+        Some("/readyz" | "/livez" | "/healthz") => true,
+        Some("/readyz/*" | "/livez/*") => asked["user"] == "monitor",
+        Some("/readyz/store/shirts") => asked["user"] != "alice",
+        _ => false,
+    });
+    let is_well = Arc::new(AtomicBool::new(true));
+    let state = is_well.clone();
+    let check = Check::one("store/shirts", false, move || {
+        if state.load(Ordering::Relaxed) { Ok(()) } else { Err("not loaded".to_owned()) }
+    });
+    let settings = Settings { access: Some(cluster.access()), checks: vec![check], ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let monitor = ("authorization", "Bearer monitor");
+    let listed = "[+]ping ok\n[+]store/shirts ok\n[+]shutdown ok\nreadyz check passed\n";
+    for (headers, path, body) in [
+        (&[][..], "/readyz", "ok"),
+        (&[], "/readyz?verbose", "ok"),
+        (&[], "/readyz?exclude=nothing&verbose", "ok"),
+        (&[], "/livez?verbose", "ok"),
+        (&[ALICE], "/readyz?verbose", "ok"),
+        (&[("authorization", "Bearer bob")], "/readyz?verbose", "ok"),
+        (&[monitor], "/readyz", "ok"),
+        (&[monitor], "/readyz?verbose", listed),
+    ] {
+        let answer = fixture.get_with(path, headers).await;
+        assert_eq!((answer.code.as_u16(), &*answer.body), (200, body), "{path} {headers:?}");
+    }
+    is_well.store(false, Ordering::Relaxed);
+    let failed = "[+]ping ok\n[-]store/shirts failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n";
+    for (headers, path, code, body) in [
+        (&[][..], "/readyz", 500, "readyz check failed\n"),
+        (&[], "/readyz?verbose", 500, "readyz check failed\n"),
+        (&[], "/readyz?exclude=store/shirts", 500, "readyz check failed\n"),
+        (&[ALICE], "/readyz?exclude=store/shirts", 500, "readyz check failed\n"),
+        (&[monitor], "/readyz?verbose", 500, failed),
+        (&[monitor], "/readyz?exclude=store/shirts", 200, "ok"),
+    ] {
+        let answer = fixture.get_with(path, headers).await;
+        assert_eq!((answer.code.as_u16(), &*answer.body), (code, body), "{path} {headers:?}");
+    }
+    cluster.is_gone.store(true, Ordering::Relaxed);
+    advance(Duration::from_secs(60)).await;
+    let answer = fixture.get_with("/livez", &[]).await;
+    assert_eq!(answer.body, "ok", "health does not wait for the API server");
 }
 
 #[tokio::test(start_paused = true)]

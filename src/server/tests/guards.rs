@@ -50,6 +50,41 @@ async fn foreign_hosts_origins_and_sites_are_refused() {
 }
 
 #[tokio::test]
+async fn every_value_of_a_repeated_header_is_checked() {
+    let fixture = guarded();
+    let own = ("origin", "http://127.0.0.1:8181");
+    let foreign = ("origin", "https://evil.example.com");
+    for (headers, code, said) in [
+        (&[own, own][..], 200, ""),
+        (&[own, foreign], 403, "Origin \\\"https://evil.example.com\\\" is not this server"),
+        (&[foreign, own], 403, "Origin \\\"https://evil.example.com\\\" is not this server"),
+        (&[own, ("origin", "")], 403, "Origin \\\"\\\" is not this server"),
+        (&[("sec-fetch-site", "none"), ("sec-fetch-site", "same-origin")], 200, ""),
+        (&[("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")], 403, "Sec-Fetch-Site is"),
+        (&[("sec-fetch-site", "same-origin, cross-site")], 403, "Sec-Fetch-Site is"),
+        (&[("sec-fetch-site", "Cross-Site")], 403, "Sec-Fetch-Site is"),
+        (&[("host", "127.0.0.1:8181")], 400, "too many Host headers"),
+        (&[("host", "evil.example.com")], 400, "too many Host headers"),
+    ] {
+        let mut request = http::Request::builder().uri(SHIRTS).header("host", "127.0.0.1:8181");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = fixture.server.answer(request.body(String::new()).unwrap()).await;
+        assert_eq!(response.status(), code, "{headers:?}");
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains(said), "{headers:?}: {text}");
+    }
+    // The URI of HTTP/2 or of a proxy's request names one host, the header another one.
+    let uri = format!("http://127.0.0.1:8181{SHIRTS}");
+    let request = http::Request::builder().uri(uri).header("host", "evil.example.com").body(String::new()).unwrap();
+    assert_eq!(fixture.server.answer(request).await.status(), 403);
+    let lengths = [("content-length", "0"), ("content-length", "5")];
+    assert_eq!(fixture.whole(Method::POST, SHIRTS, &lengths).await.code, 415, "a body without a media type");
+}
+
+#[tokio::test]
 async fn bodies_without_a_media_type_are_refused() {
     let fixture = guarded();
     for (headers, code) in [

@@ -21,6 +21,7 @@ mod listen;
 mod options;
 mod pass_through;
 mod placement_review;
+mod probes;
 mod samples;
 mod strong;
 mod table;

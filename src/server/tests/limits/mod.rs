@@ -1,5 +1,7 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
+mod lifetimes;
+mod places;
 mod sockets;
 mod turns;
 
@@ -15,6 +17,7 @@ use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
 use crate::model::quantity::Bytes;
 use crate::registry::{LiveState, OverMemory, Where};
 use crate::server::body::Body;
+use crate::server::connection::ConnectionState;
 use crate::server::limits::lists::LARGE;
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::{Server, Settings};
@@ -36,7 +39,7 @@ pub(super) fn fill(fixture: &mut Fixture) {
 
 async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
     let request = Request::builder().uri(path).header("host", "127.0.0.1").body(String::new()).unwrap();
-    fixture.server.answer_to(user, request).await
+    fixture.server.answer_to(&ConnectionState::of(user.clone(), true), request).await
 }
 
 async fn whole(response: http::Response<Body>) -> Answer {
@@ -129,7 +132,7 @@ async fn a_list_that_has_waited_shows_the_newest_state() {
     let first = get_as(&fixture, &user("a"), SHIRTS).await;
     let server = fixture.server.clone();
     let request = Request::builder().uri(SHIRTS).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = user("a");
+    let who = ConnectionState::of(user("a"), true);
     let mut waiting = Box::pin(server.answer_to(&who, request));
     assert!(timeout(Duration::from_millis(1), &mut waiting).await.is_err());
     let version = fixture.put("default", "newer", "green");

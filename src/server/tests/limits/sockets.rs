@@ -8,18 +8,19 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::super::listen::{Running, request, run_listener};
 use super::{Fixture, SHIRTS, fill, with_limits};
 use crate::registry::Where;
 use crate::server::body::Body;
+use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::Connections;
-use crate::server::limits::{Limit, LimitSettings, User};
-use crate::server::listen::{Answers, Listener, serve};
+use crate::server::limits::{Limit, LimitSettings};
+use crate::server::listen::{Answers, End, Listener, serve};
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -121,8 +122,9 @@ async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connec
     fill(&mut fixture);
     // A pipe, not a socket: the paused time goes on while the system is waited for, and this reads in many steps.
     let (near, far) = tokio::io::duplex(1 << 16);
-    let graceful = GracefulShutdown::new();
-    let serving = tokio::spawn(serve(far, User::default(), fixture.server.clone(), graceful.watcher(), None));
+    let ending = watch::Sender::new(false);
+    let end = End { ended: ending.subscribe(), connections: fixture.server.limits().connections().clone() };
+    let serving = tokio::spawn(serve(far, Arc::default(), fixture.server.clone(), end, None));
     let (mut client, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(65_535)
         .initial_connection_window_size(16 << 20)
@@ -164,9 +166,13 @@ async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connec
 struct Planted(Fixture);
 
 impl Answers for Planted {
-    async fn answer(&self, user: &User, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
         assert_ne!(request.uri().path(), "/panic", "planted");
-        self.0.server.answer_to(user, request).await
+        self.0.server.answer_to(connection, request).await
+    }
+
+    fn authenticates(&self) -> bool {
+        false
     }
 
     fn count_panic(&self) {

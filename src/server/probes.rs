@@ -1,0 +1,181 @@
+//! Health checks for the kubelet, on an address of their own (`--health-address`): they are answered while every place for
+//! clients is taken.
+//!
+//! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result. Each
+//! connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one takes the place
+//! of the oldest one of the address that has most of them. Results are kept for a second, so that a flood does not run the checks or fill
+//! the log. When the process has no file descriptor left, the listener uses one that it has reserved.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "connections are tasks of this listener, and reserved descriptors are files"
+)]
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::body::Body;
+use super::connection::ConnectionState;
+use super::limits::connections::Connections;
+use super::listen::{BindError, bind};
+use super::{Server, health};
+
+/// Connections at a time. A quarter is for those that have sent no credentials, which is all of them here.
+const CONNECTIONS: usize = 128;
+
+/// How long a connection may take as a whole.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The smallest buffer that hyper has.
+const BUFFER: usize = 8 << 10;
+
+/// How long a result is kept.
+const KEEP: Duration = Duration::from_secs(1);
+
+/// File descriptors that are kept for this listener.
+const RESERVED: usize = 4;
+
+/// Pause after an accept that failed even with a reserved descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// A bound socket for health checks.
+#[derive(Debug)]
+pub struct ProbeListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    connections: Arc<Connections>,
+}
+
+/// The results of a server's health checks, kept for a moment.
+struct Results {
+    server: Arc<Server>,
+    kept: [Mutex<Option<(Instant, bool)>>; health::ENDPOINTS.len()],
+}
+
+impl ProbeListener {
+    /// Binds the address of an option, which errors name.
+    ///
+    /// # Errors
+    /// [`BindError`], one variant for each remedy.
+    pub async fn bind(address: SocketAddr, option: &'static str) -> Result<ProbeListener, BindError> {
+        let (listener, address) = bind(address, option).await?;
+        Ok(ProbeListener { listener, address, connections: Arc::new(Connections::new(CONNECTIONS)) })
+    }
+
+    /// The address, with the port that the system chose if it was asked to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is done; connections that are open then end by themselves within seconds.
+    pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+        let results = Arc::new(Results { server, kept: Default::default() });
+        let mut reserve = Vec::new();
+        let mut stop = pin!(stop);
+        loop {
+            refill(&mut reserve);
+            let accepted = tokio::select! {
+                accepted = accept(&self.listener, &mut reserve) => accepted,
+                () = &mut stop => return,
+            };
+            let Some((stream, address)) = accepted else { continue };
+            let state = Arc::new(ConnectionState::new(address.ip(), false));
+            // Dropped, which closes it, if too many evicted ones have not ended yet.
+            let Some(place) = self.connections.enter(&state) else { continue };
+            let results = results.clone();
+            tokio::spawn(async move {
+                let _place = place;
+                tokio::select! {
+                    // Its end in time or not, it is closed.
+                    _ = timeout(LONGEST, serve(stream, results)) => {}
+                    () = state.wait_for_eviction() => {}
+                }
+            });
+        }
+    }
+}
+
+/// Opens what is missing of the reserved descriptors, as far as there are any.
+fn refill(reserve: &mut Vec<File>) {
+    while reserve.len() < RESERVED
+        && let Ok(file) = File::open("/dev/null")
+    {
+        reserve.push(file);
+    }
+}
+
+/// Accepts a connection, with a reserved descriptor if there is no other one.
+async fn accept(listener: &TcpListener, reserve: &mut Vec<File>) -> Option<(TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return Some(accepted),
+            // Closed, a reserved file leaves its descriptor to the connection.
+            Err(_) if reserve.pop().is_some() => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection for a health check");
+                sleep(ACCEPT_PAUSE).await;
+                return None;
+            }
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, results: Arc<Results>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = results.answer(request.method(), request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(LONGEST).keep_alive(false).max_buf_size(BUFFER);
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "the connection of a health check ended");
+    }
+}
+
+impl Results {
+    fn answer(&self, method: &Method, path: &str) -> Response<Body> {
+        let endpoint = health::ENDPOINTS.iter().position(|endpoint| path.strip_prefix('/') == Some(endpoint));
+        let Some(endpoint) = endpoint else {
+            return said(StatusCode::NOT_FOUND, "only /livez, /readyz and /healthz are here\n");
+        };
+        if *method != Method::GET && *method != Method::HEAD {
+            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        health::plain(health::ENDPOINTS[endpoint], self.is_well(endpoint))
+    }
+
+    fn is_well(&self, endpoint: usize) -> bool {
+        // Held meanwhile: others wait for this result instead of making their own.
+        let mut kept = self.kept[endpoint].lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some((until, is_well)) = *kept
+            && until > now
+        {
+            return is_well;
+        }
+        let is_well = self.server.is_well(health::ENDPOINTS[endpoint]);
+        *kept = Some((now + KEEP, is_well));
+        is_well
+    }
+}
+
+fn said(code: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = code;
+    response
+}
