@@ -395,7 +395,7 @@ fn refused(refusal: &Refusal) -> Parts {
 fn limited_parts(limited: &Limited) -> Parts {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-        Limit::Connections | Limit::WatchesPerUser | Limit::Lists | Limit::ListBytes => {
+        Limit::Connections | Limit::WatchesPerUser | Limit::Seats | Limit::Lists | Limit::ListBytes => {
             (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
         }
     };

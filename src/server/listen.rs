@@ -28,6 +28,7 @@ use tokio_rustls::server::TlsStream;
 use super::Server;
 use super::body::Body;
 use super::limits::connections::Connections;
+use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User};
 use super::stall::Stall;
 use super::streams::Streams;
@@ -79,6 +80,11 @@ pub trait Answers: Send + Sync + 'static {
     /// Answers one request of whoever is at the other end; never fails.
     fn answer(&self, user: &User, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
 
+    /// Seats that handshakes take; `None` where work is not shared between users.
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        None
+    }
+
     /// A panic was contained on a connection.
     fn count_panic(&self) {}
 
@@ -89,6 +95,10 @@ pub trait Answers: Send + Sync + 'static {
 impl Answers for Server {
     async fn answer(&self, user: &User, request: Request<Incoming>) -> Response<Body> {
         self.answer_to(user, request).await
+    }
+
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        Some(self.limits.seats())
     }
 
     fn count_panic(&self) {
@@ -188,7 +198,7 @@ impl Listener {
                         None => serve(stream, user, server, watcher, None).await,
                         Some(tls) => {
                             let accepted = tokio::select! {
-                                accepted = tls.accept(stream) => accepted,
+                                accepted = shake_hands(&*server, &tls, &user, stream) => accepted,
                                 // Who has not even shaken hands is not waited for at the end.
                                 _ = ended.wait_for(|ended| *ended) => None,
                             };
@@ -230,6 +240,14 @@ async fn follow(tls: Option<&Tls>) -> ! {
         Some(tls) => tls.follow().await,
         None => std::future::pending().await,
     }
+}
+
+/// Accepts a connection by TLS, which costs about as much as a list: so it takes seats, as the address of the peer.
+async fn shake_hands(server: &impl Answers, tls: &Tls, user: &User, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    let Some(seats) = server.seats() else { return tls.accept(stream).await };
+    let mut worker = seats.worker(user);
+    worker.arrive().await.ok()?;
+    worker.work_through(tls.accept(stream)).await
 }
 
 /// Who is at the other end.

@@ -1,7 +1,8 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
+mod fair_queue;
+mod seats;
 mod sockets;
-mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
