@@ -7,7 +7,7 @@ use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::model::quantity::Bytes;
-use crate::server::limits::LimitSettings;
+use crate::server::limits::{LimitSettings, default_seats};
 use crate::store::HistoryLimits;
 
 /// Open files for everything but connections of clients: the source's, requests that are handed on, metrics, the runtime.
@@ -24,6 +24,10 @@ pub struct LimitArguments {
     /// Most watches of one user at a time (without authentication: of one address); further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
+    /// Seats: pieces of work, of about a millisecond each, that are begun before waiting requests are compared by user again;
+    /// further requests wait, 128 for each seat and user, then 429. Default: 16 for each processor
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    pub max_seats: Option<u64>,
     /// Most large lists (over 4Mi) answered at a time; further ones take turns, four times as many of each user wait, then 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
@@ -78,6 +82,7 @@ impl LimitArguments {
         LimitSettings {
             connections: count(connections),
             watches_per_user: self.max_watches_per_user,
+            seats: self.max_seats.unwrap_or_else(default_seats),
             lists: count(self.max_lists),
             list_bytes: self.max_list_bytes,
         }

@@ -43,6 +43,7 @@ impl Used {
                 (connections.of_busiest() as u64, Some(connections.share() as u64))
             }
             Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
+            Limit::Seats => (self.limits.seats().taken(), Some(settings.seats)),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
             Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
             Limit::Memory => {
@@ -57,7 +58,8 @@ impl Collector for Used {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "What is used of a limit: open connections, those without credentials, those of the address that has the most, watches of the user who has the most, large lists in flight and \
+        let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, \
+                    watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
                     their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
@@ -89,6 +91,9 @@ impl Collector for Used {
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
+        let help = "Requests, and answers in progress, that wait for a seat";
+        let mut family = encoder.encode_descriptor("fieldcache_seats_waiting", help, None, MetricType::Gauge)?;
+        family.encode_gauge(&(self.limits.seats().waiting() as u64))?;
         let help = "Defects of fieldcache that were contained: a request answered with 500, an answer or watch cut, a resource \
                     (feed) read anew, a connection cut";
         let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;

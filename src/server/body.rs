@@ -4,6 +4,8 @@
 //! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
 //! exactly `gzip`; how it is done is in `gzip`.
 //!
+//! Chunks are made in turn with all other work of the server, fairly between users: see `limits::seats`.
+//!
 //! A panic while a piece is made ends this body alone: as a broken one, so that nobody takes half an answer for a whole.
 
 use std::error::Error;
@@ -18,6 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::encode::Indenter;
 use super::gzip::{self, Gzip};
+use super::limits::seats::Worker;
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
@@ -41,6 +44,8 @@ pub struct Body {
     held: Vec<Box<dyn Send>>,
     /// Where its panics are counted.
     panics: Option<Arc<Panics>>,
+    /// Takes a turn for each chunk.
+    worker: Option<Box<Worker>>,
 }
 
 enum Kind {
@@ -52,7 +57,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new(), panics: None }
+        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None }
     }
 
     /// No bytes.
@@ -89,6 +94,13 @@ impl Body {
     /// Keeps a guard, beside those that it has, until the body has been sent or given up.
     pub fn hold(&mut self, guard: impl Send + 'static) {
         self.held.push(Box::new(guard));
+    }
+
+    /// Has its chunks made in turn with other work, if it is made in chunks. Watches take turns by themselves.
+    pub(super) fn take_turns(&mut self, worker: impl FnOnce() -> Worker) {
+        if matches!(self.kind, Kind::Pieces(_) | Kind::Forwarded { waits: false, .. }) {
+            self.worker = Some(Box::new(worker()));
+        }
     }
 
     /// Has its panics counted.
@@ -145,9 +157,19 @@ impl HttpBody for Body {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if self.worker.as_mut().is_some_and(|worker| worker.poll_turn(context).is_pending()) {
+            self.running = 0;
+            streams::say(Said::Nothing);
+            return Poll::Pending;
+        }
         // What was half changed is let go with the body's kind.
-        let next = catch_unwind(AssertUnwindSafe(|| self.poll_kind(context)))
-            .unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
+        let mut worker = self.worker.take();
+        let poll = AssertUnwindSafe(|| match &mut worker {
+            Some(worker) => worker.work(|| self.poll_kind(context)),
+            None => self.poll_kind(context),
+        });
+        let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
+        self.worker = worker;
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
         next

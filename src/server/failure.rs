@@ -399,6 +399,7 @@ fn limited_parts(limited: &Limited) -> Parts {
         | Limit::UnauthenticatedConnections
         | Limit::ConnectionsPerAddress
         | Limit::WatchesPerUser
+        | Limit::Seats
         | Limit::Lists
         | Limit::ListBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
     };

@@ -31,8 +31,9 @@ use tokio_rustls::server::TlsStream;
 use super::Server;
 use super::body::Body;
 use super::connection::ConnectionState;
-use super::limits::LimitSettings;
 use super::limits::connections::Connections;
+use super::limits::seats::Seats;
+use super::limits::{LimitSettings, User};
 use super::stall::Stall;
 use super::streams::Streams;
 use super::tls::Tls;
@@ -90,6 +91,11 @@ pub trait Answers: Send + Sync + 'static {
     /// Whether clients have to authenticate. If not, every connection counts as authenticated.
     fn authenticates(&self) -> bool;
 
+    /// Seats that handshakes take; `None` where work is not shared between users.
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        None
+    }
+
     /// A panic was contained on a connection.
     fn count_panic(&self) {}
 
@@ -104,6 +110,10 @@ impl Answers for Server {
 
     fn authenticates(&self) -> bool {
         self.settings.access.is_some()
+    }
+
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        Some(self.limits.seats())
     }
 
     fn count_panic(&self) {
@@ -245,6 +255,14 @@ async fn follow(tls: Option<&Tls>) -> ! {
     }
 }
 
+/// Accepts a connection by TLS, which costs about as much as a list: so it takes seats, as the address of the peer.
+async fn shake_hands(server: &impl Answers, tls: &Tls, user: &User, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    let Some(seats) = server.seats() else { return tls.accept(stream).await };
+    let mut worker = seats.worker(user);
+    worker.arrive().await.ok()?;
+    worker.work_through(tls.accept(stream)).await
+}
+
 /// Who is at the other end.
 fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
@@ -270,7 +288,7 @@ async fn serve_socket(
 ) {
     let Some(tls) = tls else { return serve(stream, state, server, end, None).await };
     let accepted = tokio::select! {
-        accepted = tls.accept(stream) => accepted,
+        accepted = shake_hands(&*server, &tls, state.user(), stream) => accepted,
         // The end does not wait for handshakes.
         _ = end.ended.wait_for(|ended| *ended) => None,
     };

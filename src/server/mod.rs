@@ -88,6 +88,7 @@ use connection::ConnectionState;
 use failure::Failure;
 use guards::Guard;
 use health::Check;
+use limits::exempt::is_exempt;
 use limits::{LimitSettings, Limits, User};
 use negotiate::{Format, Offer};
 use own_group::OwnGroup;
@@ -377,8 +378,22 @@ impl Server {
                 return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
             }
         }
-        match self.dispatch(&mut asked, &parts.uri, body).await {
-            Ok(response) => response,
+        // The user, or the address: whose seats the request takes.
+        let user = asked.user;
+        let answered = if is_exempt(parts.uri.path(), named.as_ref()) {
+            self.dispatch(&mut asked, &parts.uri, body).await
+        } else {
+            let mut worker = self.limits.seats().worker(user);
+            match worker.arrive().await {
+                Ok(()) => worker.work_through(self.dispatch(&mut asked, &parts.uri, body)).await,
+                Err(limited) => Err(Failure::Limited(limited)),
+            }
+        };
+        match answered {
+            Ok(mut response) => {
+                response.body_mut().take_turns(|| self.limits.seats().worker(user));
+                response
+            }
             Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),
         }
     }

@@ -31,6 +31,7 @@ use crate::subscribe::{Transition, is_undecided, transition};
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
 use super::failure::Failure;
+use super::limits::seats::Seats;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, Query, read_version};
@@ -101,7 +102,9 @@ pub(super) async fn answer(
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
         pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
-        _open: (resource.live.open_watch(), counted),
+        _open: resource.live.open_watch(),
+        counted,
+        seats: server.limits.seats().clone(),
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
@@ -232,7 +235,11 @@ struct Watch {
     view_ended: Option<state::Receiver<bool>>,
     /// Of who asks, where its labels are in the selection.
     pod: Option<Arc<FollowedPod>>,
-    _open: (OpenWatch, CountedWatch),
+    _open: OpenWatch,
+    /// Of whose watches it is one.
+    counted: CountedWatch,
+    /// For its initial events, and what it has missed: both are work like a list.
+    seats: Arc<Seats>,
     resource: Arc<Resource>,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
@@ -279,8 +286,13 @@ impl Watch {
                     false
                 }
                 Place::Listing { listing, version, then } => {
-                    self.list(listing, version, then, &mut batch.rest);
+                    let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
+                    worker.work(|| self.list(listing, version, then, &mut batch.rest));
                     false
+                }
+                Place::Following(place) if place.is_behind => {
+                    let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
+                    worker.work(|| self.follow(place, &mut batch))
                 }
                 Place::Following(place) => self.follow(place, &mut batch),
                 Place::Ended => return None,

@@ -1,19 +1,18 @@
 //! Large lists take turns: a place while one is being sent, a queue before it.
 //!
-//! Large is what is estimated to be over [`LARGE`] as JSON; everything else, gets and watches among it, comes past here
-//! without touching anything that is shared. A place is held until the body has been sent or given up, so a slow reader holds one
-//! for long; why that starves nobody is in [`super::turns`], which decides everything. Here is only who sleeps and who
-//! wakes. Whoever waits holds no snapshot.
+//! Large is what is estimated to be over [`LARGE`] as JSON; all other requests pass without touching anything shared. A
+//! place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no other
+//! user is in [`super::fair_queue`], which decides everything; here is only who sleeps and who wakes. A request that waits
+//! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::turns::{Bounds, Entered, Scarce, Ticket, Turns};
-use super::{Limit, LimitSettings, Limited, User};
+use super::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+use super::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
 use crate::model::quantity::Bytes;
 
 /// Lists up to this size are not queued: they are written within some milliseconds.
@@ -21,12 +20,6 @@ pub const LARGE: u64 = 4 << 20;
 
 /// So many lists of one user wait for each place there is, before further ones are refused.
 const WAITING_FOR_EACH_PLACE: usize = 4;
-
-/// How long a list waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
-const PATIENCE: Duration = Duration::from_secs(15);
-
-/// Who is told to come again is told to in one second, as by kube-apiserver's priority and fairness.
-const RETRY_AFTER: u64 = 1;
 
 /// The places.
 #[derive(Debug)]
@@ -36,7 +29,7 @@ pub struct Lists {
 
 #[derive(Debug)]
 struct Shared {
-    turns: Turns,
+    queue: FairQueue,
     next_ticket: Ticket,
     sleeping: HashMap<Ticket, oneshot::Sender<()>>,
 }
@@ -80,12 +73,15 @@ pub enum Turn {
 impl Lists {
     /// All places free.
     pub fn new(settings: &LimitSettings) -> Lists {
+        let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         let bounds = Bounds {
-            lists: settings.lists,
+            places: settings.lists as u64,
             bytes: settings.list_bytes.0,
-            waiting: settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE),
+            waiting,
+            waiting_together: waiting.saturating_mul(WAITING_USERS),
         };
-        Lists { shared: Mutex::new(Shared { turns: Turns::new(bounds), next_ticket: 0, sleeping: HashMap::new() }) }
+        let queue = FairQueue::new(Places::UntilLeft, bounds);
+        Lists { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
     /// Asks for a place for a list of so many bytes.
@@ -96,8 +92,8 @@ impl Lists {
         let mut shared = self.lock();
         let ticket = shared.next_ticket;
         shared.next_ticket += 1;
-        match shared.turns.enter(user, ticket, bytes) {
-            Entered::Refused(scarce) => Err(refused(&shared.turns, user, scarce)),
+        match shared.queue.enter(user, ticket, cost(bytes)) {
+            Entered::Refused(scarce) => Err(refused(&shared.queue, user, scarce)),
             Entered::Now => Ok(Turn::Now(self.place(user, ticket, bytes))),
             Entered::Waits => {
                 let (wake, granted) = oneshot::channel();
@@ -110,14 +106,18 @@ impl Lists {
     /// What is in flight.
     pub fn in_flight(&self) -> InFlight {
         let shared = self.lock();
-        InFlight { lists: shared.turns.lists(), bytes: shared.turns.bytes(), waiting: shared.turns.waiting() }
+        InFlight {
+            lists: usize::try_from(shared.queue.places()).unwrap_or(usize::MAX),
+            bytes: shared.queue.bytes(),
+            waiting: shared.queue.waiting(),
+        }
     }
 
     fn place(self: &Arc<Lists>, user: &User, ticket: Ticket, bytes: u64) -> Place {
         Place { lists: self.clone(), user: user.clone(), ticket, bytes }
     }
 
-    /// Every change of it is one call of `Turns`, so a panic elsewhere leaves it as it was.
+    /// Every change of it is one call of `FairQueue`, so a panic elsewhere leaves it as it was.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,12 +130,12 @@ impl Waiting {
     /// 429 when it does not come in time.
     pub async fn turn(self) -> Result<Place, Limited> {
         let Waiting { place, granted } = self;
-        match timeout(PATIENCE, granted).await {
+        match timeout(QUEUE_PATIENCE, granted).await {
             Ok(_) => Ok(place),
             Err(_) => {
                 let shared = place.lists.lock();
-                let scarce = shared.turns.scarce();
-                let refused = refused(&shared.turns, &place.user, scarce);
+                let scarce = shared.queue.scarce();
+                let refused = refused(&shared.queue, &place.user, scarce);
                 drop(shared);
                 Err(refused)
             }
@@ -147,9 +147,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut shared = self.lists.lock();
         shared.sleeping.remove(&self.ticket);
-        let next = match shared.turns.give_up(&self.user, self.ticket) {
+        let next = match shared.queue.give_up(&self.user, self.ticket) {
             Some(next) => next,
-            None => shared.turns.leave(&self.user, self.bytes),
+            None => shared.queue.leave(&self.user, cost(self.bytes)),
         };
         for ticket in next {
             if let Some(wake) = shared.sleeping.remove(&ticket) {
@@ -160,10 +160,14 @@ impl Drop for Place {
     }
 }
 
-fn refused(turns: &Turns, user: &User, scarce: Scarce) -> Limited {
-    let (bounds, (in_flight, waiting)) = (turns.bounds(), turns.of(user));
+fn cost(bytes: u64) -> Cost {
+    Cost { places: 1, bytes }
+}
+
+fn refused(queue: &FairQueue, user: &User, scarce: Scarce) -> Limited {
+    let (bounds, (in_flight, waiting)) = (queue.bounds(), queue.of(user));
     let (limit, used) = match scarce {
-        Scarce::Lists => (Limit::Lists, format!("--max-lists={} large lists", bounds.lists)),
+        Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),
         Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),
     };
     let message = format!(

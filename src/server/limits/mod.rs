@@ -6,7 +6,8 @@
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
-//! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | they take turns, fairly between users ([`turns`]); past a bounded queue 429 with Retry-After |
+//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
@@ -17,14 +18,18 @@
 //! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
 
 pub mod connections;
+pub mod exempt;
+pub mod fair_queue;
 pub mod lists;
-pub mod turns;
+pub mod seats;
 pub mod watches;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use crate::model::quantity::Bytes;
 use crate::model::quote;
@@ -33,7 +38,20 @@ use crate::server::connection::CloseReason;
 
 use connections::Connections;
 use lists::Lists;
+use seats::Seats;
 use watches::Watches;
+
+/// How long a request waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
+const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Seconds after which a refused request may be repeated, as kube-apiserver's priority and fairness names them.
+const RETRY_AFTER: u64 = 1;
+
+/// So many users may have full queues before only the first request of a further user may wait.
+const WAITING_USERS: usize = 16;
+
+/// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
+const SEATS_PER_CORE: u64 = 16;
 
 /// Whom limits are shared by. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +99,8 @@ pub enum Limit {
     ConnectionsPerAddress,
     /// Watches of one user.
     WatchesPerUser,
+    /// Seats: work in progress.
+    Seats,
     /// Large lists in flight.
     Lists,
     /// Bytes of large lists in flight.
@@ -91,11 +111,12 @@ pub enum Limit {
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 7] = [
+    pub const ALL: [Limit; 8] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
         Limit::ConnectionsPerAddress,
         Limit::WatchesPerUser,
+        Limit::Seats,
         Limit::Lists,
         Limit::ListBytes,
         Limit::Memory,
@@ -108,6 +129,7 @@ impl Limit {
             Limit::UnauthenticatedConnections => "unauthenticated-connections",
             Limit::ConnectionsPerAddress => "connections-per-address",
             Limit::WatchesPerUser => "watches-per-user",
+            Limit::Seats => "seats",
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
             Limit::Memory => "memory",
@@ -121,6 +143,7 @@ impl Limit {
             Limit::UnauthenticatedConnections => "UnauthenticatedConnectionLimit",
             Limit::ConnectionsPerAddress => "ConnectionsPerAddressLimit",
             Limit::WatchesPerUser => "WatchesPerUserLimit",
+            Limit::Seats => "SeatLimit",
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
             Limit::Memory => "MemoryLimit",
@@ -134,6 +157,7 @@ impl Limit {
                 "--max-connections"
             }
             Limit::WatchesPerUser => "--max-watches-per-user",
+            Limit::Seats => "--max-seats",
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
             Limit::Memory => "--memory-limit",
@@ -166,6 +190,8 @@ pub struct LimitSettings {
     pub connections: usize,
     /// `--max-watches-per-user`.
     pub watches_per_user: u64,
+    /// `--max-seats`.
+    pub seats: u64,
     /// `--max-lists`.
     pub lists: usize,
     /// `--max-list-bytes`.
@@ -176,8 +202,19 @@ pub struct LimitSettings {
 /// user take less than 200 MB; a list that is being sent takes half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
-        LimitSettings { connections: 8192, watches_per_user: 30_000, lists: 100, list_bytes: Bytes(16 << 30) }
+        LimitSettings {
+            connections: 8192,
+            watches_per_user: 30_000,
+            seats: default_seats(),
+            lists: 100,
+            list_bytes: Bytes(16 << 30),
+        }
     }
+}
+
+/// Seats where none are named: so many for each processor that the process may use.
+pub fn default_seats() -> u64 {
+    available_parallelism().map_or(1, |cores| cores.get() as u64).saturating_mul(SEATS_PER_CORE)
 }
 
 /// What is counted, and how often it was too much.
@@ -186,6 +223,7 @@ pub struct Limits {
     settings: LimitSettings,
     connections: Arc<Connections>,
     watches: Arc<Watches>,
+    seats: Arc<Seats>,
     lists: Arc<Lists>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
@@ -197,6 +235,7 @@ impl Limits {
             settings,
             connections: Arc::new(Connections::new(settings.connections)),
             watches: Arc::new(Watches::new(settings.watches_per_user)),
+            seats: Arc::new(Seats::new(settings.seats)),
             lists: Arc::new(Lists::new(&settings)),
             refused: Default::default(),
         }
@@ -215,6 +254,11 @@ impl Limits {
     /// Watches of each user.
     pub fn watches(&self) -> &Arc<Watches> {
         &self.watches
+    }
+
+    /// Seats, for all work that requests cause.
+    pub fn seats(&self) -> &Arc<Seats> {
+        &self.seats
     }
 
     /// Large lists in flight.

@@ -63,6 +63,13 @@ impl Watches {
     }
 }
 
+impl CountedWatch {
+    /// Whose it is.
+    pub fn user(&self) -> &User {
+        &self.user
+    }
+}
+
 impl Drop for CountedWatch {
     fn drop(&mut self) {
         let mut users = self.watches.lock();

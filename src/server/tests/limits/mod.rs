@@ -1,9 +1,10 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
+mod fair_queue;
 mod lifetimes;
 mod places;
+mod seats;
 mod sockets;
-mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,22 @@
+//! Requests that never wait for a seat, as kube-apiserver's priority and fairness exempts them: probes, the version, and
+//! the leases by which nodes and the control plane prove that they are alive.
+//!
+//! All of them are small. Leases count only for users of the control plane: any other user could flood them.
+
+use super::User;
+
+/// Paths of probes, and of what clients ask before anything else.
+const PATHS: [&str; 4] = ["healthz", "livez", "readyz", "version"];
+
+/// Group of leases.
+const LEASES: &str = "/apis/coordination.k8s.io/";
+
+/// Beginnings of the names of users of the control plane. Other ServiceAccounts begin with `system:` too.
+const CONTROL_PLANE: [&str; 3] = ["system:kube-", "system:node:", "system:serviceaccount:kube-system:"];
+
+/// Whether a request for this path bypasses the queue; `user`: who it was authenticated as.
+pub fn is_exempt(path: &str, user: Option<&User>) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let is_control_plane = || user.is_some_and(|user| CONTROL_PLANE.iter().any(|start| user.name().starts_with(start)));
+    PATHS.contains(&first) || (path.starts_with(LEASES) && is_control_plane())
+}

@@ -1,0 +1,282 @@
+//! Whose turn is next when there is too little of something: the decisions of every fair queue of the server.
+//! Pure: no lock, no clock, no waiting.
+//!
+//! Two limits use it, and differ only in when places come back:
+//!
+//! - Large [`lists`](super::lists) hold a place until their reader has the answer, and also bytes ([`Places::UntilLeft`]).
+//!   The next place goes to the waiting user with the fewest places, and among equals to the one whose last turn is
+//!   longest ago. A user without a place gets one at once, even beyond the bound: readers who never finish take all
+//!   places, but never another user's first. The bound is exceeded by at most one list for each user.
+//! - [`seats`](super::seats) all come back together, at the end of a round ([`Places::ForOneRound`]). A place goes to the
+//!   waiting user who has used the least. What a user has used is counted as in start-time fair queueing: an idle user
+//!   starts at the level of the one who was served last, so idle time gives no credit, and unpaid use is remembered until
+//!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places.
+//!
+//! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
+//! otherwise large requests would wait forever.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use super::User;
+
+/// When places come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Each when its holder leaves.
+    UntilLeft,
+    /// All of them, with [`FairQueue::next_round`].
+    ForOneRound,
+}
+
+/// How much there is to share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Places taken at a time, or in a round.
+    pub places: u64,
+    /// Bytes of those who have places.
+    pub bytes: u64,
+    /// Requests of one user that wait.
+    pub waiting: usize,
+    /// Requests that wait together. Beyond it only a user without a waiting request may wait.
+    pub waiting_together: usize,
+}
+
+/// What one request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Places.
+    pub places: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The answer to a request for a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// The request has its place.
+    Now,
+    /// The request waits, until [`FairQueue::leave`], [`FairQueue::give_up`] or [`FairQueue::next_round`] returns its ticket.
+    Waits,
+    /// Too many requests wait already.
+    Refused(Scarce),
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scarce {
+    /// Places.
+    Places,
+    /// Bytes.
+    Bytes,
+}
+
+/// Names one request; the numbers are the caller's.
+pub type Ticket = u64;
+
+/// Who has a place and who waits for one.
+#[derive(Debug)]
+pub struct FairQueue {
+    kind: Places,
+    bounds: Bounds,
+    places: u64,
+    bytes: u64,
+    /// Users who have, want or owe something.
+    users: HashMap<User, Share>,
+    /// Users who wait, the next one first.
+    order: BTreeSet<(Rank, User)>,
+    /// Turns given out, or the use of the user who was served last.
+    now: u64,
+    waiting: usize,
+}
+
+/// Places of a user, and what the user has used.
+type Rank = (u64, u64);
+
+#[derive(Debug, Default)]
+struct Share {
+    places: u64,
+    waiting: VecDeque<(Ticket, Cost)>,
+    /// The number of the last turn, or all that was used.
+    used: u64,
+}
+
+impl Share {
+    fn rank(&self) -> Rank {
+        (self.places, self.used)
+    }
+}
+
+impl FairQueue {
+    /// Everything is free.
+    pub fn new(kind: Places, bounds: Bounds) -> FairQueue {
+        let (users, order) = (HashMap::new(), BTreeSet::new());
+        FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, waiting: 0 }
+    }
+
+    /// How much there is.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Places taken.
+    pub fn places(&self) -> u64 {
+        self.places
+    }
+
+    /// Bytes of those who have places.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Users that are known.
+    pub fn users(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Places of a user, and the user's requests that wait.
+    pub fn of(&self, user: &User) -> (u64, usize) {
+        self.users.get(user).map_or((0, 0), |share| (share.places, share.waiting.len()))
+    }
+
+    /// A request wants a place now, or as soon as there is one.
+    pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
+        let (places, waiting) = self.of(user);
+        let is_first = self.kind == Places::UntilLeft && places == 0 && waiting == 0;
+        if is_first || (self.waiting == 0 && self.fits(cost)) {
+            self.grant(user, cost);
+            return Entered::Now;
+        }
+        self.wait(user, ticket, cost)
+    }
+
+    /// A request waits for a place, unless too many do.
+    pub fn wait(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
+        let waiting = self.of(user).1;
+        let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
+        if is_full || waiting >= self.bounds.waiting {
+            return Entered::Refused(self.scarce());
+        }
+        self.go_on(user, ticket, cost);
+        Entered::Waits
+    }
+
+    /// A request that was let in before waits for a further place. It is never refused: the bounds counted it when it came.
+    pub fn go_on(&mut self, user: &User, ticket: Ticket, cost: Cost) {
+        let (kind, now) = (self.kind, self.now);
+        self.waiting += 1;
+        self.change(user, |share| {
+            if kind == Places::ForOneRound && share.waiting.is_empty() {
+                share.used = share.used.max(now);
+            }
+            share.waiting.push_back((ticket, cost));
+        });
+    }
+
+    /// A request has cost more places than it was given. They count against the next turns of its user.
+    pub fn charge(&mut self, user: &User, places: u64) {
+        let now = self.now;
+        self.places = self.places.saturating_add(places);
+        self.change(user, |share| share.used = share.used.max(now).saturating_add(places));
+    }
+
+    /// A request leaves its place; returns whose turn it is now.
+    pub fn leave(&mut self, user: &User, cost: Cost) -> Vec<Ticket> {
+        if self.users.contains_key(user) {
+            self.change(user, |share| share.places = share.places.saturating_sub(cost.places));
+            self.places = self.places.saturating_sub(cost.places);
+            self.bytes = self.bytes.saturating_sub(cost.bytes);
+        }
+        self.next_turns()
+    }
+
+    /// All places come back; returns whose turn it is now.
+    pub fn next_round(&mut self) -> Vec<Ticket> {
+        (self.places, self.bytes) = (0, 0);
+        let turns = self.next_turns();
+        // With nobody waiting there is nobody to compare with.
+        let (now, waiting) = (self.now, self.waiting);
+        self.users.retain(|_, share| !share.waiting.is_empty() || (waiting > 0 && share.used > now));
+        turns
+    }
+
+    /// A request does not wait any longer; `None` if it did not wait. Returns whose turn it is now.
+    pub fn give_up(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
+        let share = self.users.get(user)?;
+        let place = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
+        self.change(user, |share| _ = share.waiting.remove(place));
+        self.waiting -= 1;
+        // Places of a round are given out at its beginning only.
+        Some(if self.kind == Places::UntilLeft { self.next_turns() } else { Vec::new() })
+    }
+
+    /// What is used up.
+    pub fn scarce(&self) -> Scarce {
+        if self.places >= self.bounds.places { Scarce::Places } else { Scarce::Bytes }
+    }
+
+    fn fits(&self, cost: Cost) -> bool {
+        let is_alone = self.places == 0;
+        let has_place = self.places.saturating_add(cost.places) <= self.bounds.places;
+        is_alone || (has_place && self.bytes.saturating_add(cost.bytes) <= self.bounds.bytes)
+    }
+
+    fn grant(&mut self, user: &User, cost: Cost) {
+        self.places = self.places.saturating_add(cost.places);
+        self.bytes = self.bytes.saturating_add(cost.bytes);
+        match self.kind {
+            Places::UntilLeft => {
+                self.now += 1;
+                let turn = self.now;
+                self.change(user, |share| (share.places, share.used) = (share.places + cost.places, turn));
+            }
+            Places::ForOneRound => {
+                let mut now = self.now;
+                self.change(user, |share| {
+                    now = now.max(share.used);
+                    share.used = now.saturating_add(cost.places);
+                });
+                self.now = now;
+            }
+        }
+    }
+
+    /// Gives out what is free.
+    fn next_turns(&mut self) -> Vec<Ticket> {
+        let mut turns = Vec::new();
+        while let Some((rank, user)) = self.order.first() {
+            let user = user.clone();
+            let is_first = self.kind == Places::UntilLeft && rank.0 == 0;
+            let next = self.users.get(&user).and_then(|share| share.waiting.front().copied());
+            let Some((ticket, cost)) = next.filter(|(_, cost)| is_first || self.fits(*cost)) else { break };
+            self.waiting -= 1;
+            self.change(&user, |share| _ = share.waiting.pop_front());
+            self.grant(&user, cost);
+            turns.push(ticket);
+        }
+        turns
+    }
+
+    /// Changes what is known of a user, and keeps the order and the map true to it.
+    fn change(&mut self, user: &User, change: impl FnOnce(&mut Share)) {
+        let share = self.users.entry(user.clone()).or_default();
+        let (was_waiting, before) = (!share.waiting.is_empty(), share.rank());
+        change(share);
+        let (is_waiting, after) = (!share.waiting.is_empty(), share.rank());
+        let owes = self.kind == Places::ForOneRound && share.used > self.now;
+        let is_idle = share.places == 0 && !is_waiting && !owes;
+        if was_waiting && (before != after || !is_waiting) {
+            self.order.remove(&(before, user.clone()));
+        }
+        if is_waiting && (before != after || !was_waiting) {
+            self.order.insert((after, user.clone()));
+        }
+        if is_idle {
+            self.users.remove(user);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Seats: shares of the processors' time, given out fairly between users.
+//!
+//! # Why
+//! Every runnable task waits in one first-come-first-served queue of the runtime. With 3,000 requests of one user in it,
+//! the request of another user came after all of them. The model is kube-apiserver's API Priority and Fairness: a bounded
+//! number of seats, a fair queue between flows when all are taken, 429 with Retry-After when a queue is full or its wait
+//! too long, and requests that bypass the queue. A flow is an authenticated user, or the peer's address before (and
+//! without) authentication.
+//!
+//! # What a seat is
+//! Work here is done between two awaits of a task; while it waits for a client, the source or an API server it costs
+//! nothing. A seat is therefore not held by a request, but taken for one *turn* of work: one poll of a handler, one piece
+//! of a body, one batch of a watch's initial events, one step of a TLS handshake. So a client that stops reading never
+//! holds a seat: its body is not polled, and takes none. Nothing is released, and nothing can leak or deadlock.
+//!
+//! Seats are given out in rounds. While less than all seats of a round are taken, a turn costs one atomic addition. The
+//! turn that finds them taken waits in the [`FairQueue`], and starts the task that ends the round. That task goes to
+//! the end of the runtime's queue first. Until it runs, all that was runnable before had its poll: it took part of the
+//! round, or now waits in the fair queue, which costs microseconds. Then the round ends: its seats go to the waiting users
+//! fairly. So a user waits about one round of seats, however many requests another user has in flight. The runtime's
+//! workers are never idle while requests wait, because the task that ends the round is runnable until none does.
+//!
+//! # What a turn costs
+//! A seat is [`UNITS_PER_SEAT`] units of [`UNIT_TIME`]. A turn takes one unit in advance, or a whole seat if it had to
+//! wait. What it took longer is measured and charged when it is done: against the round, which is full earlier, and
+//! against its user, who is served later. kube-apiserver must estimate because its requests run at the same time; a turn
+//! runs alone on its thread, so its time can be measured.
+//!
+//! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
+//! turns for many streams, by closing their windows meanwhile, and use them at once.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use super::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
+use super::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+
+/// Parts of a seat.
+const UNITS_PER_SEAT: u64 = 8;
+
+/// How much work a unit is.
+const UNIT_TIME: Duration = Duration::from_micros(125);
+
+/// So many requests of one user wait for each seat there is, before further ones are refused: as many as two HTTP/2
+/// connections carry, for two processors.
+const WAITING_FOR_EACH_SEAT: usize = 128;
+
+/// Rounds in which a granted turn can be used: enough for a task whose thread is busy meanwhile.
+const VALID_ROUNDS: u64 = 16;
+
+/// Set in [`Seats::taken`] while requests wait: larger than any number of units.
+const CLOSED: u64 = 1 << 62;
+
+/// Seats of a server.
+#[derive(Debug)]
+pub struct Seats {
+    /// Units of a round.
+    most: u64,
+    /// Units taken in this round, and [`CLOSED`].
+    taken: AtomicU64,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: FairQueue,
+    next_ticket: Ticket,
+    sleeping: HashMap<Ticket, Sleeper>,
+    round: u64,
+    /// A task is on its way to end the round.
+    is_ending: bool,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    waker: Waker,
+    /// The round in which the turn was granted.
+    granted: Option<u64>,
+}
+
+/// Whether a turn may be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// The first turn of a request.
+    Arrives,
+    /// A further one.
+    Continues,
+}
+
+impl Seats {
+    /// All are free.
+    pub fn new(most: u64) -> Seats {
+        let waiting = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(WAITING_FOR_EACH_SEAT);
+        let most = most.saturating_mul(UNITS_PER_SEAT).min(CLOSED - 1);
+        let waiting_together = waiting.saturating_mul(WAITING_USERS);
+        let bounds = Bounds { places: most, bytes: u64::MAX, waiting, waiting_together };
+        let queue = FairQueue::new(Places::ForOneRound, bounds);
+        let shared = Shared { queue, next_ticket: 0, sleeping: HashMap::new(), round: 0, is_ending: false };
+        Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared) }
+    }
+
+    /// One who does work for a user, turn by turn.
+    pub fn worker(self: &Arc<Seats>, user: &User) -> Worker {
+        Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0 }
+    }
+
+    /// Waits for one turn of work that is in progress.
+    pub async fn turn_of(self: &Arc<Seats>, user: &User) -> Worker {
+        let mut worker = self.worker(user);
+        poll_fn(|context| worker.poll_turn(context)).await;
+        worker
+    }
+
+    /// Seats taken in this round, while requests wait for the next one; otherwise none.
+    pub fn taken(&self) -> u64 {
+        let taken = self.taken.load(Ordering::Relaxed);
+        if taken < CLOSED { 0 } else { (taken - CLOSED).min(self.most).div_ceil(UNITS_PER_SEAT) }
+    }
+
+    /// Turns that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().queue.waiting()
+    }
+
+    /// What a queued turn takes in advance.
+    fn turn(&self) -> Cost {
+        Cost { places: UNITS_PER_SEAT.min(self.most), bytes: 0 }
+    }
+
+    fn has_room(&self) -> bool {
+        self.taken.fetch_add(1, Ordering::Relaxed) < self.most
+    }
+
+    fn charge(&self, user: &User, units: u64) {
+        // Far from an overflow into the flag: nothing runs for so long.
+        let before = self.taken.fetch_add(units.min(CLOSED >> 8), Ordering::Relaxed);
+        if before >= CLOSED {
+            self.lock().queue.charge(user, units);
+        }
+    }
+
+    /// Gives out the seats of a new round; false if no request waits any more.
+    fn next_round(&self) -> bool {
+        let mut shared = self.lock();
+        let shared = &mut *shared;
+        shared.round += 1;
+        let granted = shared.queue.next_round();
+        let is_waiting = shared.queue.waiting() > 0;
+        let closed = if is_waiting { CLOSED } else { 0 };
+        self.taken.store(shared.queue.places() | closed, Ordering::Relaxed);
+        shared.is_ending = is_waiting;
+        for ticket in granted {
+            if let Some(sleeper) = shared.sleeping.get_mut(&ticket) {
+                sleeper.granted = Some(shared.round);
+                sleeper.waker.wake_by_ref();
+            }
+        }
+        is_waiting
+    }
+
+    /// Has the round ended by a task that lets all runnable ones run first.
+    #[expect(clippy::disallowed_methods, reason = "the task that ends rounds lives only while requests wait")]
+    fn end_round(self: &Arc<Seats>) {
+        if Handle::try_current().is_err() {
+            // Without a runtime there are no other tasks to wait for.
+            while self.next_round() {}
+            return;
+        }
+        let seats = self.clone();
+        tokio::spawn(async move {
+            loop {
+                go_to_the_end().await;
+                if !seats.next_round() {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// Every change of it is one call of `FairQueue`, so a panic elsewhere leaves it as it was.
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self, queue: &FairQueue, user: &User) -> Limited {
+        let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.of(user).1);
+        let message = format!(
+            "too many requests, please try again later: all --max-seats={seats} seats are taken, and user {user} has {waiting} \
+             requests waiting for one. Send fewer requests at a time, list less at a time (a selector, a namespace, limit), \
+             watch instead of listing again, or raise --max-seats"
+        );
+        Limited { limit: Limit::Seats, message, retry_after: Some(RETRY_AFTER) }
+    }
+}
+
+/// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
+/// that another task wakes, which runs next.
+async fn go_to_the_end() {
+    let mut has_gone = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_gone, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Works for a user, one turn after the other. When dropped it does not wait any longer.
+#[derive(Debug)]
+pub struct Worker {
+    seats: Arc<Seats>,
+    user: User,
+    /// While it waits.
+    ticket: Option<Ticket>,
+    /// Units that were taken in advance for the next turn.
+    paid: u64,
+}
+
+impl Worker {
+    /// Waits for the first turn of a request.
+    ///
+    /// # Errors
+    /// 429 when too many requests of the user wait, or the turn does not come in time.
+    pub async fn arrive(&mut self) -> Result<(), Limited> {
+        if self.seats.has_room() {
+            self.paid = 1;
+            return Ok(());
+        }
+        // In a box: almost no request waits, and all would hold its place.
+        Box::pin(self.arrive_late()).await
+    }
+
+    async fn arrive_late(&mut self) -> Result<(), Limited> {
+        match timeout(QUEUE_PATIENCE, poll_fn(|context| self.poll(context, Claim::Arrives))).await {
+            Ok(turn) => turn,
+            Err(_) => {
+                let refused = self.seats.refused(&self.seats.lock().queue, &self.user);
+                self.give_up();
+                Err(refused)
+            }
+        }
+    }
+
+    /// Waits for a further turn.
+    pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll(context, Claim::Continues).map(|_| ())
+    }
+
+    /// Uses the turn, and pays for what it takes.
+    pub fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
+        let begun = Instant::now();
+        let done = work();
+        let units = begun.elapsed().as_micros() / UNIT_TIME.as_micros();
+        let owed = u64::try_from(units).unwrap_or(u64::MAX).saturating_sub(self.paid);
+        self.paid = 0;
+        if owed > 0 {
+            self.seats.charge(&self.user, owed);
+        }
+        done
+    }
+
+    /// Does all of this work, the first turn of which [`Worker::arrive`] has waited for; each poll is one turn.
+    pub async fn work_through<Work: Future>(mut self, work: Work) -> Work::Output {
+        let mut work = pin!(work);
+        let mut has_turn = true;
+        poll_fn(|context| {
+            if !std::mem::take(&mut has_turn) {
+                ready!(self.poll_turn(context));
+            }
+            self.work(|| work.as_mut().poll(context))
+        })
+        .await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, mut claim: Claim) -> Poll<Result<(), Limited>> {
+        if let Some(ticket) = self.ticket {
+            let mut shared = self.seats.lock();
+            let round = shared.round;
+            let granted = match shared.sleeping.get_mut(&ticket) {
+                Some(Sleeper { granted: Some(granted), .. }) => *granted,
+                Some(sleeper) => {
+                    sleeper.waker.clone_from(context.waker());
+                    return Poll::Pending;
+                }
+                None => 0,
+            };
+            shared.sleeping.remove(&ticket);
+            drop(shared);
+            self.ticket = None;
+            if granted + VALID_ROUNDS >= round {
+                self.paid = self.seats.turn().places;
+                return Poll::Ready(Ok(()));
+            }
+            claim = Claim::Continues;
+        }
+        if self.seats.has_room() {
+            self.paid = 1;
+            return Poll::Ready(Ok(()));
+        }
+        let mut shared = self.seats.lock();
+        let ticket = shared.next_ticket;
+        shared.next_ticket += 1;
+        match claim {
+            Claim::Continues => shared.queue.go_on(&self.user, ticket, self.seats.turn()),
+            Claim::Arrives => {
+                if let Entered::Refused(_) = shared.queue.wait(&self.user, ticket, self.seats.turn()) {
+                    return Poll::Ready(Err(self.seats.refused(&shared.queue, &self.user)));
+                }
+            }
+        }
+        shared.sleeping.insert(ticket, Sleeper { waker: context.waker().clone(), granted: None });
+        self.seats.taken.fetch_or(CLOSED, Ordering::Relaxed);
+        self.ticket = Some(ticket);
+        let must_end = !std::mem::replace(&mut shared.is_ending, true);
+        drop(shared);
+        if must_end {
+            self.seats.end_round();
+        }
+        Poll::Pending
+    }
+
+    fn give_up(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let mut shared = self.seats.lock();
+            shared.sleeping.remove(&ticket);
+            shared.queue.give_up(&self.user, ticket);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

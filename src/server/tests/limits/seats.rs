@@ -1,0 +1,205 @@
+//! Seats in the runtime: whose request is answered next, in numbers of requests and never in times.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use http_body_util::BodyExt;
+use tokio::task::JoinSet;
+
+use super::{get_as, user, whole, with_limits};
+use crate::server::limits::exempt::is_exempt;
+use crate::server::limits::seats::Seats;
+use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::tests::{Fixture, SHIRTS};
+
+const FLOOD: usize = 1_000;
+
+fn with_seats(seats: u64) -> Arc<Fixture> {
+    let mut fixture = with_limits(LimitSettings { seats, ..LimitSettings::default() });
+    for number in 0..100 {
+        fixture.put("default", &format!("shirt-{number}"), "blue");
+    }
+    Arc::new(fixture)
+}
+
+/// So many tasks ask for this path as one user; counts those that have their whole answer.
+fn flood(tasks: &mut JoinSet<u16>, fixture: &Arc<Fixture>, who: &str, path: &'static str) -> Arc<AtomicUsize> {
+    let done = Arc::new(AtomicUsize::new(0));
+    for _ in 0..FLOOD {
+        let (fixture, done, who) = (fixture.clone(), done.clone(), user(who));
+        tasks.spawn(async move {
+            let answer = whole(get_as(&fixture, &who, path).await).await;
+            done.fetch_add(1, Ordering::Relaxed);
+            answer.code.as_u16()
+        });
+    }
+    done
+}
+
+/// The runtime has one thread, and takes tasks in the order of their arrival: without seats the last one is last.
+#[tokio::test]
+async fn a_request_of_another_user_comes_before_most_of_a_flood() {
+    for path in [SHIRTS, "/apis/stable.example.com/v1/namespaces/default/shirts/shirt-7"] {
+        let fixture = with_seats(4);
+        let mut tasks = JoinSet::new();
+        let done = flood(&mut tasks, &fixture, "flood", path);
+        let quiet = tasks.spawn({
+            let (fixture, done) = (fixture.clone(), done.clone());
+            async move {
+                let answer = whole(get_as(&fixture, &user("quiet"), path).await).await;
+                assert_eq!(answer.code, 200);
+                u16::try_from(done.load(Ordering::Relaxed)).unwrap()
+            }
+        });
+        let mut before = None;
+        let mut answered = 0;
+        while let Some(finished) = tasks.join_next_with_id().await {
+            let (id, number) = finished.unwrap();
+            match id == quiet.id() {
+                true => before = Some(usize::from(number)),
+                // Some of the flood find a full queue, which is an answer too.
+                false => answered += usize::from(number == 200 || number == 429),
+            }
+        }
+        let before = before.unwrap();
+        let refused = fixture.server.limits().refused(Limit::Seats) as usize;
+        assert_eq!(answered, FLOOD, "every request is answered");
+        // Two rounds: what was in progress, and the one that it was in. A round of cheap requests is one of units.
+        assert!(before <= refused + 2 * 4 * 8, "{path}: {before} came before it, {refused} of them refused");
+        assert_eq!(fixture.server.limits().seats().waiting(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_user_finds_a_full_queue_and_another_one_does_not() {
+    let fixture = with_seats(1);
+    let mut tasks = JoinSet::new();
+    flood(&mut tasks, &fixture, "flood", SHIRTS);
+    let probe = {
+        let fixture = fixture.clone();
+        tasks.spawn(async move { whole(get_as(&fixture, &user("flood"), "/readyz").await).await.code.as_u16() })
+    };
+    let quiet = {
+        let fixture = fixture.clone();
+        tasks.spawn(async move { whole(get_as(&fixture, &user("quiet"), SHIRTS).await).await.code.as_u16() })
+    };
+    let late = {
+        let fixture = fixture.clone();
+        tasks.spawn(async move {
+            let refused = whole(get_as(&fixture, &user("flood"), SHIRTS).await).await;
+            assert_eq!(refused.header("retry-after"), Some("1").filter(|_| refused.code == 429).unwrap_or_default());
+            let words = ["please try again later", "--max-seats=1 seats are taken", "user \"flood\" has 128 requests"];
+            assert!(words.iter().all(|word| refused.message().contains(word)), "{}", refused.message());
+            assert_eq!(refused.json()["details"]["causes"][0]["reason"], "SeatLimit");
+            refused.code.as_u16()
+        })
+    };
+    let mut codes = Vec::new();
+    while let Some(finished) = tasks.join_next_with_id().await {
+        let (id, code) = finished.unwrap();
+        if id == late.id() {
+            assert_eq!(code, 429, "the queue of one user is bounded");
+        } else if id == quiet.id() || id == probe.id() {
+            assert_eq!(code, 200, "another user, and probes of the same one");
+        } else {
+            codes.push(code);
+        }
+    }
+    assert_eq!(codes.len(), FLOOD);
+    let refused = codes.iter().filter(|code| **code == 429).count() as u64;
+    assert_eq!(fixture.server.limits().refused(Limit::Seats), refused + 1);
+    assert!(refused > 0 && codes.contains(&200));
+}
+
+/// Answers in pieces take a turn for each: a long answer in progress does not delay others, nor does one that is not read.
+#[tokio::test]
+async fn pieces_of_long_answers_take_turns_and_readers_that_stop_take_none() {
+    let mut fixture = with_limits(LimitSettings { seats: 1, ..LimitSettings::default() });
+    let long = "x".repeat(60_000);
+    for number in 0..60 {
+        fixture.put_without_publishing("default", &format!("{long}{number}"), "blue");
+    }
+    fixture.shirts.publish();
+    let fixture = Arc::new(fixture);
+    // Never read beyond the head.
+    let mut stopped = Vec::new();
+    for _ in 0..20 {
+        stopped.push(get_as(&fixture, &user("stopped"), SHIRTS).await);
+    }
+    let (mut tasks, done) = (JoinSet::new(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..50 {
+        let (fixture, done) = (fixture.clone(), done.clone());
+        tasks.spawn(async move {
+            let mut body = get_as(&fixture, &user("flood"), SHIRTS).await.into_body();
+            while let Some(frame) = body.frame().await {
+                assert!(frame.is_ok());
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            0
+        });
+    }
+    let quiet = {
+        let (fixture, done) = (fixture.clone(), done.clone());
+        tasks.spawn(async move {
+            assert_eq!(whole(get_as(&fixture, &user("quiet"), SHIRTS).await).await.code, 200);
+            done.load(Ordering::Relaxed)
+        })
+    };
+    let mut before = None;
+    while let Some(finished) = tasks.join_next_with_id().await {
+        let (id, pieces) = finished.unwrap();
+        before = before.or(Some(pieces).filter(|_| id == quiet.id()));
+    }
+    let (before, pieces) = (before.unwrap(), done.load(Ordering::Relaxed));
+    assert!(pieces >= 50 * 25, "long answers have many pieces: {pieces}");
+    assert!(
+        before < pieces * 3 / 4,
+        "{before} of {pieces} pieces of the flood came before the whole answer of another user"
+    );
+    drop(stopped);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
+    let seats = Arc::new(Seats::new(1));
+    let mut workers: Vec<_> = (0..100).map(|number| seats.worker(&user(&format!("user-{number}")))).collect();
+    poll_fn(|context| {
+        for worker in &mut workers {
+            let _ = worker.poll_turn(context);
+        }
+        Poll::Ready(())
+    })
+    .await;
+    assert!(seats.waiting() > 80, "eight units are one seat");
+    assert_eq!(seats.taken(), 1);
+    drop(workers);
+    assert_eq!(seats.waiting(), 0);
+    // The round ends by itself.
+    let mut worker = seats.worker(&user("late"));
+    worker.arrive().await.unwrap();
+    assert_eq!(seats.taken(), 0, "nobody waits");
+}
+
+#[test]
+fn only_the_control_plane_is_exempt_for_leases_and_everybody_for_probes() {
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler";
+    for path in ["/healthz", "/livez/ping", "/readyz", "/version", "//readyz"] {
+        assert!(is_exempt(path, None), "{path}");
+    }
+    for path in ["/", "/api/v1/pods", "/healthzz", "/apis/version", lease] {
+        assert!(!is_exempt(path, None), "{path}");
+    }
+    for (name, expected) in [
+        ("system:kube-scheduler", true),
+        ("system:node:one", true),
+        ("system:serviceaccount:kube-system:cloud-controller", true),
+        ("system:serviceaccount:team-a:default", false),
+        ("system:anonymous", false),
+        ("jane", false),
+    ] {
+        assert_eq!(is_exempt(lease, Some(&User::named(name))), expected, "{name}");
+    }
+    assert!(!is_exempt("/api/v1/pods", Some(&User::named("system:kube-scheduler"))));
+}
