@@ -5,8 +5,10 @@ use proptest::prelude::{Just, Strategy, any, prop};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Map, Value, json};
 
+use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
 use crate::manifest::yaml::{Form, documents};
+use crate::placement::{Node, Pod};
 use crate::server::yaml;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
@@ -47,6 +49,39 @@ fn nested_objects_are_served_in_every_form() {
                 assert!(yaml.body.starts_with("apiVersion: "), "{why}: {path} is not YAML: {:.80}", yaml.body);
                 assert!(yaml.body.len() < 20 * object.len() + 64 * 1024, "{why}: {} bytes of YAML", yaml.body.len());
             }
+        }
+    }
+}
+
+#[test]
+fn nested_bodies_are_rejected() {
+    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+        for depth in [128, 1000, MAX_LEVELS, 100_000] {
+            let nested = Nested::new(depth, shape.clone()).text();
+            for kind in ["application/json", "application/yaml"] {
+                let review = "\"apiVersion\":\"view.fieldcache.dev/v1alpha1\",\"kind\":\"PlacementReview\"";
+                let body = format!("{{{review},\"spec\":{{\"pod\":{{\"spec\":{nested}}}}}}}");
+                let fixture = block_on(async { Fixture::new() });
+                let request =
+                    http::Request::post(REVIEWS).header("host", "127.0.0.1:8181").header("content-type", kind);
+                let answer = block_on(fixture.server.answer(request.body(body).unwrap()));
+                assert!(answer.status().is_client_error(), "{shape:?} {depth} {kind}: {}", answer.status());
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_and_nodes_are_read_whatever_nests_beside_their_fields() {
+    for shape in [Shape::Lists, Shape::Maps] {
+        for depth in [128, 1000, MAX_LEVELS - 2] {
+            let nested = Nested::new(depth, shape.clone()).text();
+            let object = format!(
+                "{{\"metadata\":{{\"name\":\"x\",\"namespace\":\"n\",\"managedFields\":{nested}}},\"spec\":{{\"novelty\":{nested}}},\"novelty\":{nested}}}"
+            );
+            let read =
+                on_worker_stack(|| (Pod::read(object.as_bytes()).is_ok(), Node::read(object.as_bytes()).is_ok()));
+            assert_eq!(read, (true, true), "{shape:?} {depth}");
         }
     }
 }
@@ -118,6 +153,7 @@ proptest! {
         let json = nested.text();
         let yaml = on_worker_stack(|| yaml::from_json(json.as_bytes()));
         let yaml = String::from_utf8(yaml).unwrap();
+        prop_assert!(!yaml.starts_with(['{', '[']), "the outer levels are in block style");
         prop_assert!(chain(&yaml) == json, "{:?}", nested);
         prop_assert!(yaml.len() <= 12 * json.len() + 64 * 1024, "{} of {}", yaml.len(), json.len());
     }
