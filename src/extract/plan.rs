@@ -84,6 +84,14 @@ pub enum Unreadable {
         /// What was expected there.
         expected: &'static str,
     },
+    /// More objects and lists inside each other than are read.
+    #[error("more than {levels} levels of nesting at byte {offset}")]
+    TooDeep {
+        /// Byte offset.
+        offset: usize,
+        /// How many are read.
+        levels: usize,
+    },
     /// A part that every Kubernetes object has is missing or of a wrong type.
     #[error("{path} is missing or not a string")]
     Missing {

@@ -7,7 +7,7 @@
 //! What the found bytes mean is `value`; what becomes of them is `plan`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::trie::{NodeId, ROOT, Trie};
 use super::value;
@@ -51,6 +51,43 @@ pub(super) struct Found {
     pub(super) many: Vec<(usize, Span)>,
     /// The object itself, without the white space around it.
     pub(super) object: Span,
+}
+
+/// Where values of slots that can have several no longer count, because a key came again. They are taken out at the end, in
+/// one pass: an object can repeat its keys any number of times.
+#[derive(Default)]
+struct Replaced(BTreeMap<usize, Vec<Span>>);
+
+impl Replaced {
+    fn note(&mut self, slot: usize, span: Span) {
+        let spans = self.0.entry(slot).or_default();
+        match spans.last_mut() {
+            // Of one object the span only grows.
+            Some(last) if last.start == span.start => last.end = last.end.max(span.end),
+            _ => spans.push(span),
+        }
+    }
+
+    /// Takes out what lies in them. What was found is sorted by slot and place.
+    fn take_out(self, many: &mut Vec<(usize, Span)>) {
+        let mut sorted = self.0;
+        sorted.values_mut().for_each(|spans| spans.sort_unstable_by_key(|span| span.start));
+        // Of the slot at hand: its spans that begin later, and how far those that have begun go.
+        let (mut slot, mut later, mut end) = (usize::MAX, [].iter(), 0);
+        let mut waiting: Option<Span> = None;
+        many.retain(|(of, span)| {
+            if *of != slot {
+                (slot, end) = (*of, 0);
+                later = sorted.get(of).map_or([].iter(), |spans| spans.iter());
+                waiting = later.next().copied();
+            }
+            while let Some(begun) = waiting.filter(|replaced| replaced.start <= span.start) {
+                end = end.max(begun.end);
+                waiting = later.next().copied();
+            }
+            span.start >= end
+        });
+    }
 }
 
 impl Found {
@@ -110,6 +147,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     let mut cursor = Cursor::new(bytes);
     let mut found = Found { slots: vec![Span::default(); trie.slots()], many: Vec::new(), object: Span::default() };
     let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
+    let mut replaced_spans = Replaced::default();
     cursor.space();
     let object_start = cursor.position();
     cursor.expect(b'{', "an object")?;
@@ -158,11 +196,8 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
             };
             let below = trie.slots_below(child);
             below.iter().for_each(|&slot| found.slots[slot] = Span::default());
-            if let Some(replaced) = replaced.filter(|_| found.many.len() > frame.found_before) {
-                let is_inside = |span: &Span| replaced.start <= span.start && span.start < replaced.end;
-                let in_frame = found.many.split_off(frame.found_before);
-                let kept = in_frame.into_iter().filter(|(slot, span)| !(is_inside(span) && below.contains(slot)));
-                found.many.extend(kept);
+            if let Some(span) = replaced.filter(|_| found.many.len() > frame.found_before) {
+                below.iter().filter(|slot| trie.is_many(**slot)).for_each(|&slot| replaced_spans.note(slot, span));
             }
             Some(child)
         };
@@ -196,6 +231,9 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
         return Err(cursor.error("the end of the object"));
     }
     found.many.sort_unstable_by_key(|(slot, span)| (*slot, span.start));
+    if !replaced_spans.0.is_empty() {
+        replaced_spans.take_out(&mut found.many);
+    }
     Ok(found)
 }
 
@@ -220,6 +258,27 @@ pub(crate) struct RawString<'b> {
 pub(crate) struct Cursor<'b> {
     bytes: &'b [u8],
     position: usize,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How far all cursors of this thread have moved. A cursor only moves forward, so this is the number of bytes read.
+    static BYTES_READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        BYTES_READ.set(BYTES_READ.get() + self.position);
+    }
+}
+
+/// How many bytes the cursors of this thread read while it runs.
+#[cfg(test)]
+pub(crate) fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = BYTES_READ.get();
+    let result = run();
+    (result, BYTES_READ.get() - before)
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;

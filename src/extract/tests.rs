@@ -8,5 +8,6 @@ mod path;
 mod plan;
 mod properties;
 mod prune;
+mod tree;
 mod upstream;
 mod value;

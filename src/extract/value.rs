@@ -5,11 +5,10 @@
 //! so nothing is trimmed, folded or normalised here.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::scan::Cursor;
+use super::tree::{Kind, NodeId, Tree};
 
 /// The canonical text of a parsed value; null is the empty text.
 pub fn text_of(value: &Value) -> String {
@@ -68,7 +67,7 @@ fn go_float(float: f64) -> String {
 
 /// The text of a JSON string, from between its quotes; `None` for a broken escape. Bytes that are no UTF-8 and lone
 /// surrogates become U+FFFD, one for each byte, as Go's decoder does it (encoding/json `decode.go`, unquote).
-pub(super) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     if !raw.contains(&b'\\')
         && let Ok(text) = std::str::from_utf8(raw)
     {
@@ -124,80 +123,43 @@ fn hexadecimal(bytes: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
 }
 
-/// A container on its way to a text.
-enum Open {
-    Map { entries: BTreeMap<String, String>, key: String },
-    List(Vec<String>),
-}
-
 /// Go's print form of an object or list: `map[a:1 b:<nil>]` with sorted keys, `[a 2]`.
 ///
-/// Only data that is older than its schema comes here. It keeps its own stack, as the scanner does.
+/// Only data that is older than its schema comes here. Each text is written once, however deep it is.
 fn go_print(raw: &[u8]) -> Option<String> {
-    let mut cursor = Cursor::new(raw);
-    let mut stack: Vec<Open> = Vec::new();
-    'value: loop {
-        cursor.space();
-        let mut done = match cursor.peek()? {
-            b'{' => {
-                cursor.advance();
-                if !cursor.closes(b'}') {
-                    let key = key(&mut cursor)?;
-                    stack.push(Open::Map { entries: BTreeMap::new(), key });
-                    continue;
-                }
-                "map[]".to_owned()
+    let tree = Tree::read(raw).ok()?;
+    let mut text = String::with_capacity(raw.len());
+    // Of each open container: what it is, whether it has been printed in part, and what comes next.
+    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut at = tree.root();
+    loop {
+        match tree.kind(at) {
+            Kind::Scalar => match tree.bytes(at) {
+                [b'"', inside @ .., b'"'] => text.push_str(&unescape(inside)?),
+                raw => text.push_str(&scalar(raw)?),
+            },
+            kind => {
+                text.push_str(if kind == Kind::Map { "map[" } else { "[" });
+                open.push((kind, false, tree.first(at)));
             }
-            b'[' => {
-                cursor.advance();
-                if !cursor.closes(b']') {
-                    stack.push(Open::List(Vec::new()));
-                    continue;
-                }
-                "[]".to_owned()
-            }
-            b'"' => unescape(cursor.string("a string").ok()?.raw)?.into_owned(),
-            _ => {
-                let start = cursor.position();
-                cursor.skip_scalar().ok()?;
-                scalar(&raw[start..cursor.position()])?.into_owned()
-            }
-        };
-        // The finished value goes into the container around it, which may be finished by that.
+        }
         loop {
-            let bracket = match stack.last_mut() {
-                None => return Some(done),
-                Some(Open::Map { entries, key }) => {
-                    entries.insert(std::mem::take(key), done);
-                    b'}'
-                }
-                Some(Open::List(items)) => {
-                    items.push(done);
-                    b']'
-                }
+            let Some((kind, is_begun, next)) = open.last_mut() else { return Some(text) };
+            let Some(id) = *next else {
+                text.push(']');
+                open.pop();
+                continue;
             };
-            if !cursor.closes(bracket) {
-                cursor.expect(b',', "a comma").ok()?;
-                cursor.space();
-                if let Some(Open::Map { key: next, .. }) = stack.last_mut() {
-                    *next = key(&mut cursor)?;
-                }
-                continue 'value;
+            *next = tree.next(id);
+            if std::mem::replace(is_begun, true) {
+                text.push(' ');
             }
-            done = match stack.pop()? {
-                Open::Map { entries, .. } => {
-                    let pairs: Vec<String> = entries.iter().map(|(key, text)| format!("{key}:{text}")).collect();
-                    format!("map[{}]", pairs.join(" "))
-                }
-                Open::List(items) => format!("[{}]", items.join(" ")),
-            };
+            if *kind == Kind::Map {
+                text.push_str(&tree.key(id));
+                text.push(':');
+            }
+            at = id;
+            break;
         }
     }
-}
-
-fn key(cursor: &mut Cursor<'_>) -> Option<String> {
-    let key = unescape(cursor.string("a key").ok()?.raw)?;
-    cursor.space();
-    cursor.expect(b':', "a colon").ok()?;
-    Some(key.into_owned())
 }

@@ -28,14 +28,13 @@ pub fn is_embedded_resource(schema: &Object) -> bool {
 
 /// The published form of a schema.
 pub fn publish(schema: &Object, form: Form) -> Object {
-    let schema = &unfold(schema);
     let mut published = Object::new();
     let lost = Losses::of(schema, form);
     generics(schema, &mut published);
     value_validations(schema, &mut published);
     extensions(schema, &mut published);
     if form == Form::V3 {
-        junctors(schema, &mut published);
+        junctors(unfold(schema).as_ref().unwrap_or(schema), &mut published);
     } else {
         // kube-openapi `default_pruning.go`: Swagger 2 is published without defaults.
         published.remove("default");
@@ -260,15 +259,17 @@ fn branch(schema: &Value) -> Value {
     Value::Object(published)
 }
 
-/// An int-or-string node says so in plain OpenAPI too: an `anyOf` is added unless the schema wrote it itself.
-fn unfold(schema: &Object) -> Object {
-    let mut schema = schema.clone();
-    if !is_true(&schema, INT_OR_STRING) {
-        return schema;
+/// An int-or-string node says so in plain OpenAPI too: an `anyOf` is added unless the schema wrote it itself. The result has
+/// only the junctors: a copy of all that is below, made at each level, would take time that grows with the square of the depth.
+fn unfold(schema: &Object) -> Option<Object> {
+    if !is_true(schema, INT_OR_STRING)
+        || says_int_or_string(schema.get("anyOf"))
+        || says_int_or_string(first_all_of(schema).get("anyOf"))
+    {
+        return None;
     }
-    if says_int_or_string(schema.get("anyOf")) || says_int_or_string(first_all_of(&schema).get("anyOf")) {
-        return schema;
-    }
+    let juncture = |key: &&str| schema.get(*key).map(|branches| ((*key).to_owned(), branches.clone()));
+    let mut schema: Object = JUNCTORS.iter().chain(&["not"]).filter_map(juncture).collect();
     let either = json!([{"type": "integer"}, {"type": "string"}]);
     let any_of = schema.get("anyOf").and_then(Value::as_array).filter(|branches| !branches.is_empty());
     if any_of.is_none() {
@@ -276,7 +277,7 @@ fn unfold(schema: &Object) -> Object {
     } else if let Value::Array(all_of) = schema.entry("allOf").or_insert_with(|| json!([])) {
         all_of.insert(0, json!({"anyOf": either}));
     }
-    schema
+    Some(schema)
 }
 
 /// Whether an `anyOf` is exactly the one that int-or-string stands for.

@@ -1,6 +1,7 @@
 //! OpenAPI documents: the table of what is published, paths, merging, hashes, the extension.
 
 mod binary;
+mod nested;
 mod part;
 
 use serde_json::{Map, Value, json};

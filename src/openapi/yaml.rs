@@ -11,6 +11,10 @@ use serde_json::{Map, Value};
 /// go-yaml's default indentation.
 const INDENT: usize = 4;
 
+/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels; values of
+/// an enum have as many as their author likes, and each line of theirs would repeat the indentation.
+const MOST_INDENTATION: usize = 64;
+
 /// The text of a value, with a newline at its end.
 pub fn text(value: &Value) -> String {
     let mut out = String::new();
@@ -36,6 +40,7 @@ fn mapping(object: &Map<String, Value>, indent: usize, out: &mut String) {
         // Below a list item the column is no multiple of four; what hangs below aligns to the next one.
         let below = INDENT * ((indent + INDENT) / INDENT);
         match value {
+            Value::Object(_) | Value::Array(_) if below > MOST_INDENTATION => flow(value, " ", out),
             Value::Object(child) if !child.is_empty() => {
                 out.push('\n');
                 out.extend(std::iter::repeat_n(' ', below));
@@ -63,6 +68,7 @@ fn sequence(items: &[Value], indent: usize, out: &mut String) {
         }
         out.push_str("- ");
         match item {
+            Value::Object(_) | Value::Array(_) if indent > MOST_INDENTATION => flow(item, "", out),
             Value::Object(object) if !object.is_empty() => mapping(object, indent + 2, out),
             Value::Array(children) if !children.is_empty() => sequence(children, indent + 2, out),
             _ => {
@@ -71,6 +77,13 @@ fn sequence(items: &[Value], indent: usize, out: &mut String) {
             }
         }
     }
+}
+
+/// An object or list on one line. JSON is YAML.
+fn flow(value: &Value, space: &str, out: &mut String) {
+    out.push_str(space);
+    out.push_str(&value.to_string());
+    out.push('\n');
 }
 
 /// Ends the line, unless a block text ended it already.

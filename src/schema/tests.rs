@@ -1,12 +1,13 @@
 //! Defaults, pruning, validation, metadata, and documents as Go writes them.
 
-use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Map, Value, json};
 
 use super::metadata::{self, NameRule};
 use super::node::{Node, no_references};
 use super::{defaults, format, json, prune, validate};
 use crate::model::Scope;
+use crate::testing::nested::{self, on_worker_stack};
 
 fn spec_schema(spec: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
@@ -496,6 +497,43 @@ fn any_value() -> impl Strategy<Value = Value> {
                 .prop_map(|members| Value::from(members.into_iter().collect::<Map<_, _>>())),
         ]
     })
+}
+
+/// Levels that `manifest` reads, at most; everything here is called with less than twice of it.
+const LEVELS: usize = 200;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn nested_values_fit_the_stack_of_a_worker(
+        nested in nested::values(LEVELS, &["a", "b"]),
+        is_preserved in any::<bool>(),
+    ) {
+        let text = nested.text();
+        // As deep: a schema of lists and objects, with alternatives in each level.
+        let mut schema = json!({"x-kubernetes-preserve-unknown-fields": is_preserved});
+        for level in (0..LEVELS).rev() {
+            let is_list = nested.is_list(level);
+            let alternatives = if level % 20 == 0 { json!([{"minLength": 1}]) } else { json!([]) };
+            schema = if is_list {
+                json!({"type": "array", "items": schema, "anyOf": alternatives})
+            } else {
+                json!({"type": "object", "properties": {"a": schema}, "additionalProperties": {"nullable": true}, "anyOf": alternatives})
+            };
+        }
+        on_worker_stack(|| {
+            let mut value = crate::extract::tree::value(text.as_bytes(), LEVELS + 1).unwrap();
+            let node = Node::new(&schema, &no_references);
+            let _ = validate::validate(&value, node);
+            let _ = validate::validate_built_in(&value, node);
+            json::normalize_numbers(&mut value);
+            assert!(!json::to_text(&value).is_empty());
+            for change in [defaults::apply, prune::prune, prune::decode_built_in] {
+                change(&mut value, node);
+            }
+        });
+    }
 }
 
 proptest! {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 
+use crate::extract::tree;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
@@ -165,7 +166,8 @@ pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result
     let response = upstream.send(request).await?;
     let status = response.status();
     let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-    let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    // The item of the list may nest deeper than what is read of it.
+    let document = tree::shallow(&body, 2).unwrap_or_default();
     let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
     version.filter(|_| status.is_success()).ok_or_else(|| {
         let message = document["message"].as_str().unwrap_or("no list with a version");

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::crd::PrinterColumn;
+use crate::extract::tree::{self, OBJECT_LEVELS};
 use crate::printer::time::Moment;
 use crate::printer::{AGE, Column, FALLBACK, NAME, Printer};
 use crate::registry::{Resource, ResourceOrigin};
@@ -250,7 +251,7 @@ impl Columns {
     }
 }
 
-/// What the cells of a row are read from.
+/// What the cells of a row are read from. A cell that prints an object or list shows no more than these levels.
 fn document(json: &[u8]) -> Value {
-    serde_json::from_slice(json).unwrap_or_default()
+    tree::shallow(json, OBJECT_LEVELS).unwrap_or_default()
 }

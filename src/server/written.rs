@@ -19,9 +19,13 @@ use tokio::time::timeout;
 
 use super::route::Address;
 use super::{Asked, Server, read, strong, write_verb};
+use crate::extract::tree;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LiveState, Registry, Resource};
+
+/// Levels of an object that are read: the object, its metadata, and the list of finalizers.
+const HEAD_LEVELS: usize = 3;
 
 /// Answers to writes are looked into up to this size, in bytes; objects are smaller.
 const READ_INTO: usize = 4 << 20;
@@ -159,7 +163,7 @@ impl Holder {
 }
 
 fn uid_of(json: &[u8]) -> Option<String> {
-    let object: Value = serde_json::from_slice(json).ok()?;
+    let object = tree::shallow(json, HEAD_LEVELS).ok()?;
     object["metadata"]["uid"].as_str().map(str::to_owned)
 }
 
@@ -195,7 +199,7 @@ async fn whole(mut body: UpstreamBody) -> (Option<Value>, UpstreamBody) {
         match body.frame().await {
             None => {
                 let bytes: Bytes = read.freeze();
-                let answer = serde_json::from_slice(&bytes).ok();
+                let answer = tree::shallow(&bytes, HEAD_LEVELS).ok();
                 return (answer, Full::new(bytes).map_err(|never| match never {}).boxed_unsync());
             }
             Some(Ok(frame)) => {

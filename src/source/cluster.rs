@@ -22,7 +22,8 @@ use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
 use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
-use crate::extract::Plan;
+use crate::extract::tree::{self, DEFINITION_LEVELS};
+use crate::extract::{Plan, Unreadable};
 use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
@@ -265,10 +266,7 @@ impl Cluster {
             if self.crds.get(key).is_some_and(|(version, _)| *version == object.version()) {
                 continue;
             }
-            let parsed = serde_json::from_slice(&object.json())
-                .map_err(|error| error.to_string())
-                .and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
-            let crd = match parsed {
+            let crd = match definition(&object.json()) {
                 Ok(crd) => Some(Arc::new(crd)),
                 Err(error) => {
                     tracing::error!(crd = %key, error, "CustomResourceDefinition cannot be read; its kinds are not served");
@@ -574,6 +572,18 @@ async fn idle(live: &Live) -> u64 {
         quiet = if asked { Duration::ZERO } else { quiet + IDLE_CHECK };
     }
     seen
+}
+
+/// Reads a CustomResourceDefinition.
+///
+/// # Errors
+/// Why it cannot be served: it is malformed, or nests deeper than [`DEFINITION_LEVELS`].
+pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
+    let document = tree::value(json, DEFINITION_LEVELS).map_err(|error| match error {
+        Unreadable::TooDeep { levels, .. } => format!("it nests deeper than {levels} levels"),
+        error => error.to_string(),
+    })?;
+    Crd::read(&document).map_err(|error| error.to_string())
 }
 
 fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::extract::Unreadable;
+use crate::extract::{Unreadable, tree};
 use crate::model::{Key, Record, Version, quantity};
 use crate::registry::{Account, LiveState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
@@ -374,14 +374,14 @@ enum Removal {
 }
 
 /// What can be read of an object that the extractor refused.
-struct Named {
-    key: Key,
-    version: Option<Version>,
+pub(super) struct Named {
+    pub(super) key: Key,
+    pub(super) version: Option<Version>,
 }
 
-/// Reads the slow and lenient way.
-fn named(bytes: &[u8]) -> Option<Named> {
-    let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+/// Reads less strictly than the extractor.
+pub(super) fn named(bytes: &[u8]) -> Option<Named> {
+    let document = tree::shallow(bytes, 2).ok()?;
     let metadata = document.get("metadata")?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
     let key = Key::new(text("namespace").unwrap_or_default(), text("name")?);

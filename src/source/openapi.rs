@@ -27,6 +27,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
+use crate::extract::tree::{self, DOCUMENT_LEVELS};
 use crate::extract::{Origin, builtin};
 use crate::model::{Gvr, Scope};
 use crate::openapi::{SelectableEntry, hash, selectable};
@@ -307,7 +308,7 @@ impl DocumentSource for ClusterDocuments {
 /// A builder of the document with the fields of built-in kinds and of FieldCaches added.
 fn annotated(body: Bytes, added: Arc<Added>) -> Box<dyn Fn() -> Value + Send + Sync> {
     Box::new(move || {
-        let mut document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut document = tree::shallow(&body, DOCUMENT_LEVELS).unwrap_or_default();
         selectable::annotate(&mut document, &|group, version, kind| {
             let scope = *added.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
             Some(built_in_entries(group, version, kind, scope))

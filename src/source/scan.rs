@@ -26,6 +26,8 @@ const GATHER: Duration = Duration::from_millis(100);
 pub const REPEAT: Duration = Duration::from_secs(10);
 /// Larger files are reported and not read; a manifest is bounded by what etcd takes, 1.5 MiB an object.
 const MAX_FILE: u64 = 256 << 20;
+/// Directories inside each other that are read.
+const MAX_DIRECTORIES: usize = 100;
 
 /// A file that changed more recently than this before it was read is read again: a second write within one tick of the
 /// file system's clock would not show. Two seconds is the coarsest clock in use (FAT).
@@ -161,6 +163,10 @@ impl Scan<'_> {
     fn entry(&mut self, path: &Path, relative: &str) -> io::Result<()> {
         let facts = std::fs::metadata(path)?;
         if facts.is_dir() {
+            if relative.split('/').count() > MAX_DIRECTORIES {
+                self.problem(relative, format!("deeper than {MAX_DIRECTORIES} directories, not read"));
+                return Ok(());
+            }
             if self.seen.insert(path.canonicalize()?) {
                 self.directory(path, relative)?;
             }

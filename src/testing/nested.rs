@@ -55,7 +55,8 @@ impl Nested {
         Nested { depth, shape, keys: vec!["a"], leaf: "1", sibling_every: 0 }
     }
 
-    fn is_list(&self, level: usize) -> bool {
+    /// Whether the container at a level is a list.
+    pub(crate) fn is_list(&self, level: usize) -> bool {
         match &self.shape {
             Shape::Lists => true,
             Shape::Maps => false,

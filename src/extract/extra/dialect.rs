@@ -15,6 +15,10 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Broken> {
     if text.chars().count() > MAX_PATH {
         return Err(Broken::new(Reason::InvalidPath, format!("a path must not be longer than {MAX_PATH} characters")));
     }
+    // The parser tries the expressions of a filter in many ways, so that its time doubles with each parenthesis.
+    if has_filter(text) {
+        return named(text, Err(FILTER.to_owned()));
+    }
     let query = parse_json_path(text).map_err(|error| {
         // The parser shows the text with a mark below it; of that one line is kept.
         let shown = error.to_string();
@@ -26,6 +30,23 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Broken> {
     })?;
     let steps = query.segments.iter().map(segment).collect::<Result<Vec<Step>, String>>();
     named(text, steps)
+}
+
+/// Whether a question mark stands outside of quotes.
+fn has_filter(text: &str) -> bool {
+    let mut quote = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(_), '\\') => drop(letters.next()),
+            (Some(open), letter) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, '?') => return true,
+            (None, _) => {}
+        }
+    }
+    false
 }
 
 fn segment(segment: &Segment) -> Result<Step, String> {

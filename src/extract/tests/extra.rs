@@ -8,6 +8,7 @@ use crate::crd::PrinterColumn;
 use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Problem, Reason, Request, Subject, accept};
 use crate::extract::{MAX_VALUES, Origin, Plan};
 use crate::model::{FieldIndex, Scope};
+use crate::testing::nested::on_worker_stack;
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {
@@ -338,4 +339,21 @@ fn the_fields_of_the_resource_stay_first_and_as_they_were() {
     assert_ne!(plan, shirts());
     assert_eq!(shirts().with_extra(&[]).unwrap(), shirts());
     assert!(plan.resolve("images").is_ok() && plan.resolve("$.spec.steps[*].image").is_err());
+}
+
+#[test]
+fn paths_that_nest_are_rejected_in_bounded_time_and_stack() {
+    let base = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+    for (open, close) in
+        [("(", ")"), ("!(", ")"), ("length(", ")"), ("@[?", "]"), ("@.a[?@.b&&(", ")]"), ("count(@[?", "])")]
+    {
+        for levels in [1, 2, 5, 20, 40, 100, 250] {
+            let json_path = format!("$.a[?{}@.a{}]", open.repeat(levels), close.repeat(levels));
+            let request = Request { name: "x".to_owned(), json_path: Some(json_path.clone()), printer_column: None };
+            let outcome = on_worker_stack(|| {
+                accept(&[request], &Subject { plan: &base, schema: None, columns: &[] }).problems.len()
+            });
+            assert_eq!(outcome, 1, "{json_path}");
+        }
+    }
 }

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::plan::crd;
 use crate::extract::extra::{Request, Subject, accept};
-use crate::extract::scan::locate;
+use crate::extract::scan::{bytes_read, locate};
 use crate::extract::trie::{Paths, Step, Trie, is_many};
 use crate::extract::value::{text, text_of};
 use crate::extract::{Plan, path};
+use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 /// A document as it may be written: repeated keys included.
 #[derive(Clone, Debug)]
@@ -115,7 +116,7 @@ impl Style {
 }
 
 /// A document in writing.
-fn written() -> impl Strategy<Value = String> {
+pub(super) fn written() -> impl Strategy<Value = String> {
     (objects(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(document, choices)| {
         let mut out = String::new();
         let mut style = Style { choices, next: 0 };
@@ -193,6 +194,18 @@ fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<Vec<String>> {
     slots.into_iter().map(texts).collect()
 }
 
+#[test]
+fn repeated_keys_replace_what_was_found_before() {
+    // Looking through all of what was found, at each key, would take the square of this.
+    let many = 200_000;
+    let document =
+        format!("{{{}\"a\":[{}2]{}}}", "\"a\":[1],".repeat(many), "3,".repeat(many), ",\"b\":[1]".repeat(many));
+    let path = |key: &str| vec![Step::Key(key.to_owned()), Step::Any];
+    let found = scanned(document.as_bytes(), &[path("a"), path("b"), vec![Step::Any, Step::Any]]);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [many + 1, 1, many + 2]);
+    assert!(found[0].iter().all(|text| text != "1"));
+}
+
 proptest! {
     #[test]
     fn the_scanner_finds_what_the_naive_walk_finds(document in written(), paths in paths()) {
@@ -245,6 +258,44 @@ proptest! {
         let expected: Vec<String> = found.into_iter().map(text_of).collect();
         let steps = keys.into_iter().map(Step::Key).collect();
         prop_assert_eq!(scanned(document.as_bytes(), &[steps]), [expected], "{} of {}", query, document);
+    }
+
+    #[test]
+    fn nested_values_are_scanned_at_any_depth(
+        nested in nested::values(MAX_LEVELS - 3, &["a", "b"]),
+        paths in paths(),
+        steps in prop::collection::vec(prop_oneof![Just(Step::Any), Just(Step::Element(0)), Just(Step::Key("a".to_owned()))], 1..200),
+    ) {
+        let text = nested.text();
+        let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{text},"a":[{text}]}}"#);
+        let deep = [&[Step::Key("spec".to_owned())], &*steps].concat();
+        let (trie, _) = merged(&[&*paths, &[deep]].concat());
+        let (found, bytes) = on_worker_stack(|| bytes_read(|| locate(&trie, object.as_bytes())));
+        let found = found.unwrap();
+        prop_assert!(bytes <= object.len(), "{} of {}", bytes, object.len());
+        for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
+            prop_assert!(on_worker_stack(|| super::super::value::text(span.of(object.as_bytes())).is_some()));
+        }
+        let plan = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let bytes = Bytes::from(object);
+        let record = on_worker_stack(|| plan.extract(bytes.clone()));
+        prop_assert_eq!(record.unwrap().bytes, bytes);
+    }
+
+    #[test]
+    fn broken_nested_values_break_nothing(
+        text in nested::texts(MAX_LEVELS, &["a", "b"]),
+        paths in paths(),
+        place in any::<prop::sample::Index>(),
+        byte in prop::sample::select(b"\"\\{}[]:, x".to_vec()),
+        is_cut in any::<bool>(),
+    ) {
+        let mut bytes = format!("{{\"a\":{text}").into_bytes();
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        bytes.truncate(if is_cut { place + 1 } else { bytes.len() });
+        let (trie, _) = merged(&paths);
+        let _ = on_worker_stack(|| locate(&trie, &bytes).is_ok());
     }
 
     #[test]

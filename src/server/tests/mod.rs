@@ -18,6 +18,7 @@ mod guards;
 mod limits;
 mod list;
 mod listen;
+mod nested;
 mod options;
 mod pass_through;
 mod placement_review;

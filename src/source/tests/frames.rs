@@ -6,8 +6,10 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
 use crate::extract::Plan;
+use crate::extract::scan::bytes_read;
 use crate::model::Scope;
 use crate::source::frames::{Lines, Told, any_watch_line, bookmark, list_page, metadata_page, watch_line};
+use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
@@ -249,6 +251,34 @@ proptest! {
         prop_assert_eq!(found, objects.iter().map(|object| object.as_bytes()).collect::<Vec<_>>());
         let shorter = cut.index(page.trim_end().len());
         prop_assert!(list_page(&bytes(&page[..shorter])).is_err(), "{}", &page[..shorter]);
+    }
+
+    #[test]
+    fn nested_objects_are_split_and_each_byte_is_read_a_few_times(
+        text in nested::texts(MAX_LEVELS - 1, &["a", "metadata", "items", "object"]),
+        place in any::<prop::sample::Index>(),
+        byte in prop::sample::select(b"\"\\{}[]:, x".to_vec()),
+    ) {
+        let metadata = r#""metadata":{"name":"x","resourceVersion":"7"}"#;
+        let object = format!("{{{metadata},\"spec\":{text}}}");
+        let page = bytes(&format!("{{{metadata},\"items\":[{object},{object}]}}"));
+        let line = bytes(&format!("{{\"type\":\"ADDED\",\"object\":{object}}}"));
+        let ((items, told, entries), read) = on_worker_stack(|| {
+            bytes_read(|| (list_page(&page).map(|page| page.items), any_watch_line(&line), metadata_page(&page)))
+        });
+        prop_assert!(items.unwrap().iter().all(|item| **item == *object.as_bytes()));
+        prop_assert_eq!(entries.unwrap().entries.len(), 2);
+        prop_assert!(told.is_ok() && watch_line(&line).is_ok());
+        prop_assert!(read <= 4 * page.len() + 2 * line.len(), "{} of {} and {}", read, page.len(), line.len());
+        for whole in [&page, &line] {
+            let mut broken = whole.to_vec();
+            let place = place.index(broken.len());
+            broken[place] = byte;
+            let broken = Bytes::from(broken);
+            on_worker_stack(|| {
+                let _ = (watch_line(&broken), any_watch_line(&broken), list_page(&broken), metadata_page(&broken), bookmark(&broken));
+            });
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod frames;
 mod keepers;
 mod kubeconfig;
 mod list_watch;
+mod nested;
 mod openapi;
 mod scan;
 mod self_check;

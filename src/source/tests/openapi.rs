@@ -160,6 +160,27 @@ async fn the_v2_document_is_asked_for_only_when_it_is_wanted_and_sent_only_when_
 }
 
 #[tokio::test]
+async fn one_nested_definition_takes_no_document_away() {
+    let (api, documents) = start().await;
+    for depth in [100, 128, 300, 500] {
+        let mut schema = json!({"type": "string"});
+        for _ in 0..depth / 2 {
+            schema = json!({"properties": {"a": schema}});
+        }
+        let definitions = json!({"Deep": schema, "Other": {"type": "string"}});
+        *api.v2.lock().unwrap() =
+            json!({"info": {"version": depth.to_string()}, "paths": {}, "definitions": definitions});
+        ask_anew(&documents).await;
+        let forms = source(&documents).v2().await.unwrap();
+        let json = forms.document().json.clone();
+        let found = crate::extract::tree::value(&json, 1_100).unwrap();
+        assert_eq!(found["definitions"]["Other"]["type"], "string", "{depth}");
+        assert_eq!(found["definitions"]["Deep"], definitions["Deep"], "{depth}");
+        assert!(!forms.body(crate::registry::documents::Encoding::Protobuf).is_empty(), "{depth}");
+    }
+}
+
+#[tokio::test]
 async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_the_new_one() {
     let (api, documents) = start().await;
     let place = api.places.acquire().await.unwrap();

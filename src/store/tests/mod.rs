@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::{Strategy, any, prop_oneof};
-use proptest::{prop_assert_eq, proptest};
+use proptest::{prop_assert, prop_assert_eq, proptest};
 
 mod packing;
 mod structures;
@@ -36,6 +36,22 @@ pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], v
     let marks = fields().filter(|(_, values)| values.is_none()).map(|(field, _)| (field.overflow(), ""));
     let texts = Texts::new(labels.iter().copied(), kept.chain(marks));
     Record { texts, ..record(key, version, &[], &[]) }
+}
+
+proptest! {
+    #[test]
+    fn nested_objects_are_stored_packed_and_read_back(text in crate::testing::nested::texts(10_000, &["a", "metadata"])) {
+        let mut record = record("ns/deep", 1, &[], &["v"]);
+        let end = record.bytes.len() - 1;
+        record.bytes = Bytes::from([&record.bytes[..end], b",\"spec\":", text.as_bytes(), b"}"].concat());
+        let bytes = record.bytes.clone();
+        let found = crate::testing::nested::on_worker_stack(move || {
+            let mut store = Store::new(HistoryLimits::default());
+            store.apply(&record);
+            store.snapshot().get("ns/deep").map(|object| object.json().to_vec())
+        });
+        prop_assert!(found.as_deref() == Some(&*bytes));
+    }
 }
 
 fn keys(store: &Store) -> Vec<String> {

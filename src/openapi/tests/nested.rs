@@ -1,0 +1,89 @@
+//! Schemas that nest as deep as they are read.
+
+use serde_json::{Value, json};
+
+use super::super::part::{Shown, ShownResource};
+use super::super::protobuf::{encode, to_protobuf_v2, to_protobuf_v3, v3};
+use super::super::structure::is_structural;
+use super::super::{Document, yaml};
+use super::{v2_of, v3_of, with_schema};
+use crate::extract::Prune;
+use crate::extract::tree::{DEFINITION_LEVELS, DOCUMENT_LEVELS, value};
+use crate::testing::nested::{Nested, Shape, on_worker_stack};
+
+/// A schema of so many levels: objects, lists, maps and branches in turn.
+fn schema(levels: usize) -> Value {
+    let mut schema =
+        json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+    let mut held = 1;
+    while held + 2 < levels {
+        let (outer, more) = match held % 4 {
+            0 => (json!({"type": "array", "items": schema}), 1),
+            1 => (json!({"type": "object", "additionalProperties": schema}), 1),
+            _ => (json!({"type": "object", "properties": {"a": schema}}), 2),
+        };
+        (schema, held) = (outer, held + more);
+    }
+    json!({"type": "object", "properties": {"a": schema}})
+}
+
+/// Junctors inside each other.
+fn branches(levels: usize) -> Value {
+    let mut branch = json!({"minLength": 1});
+    for level in 0..levels / 2 - 3 {
+        branch = json!({(["anyOf", "allOf", "oneOf"][level % 3]): [branch]});
+    }
+    json!({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": true, "allOf": [branch]}}})
+}
+
+#[test]
+fn nested_schemas_are_published_in_every_form() {
+    for levels in [100, 128, 130, 300, DEFINITION_LEVELS - 6] {
+        for schema in [schema(levels), branches(levels)] {
+            on_worker_stack(|| {
+                let crd = with_schema(schema.clone());
+                let is_published = is_structural(schema.as_object().unwrap());
+                for (form, document) in [("v2", v2_of(&[&crd])), ("v3", v3_of(&[&crd], "v1"))] {
+                    let written = Document::new(&document);
+                    assert!(value(&written.json, DOCUMENT_LEVELS).unwrap() == document, "{form} {levels}");
+                    let binary = if form == "v2" { to_protobuf_v2(&document) } else { to_protobuf_v3(&document) };
+                    assert!(!is_published || form == "v2" || binary.len() > levels, "{form} {levels}");
+                    let shown = Shown::new([ShownResource {
+                        group: "stable.example.com".to_owned(),
+                        version: "v1".to_owned(),
+                        resource: "shirts".to_owned(),
+                        kind: "Shirt".to_owned(),
+                        list_kind: "ShirtList".to_owned(),
+                        prune: Prune::new([".a.a.a.a.b", ".spec.color"]),
+                        fields: Vec::new(),
+                    }]);
+                    assert!(shown.part_of(document).is_object(), "{form} {levels}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn protobuf_of_nested_schemas_has_every_level() {
+    let levels = DEFINITION_LEVELS;
+    let document = json!({"components": {"schemas": {"A": schema(levels)}}});
+    let (bytes, skipped) = on_worker_stack(|| encode(&v3::DOCUMENT, &document));
+    assert_eq!(skipped, []);
+    let types = |bytes: &[u8]| bytes.windows(6).filter(|window| window == b"object").count();
+    assert_eq!(types(&bytes), types(document.to_string().as_bytes()), "each level is there once");
+}
+
+#[test]
+fn yaml_of_nested_values_is_bounded() {
+    let wide = format!("[{}1]", "1,".repeat(10_000));
+    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false, false])] {
+        for depth in [100, 500, 1000] {
+            let json = Nested { leaf: "L", ..Nested::new(depth, shape.clone()) }.text().replace('L', &wide);
+            let value = value(json.as_bytes(), 1_001).unwrap();
+            let text = on_worker_stack(|| yaml::text(&value));
+            assert!(text.len() < 2 * json.len() + 4096, "{shape:?} {depth}: {} of {}", text.len(), json.len());
+            assert!(text.ends_with("]\n") || text.ends_with("}\n"), "{shape:?} {depth}");
+        }
+    }
+}
