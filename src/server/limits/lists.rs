@@ -1,7 +1,7 @@
 //! Large lists take turns: a place while one is being sent, a queue before it.
 //!
-//! Large is what is estimated to be over [`LARGE`] as JSON; everything else, gets and watches among it, comes past here
-//! without touching anything that is shared. A place is held until the body has been sent or given up, so a slow reader holds one
+//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with its
+//! indentation, counts as one, and so does the initial event of a watch. All other requests and events come past here without touching anything that is shared. A place is held until the body has been sent or given up, so a slow reader holds one
 //! for long; why that starves nobody is in [`super::turns`], which decides everything. Here is only who sleeps and who
 //! wakes. Whoever waits holds no snapshot.
 
