@@ -18,8 +18,8 @@ use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::encode::Indenter;
 use super::gzip::{self, Gzip};
+use super::indent::Pretty;
 use super::limits::seats::Worker;
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
@@ -203,7 +203,7 @@ pub struct Finish {
 
 /// A body of chunks, and whether it is compressed. Small answers come out whole, so that they carry their length.
 pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
-    let mut pieces = if finish.pretty { Box::new(Pretty { pieces, indenter: Indenter::default() }) } else { pieces };
+    let mut pieces: Pieces = if finish.pretty { Box::new(Pretty::new(pieces)) } else { pieces };
     let mut first = Vec::new();
     let mut size = 0;
     // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
@@ -221,20 +221,4 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     }
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
     if finish.gzip { (Body::pieces(Box::new(Gzip::new(all))), true) } else { (Body::pieces(all), false) }
-}
-
-struct Pretty {
-    pieces: Pieces,
-    indenter: Indenter,
-}
-
-impl Iterator for Pretty {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        let piece = self.pieces.next()?;
-        let mut indented = Vec::with_capacity(piece.len() * 2);
-        self.indenter.push(&piece, &mut indented);
-        Some(Bytes::from(indented))
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The bytes of an object are the source's; what stands around them is written here, with Go's escapes (`<`, `>`, `&`,
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
-//! iterator of chunks, made when the connection can take one. YAML is in `yaml`, columns are in `table`.
+//! iterator of chunks, made when the connection can take one. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
 
 use std::ops::Range;
 
@@ -53,7 +53,10 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => out.extend_from_slice(float_text(float).as_bytes()),
+            None => out.extend_from_slice(number.to_string().as_bytes()),
+        },
         Value::String(text) => write_string(text, out),
         Value::Array(items) => {
             out.push(b'[');
@@ -77,6 +80,19 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b'}');
         }
+    }
+}
+
+/// A float as Go's encoding/json writes it: the shortest digits, with an exponent below 1e-6 and from 1e21 on.
+fn float_text(float: f64) -> String {
+    let size = float.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        return format!("{float}");
+    }
+    let text = format!("{float:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => text,
     }
 }
 
@@ -259,7 +275,7 @@ where
     Items: Iterator<Item = Item>,
     Write: FnMut(Item, &mut Vec<u8>),
 {
-    /// Items in an envelope, with a comma in between (JSON) or nothing (YAML).
+    /// Items in an envelope, with a separator in between.
     pub fn new(envelope: Envelope, items: Items, separator: &'static [u8], write: Write) -> Chunks<Items, Write> {
         let Envelope { head, tail } = envelope;
         Chunks { pending: head, items, write, separator, is_first: true, tail: Some(tail) }
@@ -293,56 +309,5 @@ where
             }
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))
-    }
-}
-
-/// Re-indents JSON by two spaces as it passes, as Go's `json.Indent` does.
-#[derive(Debug, Default)]
-pub struct Indenter {
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-    /// An opening bracket has been written; whether a line break follows depends on what comes.
-    opened: bool,
-}
-
-impl Indenter {
-    /// Writes the next piece of one JSON text.
-    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
-        for &byte in piece {
-            if self.in_string {
-                out.push(byte);
-                self.in_string = self.escaped || byte != b'"';
-                self.escaped = byte == b'\\' && !self.escaped;
-                continue;
-            }
-            // The newline at the end too: an indented answer has none.
-            if byte.is_ascii_whitespace() {
-                continue;
-            }
-            let closes = matches!(byte, b'}' | b']');
-            if closes {
-                self.depth = self.depth.saturating_sub(1);
-            }
-            if std::mem::take(&mut self.opened) != closes {
-                self.break_line(out);
-            }
-            out.push(byte);
-            match byte {
-                b'"' => self.in_string = true,
-                b'{' | b'[' => {
-                    self.depth += 1;
-                    self.opened = true;
-                }
-                b',' => self.break_line(out),
-                b':' => out.push(b' '),
-                _ => {}
-            }
-        }
-    }
-
-    fn break_line(&self, out: &mut Vec<u8>) {
-        out.push(b'\n');
-        out.resize(out.len() + 2 * self.depth, b' ');
     }
 }

@@ -1,24 +1,26 @@
 //! One GET: an object by name, or its status, which upstream serves as the whole object.
 //!
 //! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the
-//! copy as it is; unset means what `strong` says.
+//! copy as it is; unset means what `strong` says. A response over 4 MiB takes its turn with large lists.
 
 use http::Response;
 use tokio::time::Instant;
 
-use crate::model::quote;
+use crate::model::{Version, quote};
 use crate::query::{Access, Explanation, Selection};
 use crate::registry::{Resource, ResourceOrigin};
+use crate::store::{Object, Snapshot};
 
 use super::body::Body;
 use super::encode::Shown;
 use super::failure::Failure;
+use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, OBJECTS, Offer, negotiate, routed};
 use super::params::read_version;
 use super::route::Address;
-use super::strong::{self, Consistency};
+use super::strong::{self, Consistency, ReadFrom};
 use super::table::{Columns, Include};
-use super::{Asked, Server, document, explain, read};
+use super::{Asked, Server, document, explain, length_as, read};
 
 pub(super) async fn answer(
     server: &Server,
@@ -54,28 +56,85 @@ pub(super) async fn answer(
         return Err(Failure::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
     }
     let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
-    let patience = server.settings.patience.min(asked.timeout);
-    let snapshot = read::snapshot(&resource.live, patience).await?;
     let consistency = strong::consistency(server, asked)?;
-    if version.is_some() || consistency == Consistency::Eventual {
-        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
-    }
-    let (snapshot, from) = match version {
-        None => strong::newest(server, asked, resource, snapshot, asked.through.is_none()).await?,
-        named => strong::reach(&resource.live, snapshot, named).await?,
-    };
     let key = match read::namespace_of(resource, address) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    let begun = Instant::now();
-    let shown = resource.restrict(Selection::default());
-    let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
-    let took = begun.elapsed();
-    asked.noted.accessed(Access::Index);
-    let object = &found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
-    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
-    if let Form::PartialList(_) = agreed.form {
+    let mut place = None;
+    let (json, object_length, took, from) = loop {
+        let (snapshot, from) = newest_enough(server, asked, resource, version, consistency).await?;
+        let begun = Instant::now();
+        let shown = resource.restrict(Selection::default());
+        let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
+        let took = begun.elapsed();
+        asked.noted.accessed(Access::Index);
+        let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
+        let json = form(server, asked, resource, &agreed.form, &object)?;
+        // A response that is as large as a large list takes its place among them, however it came to be so large.
+        let length = length_as(&json, agreed.format, asked);
+        if place.is_some() || length <= LARGE {
+            break (json, object.length(), took, from);
+        }
+        match server.limits.lists().enter(asked.user, length).map_err(Failure::Limited)? {
+            Turn::Now(free) => {
+                place = Some(free);
+                break (json, object.length(), took, from);
+            }
+            Turn::Later(waiting) => {
+                // Nothing is held in the queue, and what is read after it is the newest.
+                drop((json, object, snapshot));
+                place = Some(Box::pin(waiting.turn()).await.map_err(Failure::Limited)?);
+            }
+        }
+    };
+    let mut response = document(json, agreed.format, asked);
+    if let Some(place) = place {
+        response.body_mut().hold(place);
+    }
+    if consistency == Consistency::Strong {
+        from.tell(&mut response);
+    }
+    if asked.explains() {
+        let bytes = Some(object_length as u64);
+        let plan = format!("name {key} (1)");
+        let candidates = asked.may_list_all(&resource.gvr).await.then_some(1);
+        let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
+        explain::tell(&mut response, &explanation, Some(took));
+    }
+    Ok(response)
+}
+
+/// A snapshot that is as new as the request needs it, and where it was read.
+async fn newest_enough(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+    version: Option<Version>,
+    consistency: Consistency,
+) -> Result<(Snapshot, ReadFrom), Failure> {
+    let patience = server.settings.patience.min(asked.timeout);
+    let snapshot = read::snapshot(&resource.live, patience).await?;
+    if version.is_some() || consistency == Consistency::Eventual {
+        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+    }
+    match version {
+        None => strong::newest(server, asked, resource, snapshot, asked.through.is_none()).await,
+        named => strong::reach(&resource.live, snapshot, named).await,
+    }
+}
+
+/// The object in the form that was agreed on, as JSON.
+///
+/// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+fn form(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+    form: &Form,
+    object: &Object,
+) -> Result<Vec<u8>, Failure> {
+    if let Form::PartialList(_) = form {
         return Err(match resource.origin {
             ResourceOrigin::Custom => Failure::Bare("content is not a list".to_owned()),
             ResourceOrigin::BuiltIn => Failure::NotAcceptable(format!(
@@ -84,10 +143,10 @@ pub(super) async fn answer(
             )),
         });
     }
-    let include = Include::read(&asked.query, &agreed.form)?;
+    let include = Include::read(&asked.query, form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::with_capacity(object.length() + 256);
-    match &agreed.form {
+    match form {
         Form::Whole | Form::PartialList(_) | Form::AggregatedDiscovery => shown.write_single(resource, &mut json),
         Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
         Form::Table(version) => {
@@ -95,18 +154,7 @@ pub(super) async fn answer(
             columns.write_single(shown, resource, version, include, true, &mut json);
         }
     }
-    let mut response = document(json, agreed.format, asked);
-    if consistency == Consistency::Strong {
-        from.tell(&mut response);
-    }
-    if asked.explains() {
-        let bytes = Some(object.length() as u64);
-        let plan = format!("name {key} (1)");
-        let candidates = asked.may_list_all(&resource.gvr).await.then_some(1);
-        let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
-        explain::tell(&mut response, &explanation, Some(took));
-    }
-    Ok(response)
+    Ok(json)
 }
 
 /// Why a name can be none (apimachinery `api/validation/path`).

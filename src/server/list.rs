@@ -29,6 +29,9 @@ use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 /// kept, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
 
+/// By how much indentation lengthens usual objects. How long a list becomes is not known before it is written.
+const INDENTED: u64 = 2;
+
 /// Upstream's words for a page whose version is too old.
 const EXPIRED_PAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can \
     start a new list without the continue parameter, or use the continue token in this response to retrieve the \
@@ -65,8 +68,10 @@ pub(super) async fn answer(
     let mut begun = Instant::now();
     let mut page = Page::take(state.clone(), &selection, &wanted);
     let mut place = None;
-    if page.bytes > LARGE {
-        place = Some(match server.limits.lists().enter(asked.user, page.bytes).map_err(Failure::Limited)? {
+    let is_indented = agreed.format == Format::Yaml || asked.pretty();
+    let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
+    if bytes > LARGE {
+        place = Some(match server.limits.lists().enter(asked.user, bytes).map_err(Failure::Limited)? {
             Turn::Now(place) => place,
             Turn::Later(waiting) => {
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
@@ -327,7 +332,7 @@ fn pieces(
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
-            Box::new(Chunks::new(envelope, objects, b"", yaml::item_writer(write)))
+            Box::new(yaml::Chunks::new(envelope, objects, write))
         }
     }
 }

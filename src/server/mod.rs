@@ -4,7 +4,7 @@
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`body`], [`gzip`],
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
 //! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] is the one thing that is created here, and is not kept.
 //! [`through`] is a View: a server of its own behind a path.
@@ -29,6 +29,7 @@ pub mod get;
 pub mod guards;
 pub mod gzip;
 pub mod health;
+pub mod indent;
 pub mod limits;
 pub mod list;
 pub mod listen;
@@ -721,7 +722,7 @@ fn version(catalog: &Catalog) -> Response<Body> {
         body => body.clone(),
     };
     let mut text = Vec::new();
-    encode::Indenter::default().push(&encode::json_bytes(&body), &mut text);
+    indent::Indenter::default().push(&encode::json_bytes(&body), &mut text);
     with_type(Response::new(Body::whole(text)), "application/json")
 }
 
@@ -750,17 +751,26 @@ fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> 
     response
 }
 
+/// How long one JSON document becomes as a response: estimated where it is indented.
+fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
+    match format {
+        Format::Json if asked.pretty() => indent::json_length(json),
+        Format::Json => json.len() as u64,
+        Format::Yaml => indent::yaml_length(json),
+    }
+}
+
 /// One JSON document as an answer.
 fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let text = match format {
+    let pieces: Pieces = match format {
         Format::Json => {
             let mut text = json;
             text.push(b'\n');
-            text
+            Box::new(std::iter::once(Bytes::from(text)))
         }
-        Format::Yaml => yaml::from_json(&json),
+        Format::Yaml => Box::new(yaml::document(json)),
     };
-    chunked(Box::new(std::iter::once(Bytes::from(text))), format, asked)
+    chunked(pieces, format, asked)
 }
 
 /// A failure as an answer.
@@ -777,7 +787,7 @@ fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
             let mut text = Vec::new();
             match format {
                 Format::Yaml => text = yaml::from_json(&status),
-                Format::Json if pretty => encode::Indenter::default().push(&status, &mut text),
+                Format::Json if pretty => indent::Indenter::default().push(&status, &mut text),
                 Format::Json => text = status,
             }
             // Indented documents end without a newline, as Go's json.Indent leaves them.

@@ -3,8 +3,10 @@
 //! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
 //! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
 //! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
-//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`].
+//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; initial
+//! events of large objects take turns by [`large`].
 
+mod large;
 mod shape;
 
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use super::params::{ListOptions, Query, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
 use super::{Asked, Server, explain, media_type, read, with_type};
+use large::LargeEvents;
 use shape::{Kind, Mark, Shape, write_error};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
@@ -108,7 +111,11 @@ pub(super) async fn answer(
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
-        place: Place::Before { start, snapshot: Box::new(snapshot) },
+        place: Place::Before {
+            start,
+            snapshot: Box::new(snapshot),
+            large: Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone())),
+        },
         bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
         proofs,
@@ -163,9 +170,9 @@ impl Place {
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
-    Before { start: Start, snapshot: Box<Snapshot> },
+    Before { start: Start, snapshot: Box<Snapshot>, large: Box<LargeEvents> },
     /// In the middle of its initial events.
-    Listing { listing: Box<Listing>, version: Version, then: Cursor },
+    Listing { listing: Box<Listing>, version: Version, then: Cursor, large: Box<LargeEvents> },
     /// Following history.
     Following(Following),
     /// No more.
@@ -280,14 +287,19 @@ impl Watch {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
-                Place::Before { start, snapshot } => {
+                Place::Before { start, snapshot, large } => {
                     // In a box, so that its place is not held for as long as the watch lasts.
-                    Box::pin(self.begin(start, *snapshot, &mut batch.rest)).await;
+                    Box::pin(self.begin(start, *snapshot, large, &mut batch.rest)).await;
                     false
                 }
-                Place::Listing { listing, version, then } => {
-                    let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
-                    worker.work(|| self.list(listing, version, then, &mut batch.rest));
+                Place::Listing { mut listing, version, then, mut large } => {
+                    match Box::pin(large.admit(&mut listing)).await {
+                        Ok(()) => {
+                            let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
+                            worker.work(|| self.list(listing, version, then, large, &mut batch.rest));
+                        }
+                        Err(limited) => write_error(&Failure::Limited(limited), &mut batch.rest),
+                    }
                     false
                 }
                 Place::Following(place) if place.is_behind => {
@@ -323,7 +335,7 @@ impl Watch {
         }
     }
 
-    async fn begin(&mut self, start: Start, snapshot: Snapshot, batch: &mut Vec<u8>) {
+    async fn begin(&mut self, start: Start, snapshot: Snapshot, large: Box<LargeEvents>, batch: &mut Vec<u8>) {
         let snapshot = match start {
             Start::Initial { not_older_than: Some(version) } => {
                 match read::not_older_than(&self.resource.live, snapshot, version).await {
@@ -344,7 +356,7 @@ impl Watch {
                 let then = snapshot.end();
                 let selection = self.subscription.selection();
                 let listing = Box::new(Listing::new(State::current(snapshot), selection, None));
-                Place::Listing { listing, version, then }
+                Place::Listing { listing, version, then, large }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
             Start::After(asked) => match snapshot.since(asked) {
@@ -357,8 +369,15 @@ impl Watch {
         };
     }
 
-    fn list(&mut self, mut listing: Box<Listing>, version: Version, then: Cursor, batch: &mut Vec<u8>) {
-        while batch.len() < CHUNK {
+    fn list(
+        &mut self,
+        mut listing: Box<Listing>,
+        version: Version,
+        then: Cursor,
+        large: Box<LargeEvents>,
+        batch: &mut Vec<u8>,
+    ) {
+        while batch.len() < CHUNK && large.admits(&mut listing) {
             let Some(object) = listing.next() else {
                 if self.marks_initial_end {
                     self.write_bookmark(version, true, batch);
@@ -370,7 +389,7 @@ impl Watch {
                 self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
             }
         }
-        self.place = Place::Listing { listing, version, then };
+        self.place = Place::Listing { listing, version, then, large };
     }
 
     /// Tells what has changed since the watch's place; true when it is up to date.

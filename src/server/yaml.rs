@@ -1,293 +1,380 @@
-//! JSON -> YAML in block style, as `kubectl -o yaml` and the API server show it: sorted keys, lists not indented.
+//! JSON -> YAML in block style, as `kubectl -o yaml` and kube-apiserver print it: sorted keys, lists not indented.
 //!
-//! Only what JSON can say: no anchors, no tags, one document. Scalars are plain where every YAML 1.1 and 1.2 reader
-//! takes them for the same string, literal blocks where they have several plain lines, else quoted as JSON is, which
-//! YAML reads too. A list is written item by item like its JSON form. Nothing here is recursive: objects nest as deep as JSON
-//! does.
+//! The output has no anchors, no tags and one document. Scalars are plain where every YAML 1.1 and 1.2 parser reads the same string,
+//! literal blocks where they have several printable lines, and otherwise quoted as in JSON, which is valid YAML.
+//!
+//! The text is made in pieces while the client reads it. [`Outline`] finds the values of a document in one pass, without recursion;
+//! [`Writer`] walks them with its own stack. Below [`DEEPEST`] levels, values are printed as JSON on one line (flow style): a line of depth n
+//! costs 2n spaces, so the length would otherwise grow with the square of the depth.
 
-use crate::extract::tree::{Kind, NodeId, Tree};
-use crate::extract::value::unescape;
+use std::cmp::Ordering;
+use std::ops::Range;
 
-use super::encode::{Envelope, write_string};
+use bytes::Bytes;
+use serde_json::{Map, Value};
 
-/// Indentation that a value may take in block style, for each byte of its JSON. Objects of people need less than one.
-const INDENTATION_PER_BYTE: usize = 8;
-/// The same for a short value.
-const LEAST_INDENTATION: usize = 32 * 1024;
+use super::encode::{CHUNK, Envelope, json_bytes, write_string};
+use super::indent::DEEPEST;
+use crate::extract::scan::{Cursor, Misplaced};
+use crate::store::Object;
 
-/// A JSON document as YAML. Bytes that are no JSON, which a store never holds, come out as they are.
+/// A JSON document as YAML, at once: for documents that are small. Bytes that are no JSON, which a store never holds, come out as they are.
 pub fn from_json(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
-    match Tree::read(json) {
-        Ok(tree) => {
-            Writer::new(&tree, json).value(tree.root(), 0, &mut out);
-            out.push(b'\n');
-        }
-        Err(_) => out.extend_from_slice(json),
+    let mut writer = Writer::new(json.to_vec(), 0);
+    writer.fill(usize::MAX, &mut out);
+    if writer.is_valid() {
+        out.push(b'\n');
     }
     out
+}
+
+/// A JSON document as YAML, in pieces.
+pub fn document(json: Vec<u8>) -> impl Iterator<Item = Bytes> + Send {
+    let mut writer = Some(Writer::new(json, 0));
+    std::iter::from_fn(move || {
+        let mut out = Vec::new();
+        let held = writer.as_mut()?;
+        if held.fill(CHUNK, &mut out) {
+            if held.is_valid() {
+                out.push(b'\n');
+            }
+            writer = None;
+        }
+        Some(Bytes::from(out))
+    })
 }
 
 /// The YAML form of a list's envelope: what stands before and after the items.
 pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     let whole = [&*json.head, &*json.tail].concat();
+    let members: Map<String, Value> = serde_json::from_slice(&whole).unwrap_or_default();
     let (mut head, mut tail) = (Vec::new(), Vec::new());
-    let Ok(tree) = Tree::read(&whole) else { return Envelope { head, tail } };
-    let mut writer = Writer::new(&tree, &whole);
-    let mut is_behind_list = false;
-    for member in tree.children(tree.root()) {
-        let key = tree.key(member);
+    for (key, value) in &members {
         let is_list = key == "items" || key == "rows";
-        let side = if is_behind_list && !is_list { &mut tail } else { &mut head };
-        is_behind_list |= is_list;
+        let side = if is_list || tail.is_empty() && !has_list_before(&members, key) { &mut head } else { &mut tail };
         if is_list && !is_empty {
             side.extend_from_slice(format!("{key}:\n").as_bytes());
         } else {
-            writer.member(member, side);
-            side.push(b'\n');
+            let mut member = vec![b'{'];
+            write_string(key, &mut member);
+            member.push(b':');
+            member.extend_from_slice(&json_bytes(value));
+            member.push(b'}');
+            side.extend_from_slice(&from_json(&member));
         }
     }
     Envelope { head, tail }
 }
 
-/// Turns a writer of JSON items into one of YAML items.
-pub fn item_writer<Item>(mut write_json: impl FnMut(Item, &mut Vec<u8>)) -> impl FnMut(Item, &mut Vec<u8>) {
-    let mut json = Vec::new();
-    move |item, out| {
-        json.clear();
-        write_json(item, &mut json);
-        out.extend_from_slice(b"- ");
-        match Tree::read(&json) {
-            Ok(tree) => Writer::new(&tree, &json).value(tree.root(), 2, out),
-            Err(_) => out.extend_from_slice(&json),
-        }
-        out.push(b'\n');
+fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
+    members.keys().take_while(|held| *held != key).any(|held| held == "items" || held == "rows")
+}
+
+/// Pieces of a list: a head, items one by one, a tail. An item may take several pieces.
+pub struct Chunks<Items, Write> {
+    pending: Vec<u8>,
+    items: Items,
+    /// Writes an item as JSON.
+    write: Write,
+    /// The item that is being written.
+    current: Option<Writer>,
+    tail: Option<Vec<u8>>,
+}
+
+impl<Items, Write> Chunks<Items, Write> {
+    /// Items in an envelope of [`list_envelope`].
+    pub fn new(envelope: Envelope, items: Items, write: Write) -> Chunks<Items, Write> {
+        Chunks { pending: envelope.head, items, write, current: None, tail: Some(envelope.tail) }
     }
 }
 
-/// Writes the values of a tree.
-///
-/// Values are in block style until their indentation has taken its budget. The objects and lists that remain are in flow
-/// style, on one line, so that the output is no more than a multiple of the JSON however deep it nests.
-struct Writer<'t, 'b> {
-    tree: &'t Tree<'b>,
-    /// Bytes of indentation that may still be written.
-    budget: usize,
-}
+impl<Items, Write> Iterator for Chunks<Items, Write>
+where
+    Items: Iterator<Item = Object>,
+    Write: FnMut(Object, &mut Vec<u8>),
+{
+    type Item = Bytes;
 
-/// A container in block style that is being written.
-struct Open {
-    is_map: bool,
-    is_begun: bool,
-    /// The column of its elements or members.
-    indent: usize,
-    next: Option<NodeId>,
-}
-
-impl<'t, 'b> Writer<'t, 'b> {
-    fn new(tree: &'t Tree<'b>, json: &[u8]) -> Writer<'t, 'b> {
-        Writer { tree, budget: LEAST_INDENTATION + INDENTATION_PER_BYTE * json.len() }
-    }
-
-    /// Writes a value at the cursor. Its other lines are indented by `indent`.
-    fn value(&mut self, id: NodeId, indent: usize, out: &mut Vec<u8>) {
-        let mut open = Vec::new();
-        self.begin(id, indent, None, &mut open, out);
-        self.finish(open, out);
-    }
-
-    /// Writes a member of the outermost object with its key.
-    fn member(&mut self, id: NodeId, out: &mut Vec<u8>) {
-        let mut open = vec![Open { is_map: true, is_begun: false, indent: 0, next: Some(id) }];
-        self.step(&mut open, out);
-        if let Some(outermost) = open.first_mut() {
-            outermost.next = None;
-        }
-        self.finish(open, out);
-    }
-
-    /// Writes what remains of the open containers.
-    fn finish(&mut self, mut open: Vec<Open>, out: &mut Vec<u8>) {
-        while !open.is_empty() {
-            self.step(&mut open, out);
-        }
-    }
-
-    /// Writes the next element or member of the innermost container, or closes it.
-    fn step(&mut self, open: &mut Vec<Open>, out: &mut Vec<u8>) {
-        let Some(container) = open.last_mut() else { return };
-        let Some(id) = container.next else {
-            open.pop();
-            return;
-        };
-        container.next = self.tree.next(id);
-        let (is_map, indent) = (container.is_map, container.indent);
-        if std::mem::replace(&mut container.is_begun, true) {
-            break_line(indent, out);
-        }
-        if is_map {
-            let key = self.tree.key(id);
-            write_key(&key, indent, out);
-            out.push(b':');
-            // A list in an object is not indented.
-            let below = if self.tree.kind(id) == Kind::List { indent } else { indent + 2 };
-            self.begin(id, below, Some(below), open, out);
-        } else {
-            out.extend_from_slice(b"- ");
-            self.begin(id, indent + 2, None, open, out);
-        }
-    }
-
-    /// Writes a scalar or an empty container, or opens one. Behind a key, a container in block style begins on a line of its
-    /// own with the given indentation, and anything else follows a space.
-    fn begin(&mut self, id: NodeId, indent: usize, own_line: Option<usize>, open: &mut Vec<Open>, out: &mut Vec<u8>) {
-        let kind = self.tree.kind(id);
-        let is_block = match (kind, self.tree.length(id)) {
-            (Kind::Scalar, _) | (_, 0) => false,
-            (_, length) => self.takes(indent.saturating_mul(length)),
-        };
-        match own_line {
-            Some(column) if is_block => break_line(column, out),
-            Some(_) => out.push(b' '),
-            None => {}
-        }
-        match kind {
-            _ if is_block => {
-                let next = self.tree.first(id);
-                open.push(Open { is_map: kind == Kind::Map, is_begun: false, indent, next });
-            }
-            Kind::Scalar => self.scalar(self.tree.bytes(id), indent, out),
-            Kind::List | Kind::Map => write_flow(self.tree.bytes(id), out),
-        }
-    }
-
-    fn scalar(&mut self, raw: &[u8], indent: usize, out: &mut Vec<u8>) {
-        match raw {
-            [b'"', inside @ .., b'"'] => {
-                let text = unescape(inside).unwrap_or_default();
-                let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
-                let is_block = lines > 1 && is_literal(&text) && self.takes(indent.saturating_mul(lines));
-                write_scalar(&text, indent, is_block, out);
-            }
-            b"true" | b"false" | b"null" => out.extend_from_slice(raw),
-            // In digits that readers of YAML 1.1 and 1.2 take for the same number.
-            _ => match serde_json::from_slice::<serde_json::Number>(raw) {
-                Ok(number) => out.extend_from_slice(number.to_string().as_bytes()),
-                Err(_) => out.extend_from_slice(raw),
-            },
-        }
-    }
-
-    /// Takes indentation from the budget if that much is left.
-    fn takes(&mut self, indentation: usize) -> bool {
-        let left = self.budget.checked_sub(indentation);
-        self.budget = left.unwrap_or(self.budget);
-        left.is_some()
-    }
-}
-
-/// Writes the JSON of an object or list on one line. JSON is YAML, apart from the escapes in its texts.
-pub(super) fn write_flow(json: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while let Some(&byte) = json.get(at) {
-        match byte {
-            b'"' => {
-                let length = string_length(&json[at..]);
-                let inside = json.get(at + 1..at + length - 1).unwrap_or_default();
-                at += length;
-                let follows = json[at..].iter().find(|byte| !byte.is_ascii_whitespace());
-                if length > LONGEST_SHORT_KEY && follows == Some(&b':') {
-                    out.extend_from_slice(b"? ");
+    fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = std::mem::take(&mut self.pending);
+        while chunk.len() < CHUNK && self.tail.is_some() {
+            if let Some(writer) = &mut self.current {
+                if writer.fill(CHUNK, &mut chunk) {
+                    chunk.push(b'\n');
+                    self.current = None;
                 }
-                write_quoted(&unescape(inside).unwrap_or_default(), out);
                 continue;
             }
-            b' ' | b'\n' | b'\r' | b'\t' => {}
-            b':' => out.extend_from_slice(b": "),
-            other => out.push(other),
+            match self.items.next() {
+                Some(item) => {
+                    let mut json = Vec::with_capacity(item.length());
+                    (self.write)(item, &mut json);
+                    chunk.extend_from_slice(b"- ");
+                    self.current = Some(Writer::new(json, 2));
+                }
+                None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
+            }
         }
-        at += 1;
+        (!chunk.is_empty()).then(|| Bytes::from(chunk))
     }
 }
 
-/// Readers of YAML take at most 1,024 characters for a key without a question mark.
-const LONGEST_SHORT_KEY: usize = 500;
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Object,
+    List,
+    Text,
+    /// Printed as its JSON: numbers, literals, what is empty, and what is nested too deep.
+    Plain,
+}
 
-/// Writes a key of a block, up to its colon.
-fn write_key(key: &str, indent: usize, out: &mut Vec<u8>) {
-    let is_long = key.len() > LONGEST_SHORT_KEY;
-    if is_long {
-        out.extend_from_slice(b"? ");
+/// A value of a document.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kind: Kind,
+    /// Where its key begins and ends, quotes included; empty in lists.
+    key: (usize, usize),
+    /// Where it begins and ends.
+    value: (usize, usize),
+    /// The number of the first node that is not inside of it.
+    after: usize,
+}
+
+/// The values of a document in the order in which they begin.
+struct Outline(Vec<Node>);
+
+impl Outline {
+    /// Finds them in one pass.
+    fn of(json: &[u8]) -> Result<Outline, Misplaced> {
+        let mut cursor = Cursor::new(json);
+        let mut nodes: Vec<Node> = Vec::new();
+        // The containers that are open: their nodes.
+        let mut open: Vec<usize> = Vec::new();
+        cursor.space();
+        loop {
+            let mut key = (0, 0);
+            if let Some(&container) = open.last() {
+                let is_object = nodes[container].kind == Kind::Object;
+                if cursor.closes(if is_object { b'}' } else { b']' }) {
+                    nodes[container].value.1 = cursor.position();
+                    nodes[container].after = nodes.len();
+                    open.pop();
+                    if open.is_empty() {
+                        return Ok(Outline(nodes));
+                    }
+                    continue;
+                }
+                if nodes.len() > container + 1 {
+                    cursor.expect(b',', "a comma or the end of an object or list")?;
+                    cursor.space();
+                }
+                if is_object {
+                    let start = cursor.position();
+                    cursor.string("a key")?;
+                    key = (start, cursor.position());
+                    cursor.space();
+                    cursor.expect(b':', "a colon")?;
+                    cursor.space();
+                }
+            }
+            let start = cursor.position();
+            let kind = match cursor.peek() {
+                Some(b'{') if open.len() < DEEPEST => Kind::Object,
+                Some(b'[') if open.len() < DEEPEST => Kind::List,
+                Some(b'"') => Kind::Text,
+                _ => Kind::Plain,
+            };
+            let after = nodes.len() + 1;
+            if matches!(kind, Kind::Object | Kind::List) {
+                cursor.advance();
+                if !cursor.closes(if kind == Kind::Object { b'}' } else { b']' }) {
+                    open.push(nodes.len());
+                    nodes.push(Node { kind, key, value: (start, start), after });
+                    continue;
+                }
+                nodes.push(Node { kind: Kind::Plain, key, value: (start, cursor.position()), after });
+            } else {
+                cursor.skip_value(open.len())?;
+                nodes.push(Node { kind, key, value: (start, cursor.position()), after });
+            }
+            if open.is_empty() {
+                return Ok(Outline(nodes));
+            }
+        }
     }
+
+    /// The nodes directly inside of one.
+    fn children(&self, node: usize) -> impl Iterator<Item = usize> {
+        let end = self.0[node].after;
+        let inside = move |node: usize| (node < end).then_some(node);
+        std::iter::successors(inside(node + 1), move |&child| inside(self.0[child].after))
+    }
+}
+
+/// What is being written, from the outside in.
+enum Open {
+    /// The members of an object, in the order of their keys.
+    Members { members: std::vec::IntoIter<(String, usize)>, indent: usize, is_first: bool },
+    /// The elements of a list: the numbers of their nodes that are left.
+    Items { left: Range<usize>, indent: usize, is_first: bool },
+    /// The lines of a literal block.
+    Lines { text: String, at: Option<usize>, indent: usize },
+}
+
+/// A document on its way to YAML.
+struct Writer {
+    json: Vec<u8>,
+    /// `None`: these bytes are no JSON.
+    outline: Option<Outline>,
+    indent: usize,
+    is_begun: bool,
+    stack: Vec<Open>,
+}
+
+impl Writer {
+    /// The first line stands where the output is; the others are indented by `indent`.
+    fn new(json: Vec<u8>, indent: usize) -> Writer {
+        let outline = Outline::of(&json).ok();
+        Writer { json, outline, indent, is_begun: false, stack: Vec::new() }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.outline.is_some()
+    }
+
+    /// Writes until `out` has `most` bytes; true at the end. One step writes a line: its indentation, a key and a scalar.
+    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+        let Some(outline) = &self.outline else {
+            out.extend_from_slice(&self.json);
+            return true;
+        };
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.stack.extend(begin(outline, &self.json, 0, self.indent, out));
+        }
+        while out.len() < most {
+            let Some(open) = self.stack.last_mut() else { return true };
+            let next = match open {
+                Open::Members { members, indent, is_first } => members.next().map(|(key, node)| {
+                    if !std::mem::take(is_first) {
+                        break_line(*indent, out);
+                    }
+                    begin_member(outline, &self.json, &key, node, *indent, out)
+                }),
+                Open::Items { left, indent, is_first } => (left.start < left.end).then(|| {
+                    let node = left.start;
+                    left.start = outline.0[node].after;
+                    if !std::mem::take(is_first) {
+                        break_line(*indent, out);
+                    }
+                    out.extend_from_slice(b"- ");
+                    begin(outline, &self.json, node, *indent + 2, out)
+                }),
+                Open::Lines { text, at, indent } => at.map(|start| {
+                    let rest = &text[start..];
+                    let line = rest.split('\n').next().unwrap_or_default();
+                    if line.is_empty() {
+                        out.push(b'\n');
+                    } else {
+                        break_line(*indent, out);
+                        out.extend_from_slice(line.as_bytes());
+                    }
+                    *at = (line.len() < rest.len()).then_some(start + line.len() + 1);
+                    None
+                }),
+            };
+            match next {
+                Some(inside) => self.stack.extend(inside),
+                None => drop(self.stack.pop()),
+            }
+        }
+        self.stack.is_empty()
+    }
+}
+
+/// Begins a value where the output is; returns what is left to be written of it.
+fn begin(outline: &Outline, json: &[u8], node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
+    let Node { kind, value, after, .. } = outline.0[node];
+    match kind {
+        Kind::Object => {
+            let members = outline.children(node).map(|child| {
+                let (start, end) = outline.0[child].key;
+                (text_of(&json[start..end]), child)
+            });
+            let mut members: Vec<(String, usize)> = members.collect();
+            // Of equal keys, the last one counts.
+            members.sort_unstable_by(|one, other| match one.0.cmp(&other.0) {
+                Ordering::Equal => other.1.cmp(&one.1),
+                order => order,
+            });
+            members.dedup_by(|later, earlier| later.0 == earlier.0);
+            Some(Open::Members { members: members.into_iter(), indent, is_first: true })
+        }
+        Kind::List => Some(Open::Items { left: node + 1..after, indent, is_first: true }),
+        Kind::Text => begin_text(text_of(&json[value.0..value.1]), indent, out),
+        Kind::Plain => {
+            out.extend_from_slice(&json[value.0..value.1]);
+            None
+        }
+    }
+}
+
+fn begin_member(
+    outline: &Outline,
+    json: &[u8],
+    key: &str,
+    node: usize,
+    indent: usize,
+    out: &mut Vec<u8>,
+) -> Option<Open> {
     if is_plain(key) {
         out.extend_from_slice(key.as_bytes());
     } else {
-        write_quoted(key, out);
+        write_string(key, out);
     }
-    if is_long {
-        break_line(indent, out);
-    }
+    out.push(b':');
+    let indent = match outline.0[node].kind {
+        Kind::Object => {
+            break_line(indent + 2, out);
+            indent + 2
+        }
+        Kind::List => {
+            break_line(indent, out);
+            indent
+        }
+        Kind::Text | Kind::Plain => {
+            out.push(b' ');
+            indent + 2
+        }
+    };
+    begin(outline, json, node, indent, out)
 }
 
-/// Writes a text as JSON does, and escapes what YAML does not take as it is.
-fn write_quoted(text: &str, out: &mut Vec<u8>) {
-    let is_special = |letter: char| matches!(letter, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    if !text.contains(is_special) {
-        return write_string(text, out);
-    }
-    let mut quoted = Vec::with_capacity(text.len());
-    write_string(text, &mut quoted);
-    for letter in String::from_utf8_lossy(&quoted).chars() {
-        if is_special(letter) {
-            out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
-        } else {
-            out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
-}
-
-/// The length of the JSON string at the beginning, with its quotes.
-fn string_length(json: &[u8]) -> usize {
-    let mut is_escaped = false;
-    let end = json.iter().skip(1).position(|byte| match byte {
-        _ if is_escaped => {
-            is_escaped = false;
-            false
-        }
-        b'\\' => {
-            is_escaped = true;
-            false
-        }
-        byte => *byte == b'"',
-    });
-    end.map_or(json.len().max(2), |end| end + 2)
-}
-
-/// Writes a text, as a literal block if it may be one.
-fn write_scalar(text: &str, indent: usize, is_block: bool, out: &mut Vec<u8>) {
-    if is_plain(text) {
+fn begin_text(mut text: String, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
+    if is_plain(&text) {
         out.extend_from_slice(text.as_bytes());
-    } else if is_block {
-        let body = text.trim_end_matches('\n');
-        let chomping: &[u8] = match text.len() - body.len() {
-            0 => b"|-",
-            1 => b"|",
-            _ => b"|+",
-        };
-        out.extend_from_slice(chomping);
-        // Kept line breaks beyond the first are empty lines of the block.
-        let lines = if text.len() > body.len() + 1 { &text[..text.len() - 1] } else { body };
-        for line in lines.split('\n') {
-            if line.is_empty() {
-                out.push(b'\n');
-            } else {
-                break_line(indent, out);
-                out.extend_from_slice(line.as_bytes());
-            }
-        }
-    } else {
-        write_quoted(text, out);
+        return None;
     }
+    if !is_literal(&text) {
+        write_string(&text, out);
+        return None;
+    }
+    let body = text.trim_end_matches('\n').len();
+    let chomping: &[u8] = match text.len() - body {
+        0 => b"|-",
+        1 => b"|",
+        _ => b"|+",
+    };
+    out.extend_from_slice(chomping);
+    // Line breaks beyond the first that are kept are empty lines of the block.
+    text.truncate(if text.len() > body + 1 { text.len() - 1 } else { body });
+    Some(Open::Lines { text, at: Some(0), indent })
+}
+
+/// The text of a JSON string. One that is no Unicode text keeps its escapes.
+fn text_of(string: &[u8]) -> String {
+    serde_json::from_slice(string).unwrap_or_else(|_| String::from_utf8_lossy(string).trim_matches('"').to_owned())
 }
 
 /// Several lines of printable text of which the first is not indented.

@@ -1,8 +1,9 @@
 //! Large lists take turns: a place while one is being sent, a queue before it.
 //!
-//! Large is what is estimated to be over [`LARGE`] as JSON; all other requests pass without touching anything shared. A
-//! place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no other
-//! user is in [`super::fair_queue`], which decides everything; here is only who sleeps and who wakes. A request that waits
+//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with
+//! its indentation, counts as one, and so does the initial event of a watch. All other requests pass without touching anything
+//! shared. A place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no
+//! other user is in [`super::fair_queue`], which decides everything; here is only who sleeps and who wakes. A request that waits
 //! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
 
 use std::collections::HashMap;

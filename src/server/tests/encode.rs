@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::quote;
 use crate::server::body::{Body, Finish, finish};
-use crate::server::encode::{Indenter, json_bytes};
+use crate::server::encode::json_bytes;
+use crate::server::indent::Indenter;
 use crate::server::{gzip, yaml};
 
 fn indent(text: &str) -> String {

@@ -15,6 +15,7 @@ mod extra;
 mod field_validation;
 mod get;
 mod guards;
+mod indent;
 mod limits;
 mod list;
 mod listen;

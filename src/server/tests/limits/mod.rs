@@ -24,7 +24,7 @@ use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 
-fn with_limits(limits: LimitSettings) -> Fixture {
+pub(super) fn with_limits(limits: LimitSettings) -> Fixture {
     Fixture::with(Settings { limits, ..Settings::default() }, HistoryLimits::default())
 }
 
@@ -38,7 +38,7 @@ pub(super) fn fill(fixture: &mut Fixture) {
     fixture.shirts.publish();
 }
 
-async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
+pub(super) async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
     let request = Request::builder().uri(path).header("host", "127.0.0.1").body(String::new()).unwrap();
     fixture.server.answer_to(&ConnectionState::of(user.clone(), true), request).await
 }
@@ -49,7 +49,7 @@ async fn whole(response: http::Response<Body>) -> Answer {
     Answer { code: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
-fn user(name: &str) -> User {
+pub(super) fn user(name: &str) -> User {
     User::named(name)
 }
 

@@ -1,0 +1,46 @@
+//! Initial events of objects over 4 MiB: each takes its turn with large lists, until the connection asks for the next batch.
+
+use std::sync::Arc;
+
+use super::super::limits::lists::{LARGE, Place, Turn};
+use super::super::limits::{Limited, Limits, User};
+use crate::query::Listing;
+
+/// The turn of a watch that may meet large objects.
+pub(super) struct LargeEvents {
+    limits: Arc<Limits>,
+    user: User,
+    held: Option<Place>,
+}
+
+impl LargeEvents {
+    pub(super) fn new(limits: Arc<Limits>, user: User) -> LargeEvents {
+        LargeEvents { limits, user, held: None }
+    }
+
+    /// Waits for a place if the next object is large. The last one's place is free: its event has been taken.
+    ///
+    /// # Errors
+    /// 429 when there is no place in time.
+    pub(super) async fn admit(&mut self, listing: &mut Listing) -> Result<(), Limited> {
+        self.held = None;
+        let Some(bytes) = large(listing) else { return Ok(()) };
+        let turn = match self.limits.lists().enter(&self.user, bytes) {
+            Ok(Turn::Now(place)) => Ok(place),
+            Ok(Turn::Later(waiting)) => waiting.turn().await,
+            Err(limited) => Err(limited),
+        };
+        self.held = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);
+        Ok(())
+    }
+
+    /// Whether the next object may be written in this batch.
+    pub(super) fn admits(&self, listing: &mut Listing) -> bool {
+        self.held.is_some() || large(listing).is_none()
+    }
+}
+
+/// The size of the next object, if it is large.
+fn large(listing: &mut Listing) -> Option<u64> {
+    listing.peek().map(|object| object.length() as u64).filter(|bytes| *bytes > LARGE)
+}
