@@ -4,14 +4,15 @@
 # their loader, passwd, group and nsswitch.conf. No shell, no package manager, no distribution. Where there is no container engine,
 # `make image-root` makes the same tree with the same script and runs the program inside it, which is also how it is tested.
 #
-# glibc, not musl. The program allocates from many threads at once, and musl's allocator has one lock for all of them, so musl would
-# need another allocator, and every figure of the README measured anew, to save the 3 MB of these libraries. Not a static glibc
-# either: it looks names up with shared libraries all the same. The price: scanners that ask a package database find none here, so
+# glibc, not musl, which would save the 3 MB of these libraries. The program allocates with jemalloc on either, but the C libraries in
+# it (zstd, libdeflate) use the allocator of the C library, and musl's has one lock for all threads. Not a static glibc either: it
+# looks names up with shared libraries all the same. The price: scanners that ask a package database find none here, so
 # the libraries are as new as the base image of the build; build anew when glibc is mended.
 #
 # No authorities of certificates: in a cluster the API server is known by the ServiceAccount's ca.crt, and nobody else is asked. A
 # kubeconfig for `serve` must name its certificate-authority, as those of clusters do.
-FROM rust:1.95.0-slim-bookworm AS build
+# Not the slim variant: the build of the allocator (jemalloc) needs make.
+FROM rust:1.95.0-bookworm AS build
 WORKDIR /source
 # Cargo reads the whole workspace before it builds one package of it.
 COPY Cargo.toml Cargo.lock ./
