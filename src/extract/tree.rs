@@ -53,7 +53,6 @@ struct Node {
     key: Place,
     value: Place,
     /// How many elements or members it has.
-    length: u32,
     first: Option<NodeId>,
     next: Option<NodeId>,
 }
@@ -98,7 +97,6 @@ impl<'b> Tree<'b> {
             let kind = kind_at(&cursor);
             let id = tree.add(kind, key);
             if let Some(container) = open.last_mut() {
-                tree.nodes[container.id.0 as usize].length += 1;
                 match container.last.replace(id) {
                     Some(before) => tree.nodes[before.0 as usize].next = Some(id),
                     None => tree.nodes[container.id.0 as usize].first = Some(id),
@@ -143,7 +141,7 @@ impl<'b> Tree<'b> {
     fn add(&mut self, kind: Kind, key: Place) -> NodeId {
         // Each node takes at least a byte, so their number fits as the bytes do.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { kind, key, value: Place::default(), length: 0, first: None, next: None });
+        self.nodes.push(Node { kind, key, value: Place::default(), first: None, next: None });
         id
     }
 
@@ -160,7 +158,6 @@ impl<'b> Tree<'b> {
         }
         members.sort_by(|(left, _), (right, _)| left.cmp(right));
         let mut next = None;
-        let mut length = 0;
         for (index, (key, member)) in members.iter().enumerate().rev() {
             // The sort is stable: of equal keys the last one in the text comes last.
             if members.get(index + 1).is_some_and(|(after, _)| after == key) {
@@ -168,10 +165,8 @@ impl<'b> Tree<'b> {
             }
             self.nodes[member.0 as usize].next = next;
             next = Some(*member);
-            length += 1;
         }
-        let node = &mut self.nodes[id.0 as usize];
-        (node.first, node.length) = (next, length);
+        self.nodes[id.0 as usize].first = next;
         Ok(())
     }
 
@@ -183,11 +178,6 @@ impl<'b> Tree<'b> {
     /// What a node is.
     pub(crate) fn kind(&self, id: NodeId) -> Kind {
         self.nodes[id.0 as usize].kind
-    }
-
-    /// How many elements or members it has.
-    pub(crate) fn length(&self, id: NodeId) -> usize {
-        self.nodes[id.0 as usize].length as usize
     }
 
     /// Its first element or member.

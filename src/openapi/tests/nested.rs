@@ -54,7 +54,7 @@ fn nested_schemas_are_published_in_every_form() {
                         resource: "shirts".to_owned(),
                         kind: "Shirt".to_owned(),
                         list_kind: "ShirtList".to_owned(),
-                        prune: Prune::new([".a.a.a.a.b", ".spec.color"]),
+                        prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap(),
                         fields: Vec::new(),
                     }]);
                     assert!(shown.part_of(document).is_object(), "{form} {levels}");

@@ -15,6 +15,7 @@ use crate::server::encode::{CHUNK, json_bytes};
 use crate::server::indent::{self, DEEPEST, Indenter};
 use crate::server::limits::LimitSettings;
 use crate::server::limits::lists::LARGE;
+use crate::server::connection::ConnectionState;
 use crate::server::yaml;
 
 /// How a value of so many levels nests.
@@ -133,7 +134,7 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
         let ask = async || {
             let request = http::Request::builder().uri(format!("{SHIRTS}/{path}")).header("host", "127.0.0.1");
             let request = request.header("accept", accept).body(String::new()).unwrap();
-            fixture.server.answer_to(&user("a"), request).await
+            fixture.server.answer_to(&ConnectionState::of(user("a"), true), request).await
         };
         let first = ask().await;
         let in_flight = fixture.server.limits().lists().in_flight();
@@ -149,7 +150,7 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
     let first = get_as(&fixture, &user("a"), &path).await;
     let server = fixture.server.clone();
     let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = user("a");
+    let who = ConnectionState::of(user("a"), true);
     let mut waiting = Box::pin(server.answer_to(&who, request));
     assert!(futures::poll!(&mut waiting).is_pending());
     assert_eq!(fixture.server.limits().lists().in_flight().waiting, 1);
@@ -175,7 +176,7 @@ async fn initial_events_of_large_objects_take_their_turn_one_by_one() {
         format!("{SHIRTS}?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     let open = async |name: &str| {
         let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
-        super::Watched { body: fixture.server.answer_to(&user(name), request).await.into_body(), text: String::new() }
+        super::Watched { body: fixture.server.answer_to(&ConnectionState::of(user(name), true), request).await.into_body(), text: String::new() }
     };
     let in_flight = || fixture.server.limits().lists().in_flight();
     let (mut first, mut second) = (open("u").await, open("u").await);
