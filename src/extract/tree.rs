@@ -52,7 +52,6 @@ struct Node {
     /// Of a member: between the quotes.
     key: Place,
     value: Place,
-    /// How many elements or members it has.
     first: Option<NodeId>,
     next: Option<NodeId>,
 }

@@ -7,6 +7,8 @@
 //! [`Writer`] walks them with its own stack. Below [`DEEPEST`] levels, values are printed as JSON on one line (flow style): a line of depth n
 //! costs 2n spaces, so the length would otherwise grow with the square of the depth.
 
+pub(super) mod text;
+
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -17,6 +19,7 @@ use super::encode::{CHUNK, Envelope, json_bytes, write_string};
 use super::indent::DEEPEST;
 use crate::extract::scan::{Cursor, Misplaced};
 use crate::store::Object;
+use text::{break_line, is_literal, is_plain, write_flow, write_key, write_literal, write_quoted};
 
 /// A JSON document as YAML, at once: for documents that are small. Bytes that are no JSON, which a store never holds, come out as they are.
 pub fn from_json(json: &[u8]) -> Vec<u8> {
@@ -126,7 +129,7 @@ enum Kind {
     Object,
     List,
     Text,
-    /// Printed as its JSON: numbers, literals, what is empty, and what is nested too deep.
+    /// Printed on one line: numbers, literals, what is empty, and what is nested too deep.
     Plain,
 }
 
@@ -314,7 +317,10 @@ fn begin(outline: &Outline, json: &[u8], node: usize, indent: usize, out: &mut V
         Kind::List => Some(Open::Items { left: node + 1..after, indent, is_first: true }),
         Kind::Text => begin_text(text_of(&json[value.0..value.1]), indent, out),
         Kind::Plain => {
-            out.extend_from_slice(&json[value.0..value.1]);
+            match &json[value.0..value.1] {
+                inside @ [b'{' | b'[', ..] => write_flow(inside, out),
+                literal => write_literal(literal, out),
+            }
             None
         }
     }
@@ -328,11 +334,7 @@ fn begin_member(
     indent: usize,
     out: &mut Vec<u8>,
 ) -> Option<Open> {
-    if is_plain(key) {
-        out.extend_from_slice(key.as_bytes());
-    } else {
-        write_string(key, out);
-    }
+    write_key(key, indent, out);
     out.push(b':');
     let indent = match outline.0[node].kind {
         Kind::Object => {
@@ -357,7 +359,7 @@ fn begin_text(mut text: String, indent: usize, out: &mut Vec<u8>) -> Option<Open
         return None;
     }
     if !is_literal(&text) {
-        write_string(&text, out);
+        write_quoted(&text, out);
         return None;
     }
     let body = text.trim_end_matches('\n').len();
@@ -375,38 +377,4 @@ fn begin_text(mut text: String, indent: usize, out: &mut Vec<u8>) -> Option<Open
 /// The text of a JSON string. One that is no Unicode text keeps its escapes.
 fn text_of(string: &[u8]) -> String {
     serde_json::from_slice(string).unwrap_or_else(|_| String::from_utf8_lossy(string).trim_matches('"').to_owned())
-}
-
-/// Several lines of printable text of which the first is not indented.
-fn is_literal(text: &str) -> bool {
-    let body = text.trim_end_matches('\n');
-    body.contains('\n')
-        && !body.starts_with([' ', '\n'])
-        && text.chars().all(|letter| {
-            letter == '\n' || !letter.is_control() && !matches!(letter, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
-        })
-}
-
-/// Whether every YAML reader takes the bare text for this string. Anything that might be a number, a time, a boolean
-/// or null in YAML 1.1 is not plain, and neither is anything with a character that means something.
-fn is_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
-    let is_word = |letter: char| {
-        letter.is_ascii_alphanumeric()
-            || matches!(letter, '_' | '-' | '.' | '/' | ' ' | '(' | ')' | '+' | '=' | ',' | ';' | '$' | '@' | ':')
-    };
-    let safe_shape = (first.is_ascii_alphabetic() || first == '/' || first == '_')
-        && text.chars().all(is_word)
-        && !text.ends_with([' ', ':'])
-        && !text.contains(": ");
-    let reserved = matches!(
-        &*text.to_ascii_lowercase(),
-        "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "nan" | "inf"
-    );
-    safe_shape && !reserved
-}
-
-fn break_line(indent: usize, out: &mut Vec<u8>) {
-    out.push(b'\n');
-    out.resize(out.len() + indent, b' ');
 }

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use super::limits::{get_as, user, with_limits};
 use super::{Fixture, SHIRTS};
 use crate::server::body::{Body, Finish, finish};
+use crate::server::connection::ConnectionState;
 use crate::server::encode::{CHUNK, json_bytes};
 use crate::server::indent::{self, DEEPEST, Indenter};
 use crate::server::limits::LimitSettings;
 use crate::server::limits::lists::LARGE;
-use crate::server::connection::ConnectionState;
 use crate::server::yaml;
 
 /// How a value of so many levels nests.
@@ -176,7 +176,10 @@ async fn initial_events_of_large_objects_take_their_turn_one_by_one() {
         format!("{SHIRTS}?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     let open = async |name: &str| {
         let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
-        super::Watched { body: fixture.server.answer_to(&ConnectionState::of(user(name), true), request).await.into_body(), text: String::new() }
+        super::Watched {
+            body: fixture.server.answer_to(&ConnectionState::of(user(name), true), request).await.into_body(),
+            text: String::new(),
+        }
     };
     let in_flight = || fixture.server.limits().lists().in_flight();
     let (mut first, mut second) = (open("u").await, open("u").await);

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::extract::Plan;
 use crate::extract::scan::bytes_read;
-use crate::model::Scope;
-use crate::source::frames::{Lines, Told, any_watch_line, bookmark, entry, list_page, metadata_page, watch_line};
+use crate::model::{Key, Scope};
+use crate::source::frames::{Lines, Told, any_watch_line, bookmark, entry, list_page, watch_line};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 fn bytes(text: &str) -> Bytes {
@@ -264,11 +264,12 @@ proptest! {
         let object = format!("{{{metadata},\"spec\":{text}}}");
         let page = bytes(&format!("{{{metadata},\"items\":[{object},{object}]}}"));
         let line = bytes(&format!("{{\"type\":\"ADDED\",\"object\":{object}}}"));
-        let ((items, told, entries), read) = on_worker_stack(|| {
-            bytes_read(|| (list_page(&page).map(|page| page.items), any_watch_line(&line), metadata_page(&page)))
+        let item = bytes(&object);
+        let ((items, told, found), read) = on_worker_stack(|| {
+            bytes_read(|| (list_page(&page).map(|page| page.items), any_watch_line(&line), entry(&item)))
         });
         prop_assert!(items.unwrap().iter().all(|item| **item == *object.as_bytes()));
-        prop_assert_eq!(entries.unwrap().entries.len(), 2);
+        prop_assert_eq!(found.unwrap().0, Key::new("", "x"));
         prop_assert!(told.is_ok() && watch_line(&line).is_ok());
         prop_assert!(read <= 4 * page.len() + 2 * line.len(), "{} of {} and {}", read, page.len(), line.len());
         for whole in [&page, &line] {
@@ -277,7 +278,7 @@ proptest! {
             broken[place] = byte;
             let broken = Bytes::from(broken);
             on_worker_stack(|| {
-                let _ = (watch_line(&broken), any_watch_line(&broken), list_page(&broken), metadata_page(&broken), bookmark(&broken));
+                let _ = (watch_line(&broken), any_watch_line(&broken), list_page(&broken), entry(&broken), bookmark(&broken));
             });
         }
     }
