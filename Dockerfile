@@ -33,6 +33,6 @@ LABEL org.opencontainers.image.title="fieldcache" \
 COPY --from=build /image-root /
 # By number: Kubernetes must see that it is not root. Its name stands in image/root/etc/passwd.
 USER 65532:65532
-EXPOSE 8443 9090
+EXPOSE 8443 9090 8081
 ENTRYPOINT ["/usr/bin/fieldcache"]
 CMD ["operator"]

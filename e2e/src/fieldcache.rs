@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::certificates::Identity;
-use crate::eventually::eventually;
 use crate::http::{Client, Endpoint};
 use crate::ports;
 use crate::process::{Invocation, Process};
@@ -94,13 +93,11 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
         let operator = Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await?;
-        eventually("the operator knows whom the cluster trusts", START_DEADLINE, async || {
-            let answer = operator.client().get("/readyz?verbose").await?;
-            ensure!(answer.text().contains("[+]authentication ok"), "{answer:?}");
-            Ok(())
-        })
-        .await
-        .with_context(|| operator.process().tail())?;
+        let told = |line: &str| line.contains("whom the cluster trusts has been read").then_some(());
+        operator
+            .process()
+            .line("the line that the operator knows whom the cluster trusts", START_DEADLINE, told)
+            .await?;
         Ok(operator)
     }
 

@@ -143,6 +143,12 @@ impl Endpoint {
         &self.base
     }
 
+    /// Opens connections on which a test speaks HTTP/2 itself.
+    #[must_use]
+    pub fn connector(&self) -> HttpsConnector<HttpConnector> {
+        HttpsConnectorBuilder::new().with_tls_config((*self.tls).clone()).https_or_http().enable_http2().build()
+    }
+
     /// A client with connections of its own.
     #[must_use]
     pub fn client(&self) -> Client {

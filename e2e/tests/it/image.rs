@@ -190,7 +190,7 @@ async fn the_program_answers_in_the_tree() -> Result<()> {
 fn arguments(container: &Value) -> Result<Vec<String>> {
     let arguments = container["args"].as_array().context("arguments")?.iter().filter_map(Value::as_str);
     let arguments = arguments.map(|argument| match argument.split_once('=') {
-        Some((flag @ ("--address" | "--metrics-address"), _)) => format!("{flag}=127.0.0.1:0"),
+        Some((flag @ ("--address" | "--metrics-address" | "--health-address"), _)) => format!("{flag}=127.0.0.1:0"),
         _ => argument.replace("$(POD_NAMESPACE)", NAMESPACE).replace("$(POD_NAME)", "fieldcache-0"),
     });
     let arguments: Vec<String> = arguments.collect();

@@ -198,10 +198,13 @@ async fn what_selects_pods_selects_those_of_the_deployment() -> Result<()> {
             .flat_map(|rule| rule["ports"].as_array().into_iter().flatten().map(|port| &port["port"])),
     );
     ensure!(named.len() == 7, "{named:?}");
+    // Clients cannot take the places of probes, and reach their port neither through the Service nor from other Pods.
+    ensure!(named[..3].iter().all(|port| *port == "health"), "probes use the port of clients: {named:?}");
+    ensure!(named[3..].iter().all(|port| *port != "health"), "the port of probes is open to others: {named:?}");
     for name in named {
         ensure!(name.as_str().is_some_and(|name| ports.contains_key(name)), "no container port is called {name}");
     }
-    for (name, flag) in [("https", "--address"), ("metrics", "--metrics-address")] {
+    for (name, flag) in [("https", "--address"), ("metrics", "--metrics-address"), ("health", "--health-address")] {
         let expected = json!(format!("{flag}=0.0.0.0:{}", ports[name]));
         let arguments = container["args"].as_array().context("arguments")?;
         ensure!(arguments.contains(&expected), "{expected} is not among {arguments:?}");

@@ -199,8 +199,8 @@ async fn a_peer_that_ignores_the_announced_end_is_cut() {
     let (mut received, mut is_told) = (Vec::new(), false);
     loop {
         let mut bytes = [0; 1024];
-        let read = timeout(Duration::from_secs(3600), peer.read(&mut bytes)).await.expect("still open after an hour");
-        let read = read.unwrap_or_default();
+        let read = peer.read(&mut bytes).await.unwrap_or_default();
+        assert!(started.elapsed() < Duration::from_secs(3600), "still open after an hour");
         if read == 0 {
             break;
         }
