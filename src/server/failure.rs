@@ -395,9 +395,12 @@ fn refused(refusal: &Refusal) -> Parts {
 fn limited_parts(limited: &Limited) -> Parts {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-        Limit::Connections | Limit::WatchesPerUser | Limit::Seats | Limit::Lists | Limit::ListBytes => {
-            (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
-        }
+        Limit::Connections
+        | Limit::WatchesPerUser
+        | Limit::Seats
+        | Limit::Lists
+        | Limit::ListBytes
+        | Limit::UnreadBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
     };
     let mut details = json!({"causes": [{"reason": limited.limit.reason(), "field": limited.limit.flag()}]});
     if let Some(seconds) = limited.retry_after {

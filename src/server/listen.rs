@@ -31,7 +31,7 @@ use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User};
 use super::stall::Stall;
-use super::streams::Streams;
+use super::streams::{self, Link, Streams};
 use super::tls::Tls;
 use crate::access::authentication::Peer;
 use crate::registry::Where;
@@ -39,6 +39,10 @@ use crate::registry::Where;
 /// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds. kube-apiserver offers 100, after
 /// which Go clients open another connection; here further ones would cost more than streams do.
 const STREAMS_PER_CONNECTION: u32 = 2000;
+
+/// Bytes that the kernel takes for a connection beyond what the network has in flight. Its buffer would otherwise grow to
+/// megabytes for a reader that stops.
+const UNSENT: u32 = 128 << 10;
 
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -188,6 +192,7 @@ impl Listener {
             };
             // An event is one small write; waiting for more would hold it back.
             let _ = stream.set_nodelay(true);
+            bound_unsent(&stream);
             let (server, tls, watcher) = (server.clone(), self.tls.clone(), graceful.watcher());
             let mut ended = ending.subscribe();
             tokio::spawn(async move {
@@ -234,6 +239,15 @@ impl Listener {
     }
 }
 
+/// Bounds what the kernel holds of an answer. Where the system has no such option, or refuses it, the bound of its whole
+/// buffer applies.
+fn bound_unsent(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, UNSENT);
+}
+
 /// Follows the files of the certificate, if there is one.
 async fn follow(tls: Option<&Tls>) -> ! {
     match tls {
@@ -266,7 +280,8 @@ pub(super) async fn serve<Io>(
 ) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = Builder::new(Streams);
+    let link = Arc::new(Link::default());
+    let mut builder = Builder::new(Streams(link.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder
         .http2()
@@ -283,8 +298,8 @@ pub(super) async fn serve<Io>(
         // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
         async move { Ok::<_, Infallible>(Box::pin(async move { server.answer(&user, request).await }).await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream)), service).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
+    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream, link.clone())), service).into_owned();
+    if let Some(Err(error)) = streams::until_ended(&link, watcher.watch(connection)).await {
         tracing::debug!(error, "connection ended");
     }
 }

@@ -6,6 +6,7 @@
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
+//! | bytes that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' answers end |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
@@ -21,6 +22,8 @@ pub mod exempt;
 pub mod fair_queue;
 pub mod lists;
 pub mod seats;
+pub mod slowest;
+pub mod unread;
 pub mod watches;
 
 use std::fmt;
@@ -37,6 +40,7 @@ use crate::registry::OverMemory;
 use connections::Connections;
 use lists::Lists;
 use seats::Seats;
+use unread::Unread;
 use watches::Watches;
 
 /// How long a request waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
@@ -99,14 +103,23 @@ pub enum Limit {
     Lists,
     /// Bytes of large lists in flight.
     ListBytes,
+    /// Bytes that clients have not read.
+    UnreadBytes,
     /// Memory of the copies.
     Memory,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 6] =
-        [Limit::Connections, Limit::WatchesPerUser, Limit::Seats, Limit::Lists, Limit::ListBytes, Limit::Memory];
+    pub const ALL: [Limit; 7] = [
+        Limit::Connections,
+        Limit::WatchesPerUser,
+        Limit::Seats,
+        Limit::Lists,
+        Limit::ListBytes,
+        Limit::UnreadBytes,
+        Limit::Memory,
+    ];
 
     /// As a label of a metric.
     pub fn as_str(self) -> &'static str {
@@ -116,6 +129,7 @@ impl Limit {
             Limit::Seats => "seats",
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
+            Limit::UnreadBytes => "unread-bytes",
             Limit::Memory => "memory",
         }
     }
@@ -128,6 +142,7 @@ impl Limit {
             Limit::Seats => "SeatLimit",
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
+            Limit::UnreadBytes => "UnreadBytesLimit",
             Limit::Memory => "MemoryLimit",
         }
     }
@@ -140,6 +155,7 @@ impl Limit {
             Limit::Seats => "--max-seats",
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
+            Limit::UnreadBytes => "--max-unread-bytes",
             Limit::Memory => "--memory-limit",
         }
     }
@@ -176,10 +192,12 @@ pub struct LimitSettings {
     pub lists: usize,
     /// `--max-list-bytes`.
     pub list_bytes: Bytes,
+    /// `--max-unread-bytes`.
+    pub unread_bytes: Bytes,
 }
 
 /// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
-/// user take less than 200 MB; a list that is being sent takes half a megabyte, however large it is.
+/// user take less than 200 MB, and what is unread of them is bounded for all together; a list that is being sent takes half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
         LimitSettings {
@@ -188,6 +206,7 @@ impl Default for LimitSettings {
             seats: default_seats(),
             lists: 100,
             list_bytes: Bytes(16 << 30),
+            unread_bytes: Bytes(256 << 20),
         }
     }
 }
@@ -205,6 +224,7 @@ pub struct Limits {
     watches: Arc<Watches>,
     seats: Arc<Seats>,
     lists: Arc<Lists>,
+    unread: Arc<Unread>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
@@ -217,6 +237,7 @@ impl Limits {
             watches: Arc::new(Watches::new(settings.watches_per_user)),
             seats: Arc::new(Seats::new(settings.seats)),
             lists: Arc::new(Lists::new(&settings)),
+            unread: Arc::new(Unread::new(settings.unread_bytes)),
             refused: Default::default(),
         }
     }
@@ -246,6 +267,11 @@ impl Limits {
         &self.lists
     }
 
+    /// Bytes that clients have not read.
+    pub fn unread(&self) -> &Arc<Unread> {
+        &self.unread
+    }
+
     /// A request was refused for this limit.
     pub fn count(&self, limit: Limit) {
         self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
@@ -255,6 +281,7 @@ impl Limits {
     pub fn refused(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Connections => self.connections.refused(),
+            Limit::UnreadBytes => self.unread.ended(),
             _ => self.refused[limit as usize].load(Ordering::Relaxed),
         }
     }

@@ -3,6 +3,7 @@
 mod fair_queue;
 mod seats;
 mod sockets;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;
