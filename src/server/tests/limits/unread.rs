@@ -150,7 +150,7 @@ async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
     let streams = ask_by_streams(&running, "127.0.0.1", &watch, 40).await;
     let limits = fixture.server.limits();
     timeout(SOON, async {
-        while limits.refused(Limit::UnreadBytes) < 60 {
+        while limits.refused(Limit::UnreadBytes) < 20 {
             sleep(Duration::from_millis(20)).await;
         }
     })
