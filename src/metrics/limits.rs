@@ -46,6 +46,7 @@ impl Used {
             Limit::Seats => (self.limits.seats().taken(), Some(settings.seats)),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
             Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
+            Limit::UnreadBytes => (self.limits.unread().bytes(), Some(settings.unread_bytes.0)),
             Limit::Memory => {
                 let memory = self.registry.memory();
                 (memory.held().0, memory.limit().map(|limit| limit.0))
@@ -60,7 +61,7 @@ impl Collector for Used {
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, \
                     watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
-                    their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
+                    their bytes, bytes of responses that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
@@ -72,8 +73,8 @@ impl Collector for Used {
                 family.encode_family(&label(limit))?.encode_gauge(&maximum)?;
             }
         }
-        let help = "Connections and requests that were refused because a limit was reached, and unauthenticated connections that were \
-                    closed for new ones";
+        let help = "Connections and requests that were rejected, responses that were ended and unauthenticated connections that \
+                    were closed for new ones, because a limit was reached";
         let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
         for limit in Limit::ALL {
             let refused = self.limits.refused(limit);

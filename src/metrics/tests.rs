@@ -119,7 +119,7 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
-    let limits = Arc::new(Limits::new(LimitSettings::default()));
+    let limits = Arc::new(Limits::new(LimitSettings { seats: 32, ..LimitSettings::default() }));
     (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers), shirts, hats)
 }
 

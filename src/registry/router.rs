@@ -3,12 +3,13 @@
 //! A watch is a place in the history of its resource; what the router adds is that it need not look at everything that happened
 //! there. Each watch has a mailbox: the changes since its place that may concern it, at most [`MOST_PENDING`] of them.
 //! When more come than it reads, the box is emptied and says so, and the watch reads history from its place, as one does that has
-//! just begun; when history has moved past it, it ends. So nothing queues without a bound, and nothing is lost.
+//! just begun; when history has moved past it, it ends. What lies in all boxes together is bounded too. So nothing queues without a bound, and nothing is lost.
 //!
 //! One writer calls [`Router::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
 //! `subscribe::routes`; what it means to one is `subscribe::transition`; the words on the wire are the server's, made once and kept with
 //! the change for as long as somebody has not read it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -24,6 +25,10 @@ const MOST_PENDING: usize = 64;
 /// Bytes of objects that wait for one watch, as JSON.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 
+/// Bytes of changes that lie in the mailboxes of a resource together, each change counted once, with what was written of
+/// it. Beyond it all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
+const MOST_HELD_BYTES: usize = 16 << 20;
+
 /// Ways in which one change is written: see [`Routed::line`].
 pub const LINES: usize = 9;
 
@@ -35,17 +40,48 @@ pub struct Routed {
     /// The change.
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
+    counted: Counted,
+}
+
+/// Bytes of a change in the count of its resource, until it has been read by all.
+#[derive(Debug)]
+struct Counted {
+    held: Arc<AtomicUsize>,
+    bytes: AtomicUsize,
+}
+
+impl Counted {
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 impl Routed {
-    fn new(place: Cursor, change: Arc<Change>) -> Routed {
-        Routed { place, change, lines: [const { OnceLock::new() }; LINES] }
+    fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
+        let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
+        let routed = Routed { place, change, lines: [const { OnceLock::new() }; LINES], counted };
+        routed.counted.add(routed.bytes());
+        routed
     }
 
     /// The change as one of its lines, made by the first who asks. The server numbers them.
     pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
         match self.lines.get(number) {
-            Some(line) => line.get_or_init(make).clone(),
+            Some(line) => {
+                let make = || {
+                    let made = make();
+                    self.counted.add(made.len());
+                    made
+                };
+                line.get_or_init(make).clone()
+            }
             None => make(),
         }
     }
@@ -73,6 +109,8 @@ pub struct Router {
     table: Mutex<Table>,
     /// Written after everything up to there lies in its mailboxes, read before they are looked into.
     reached: Mutex<Reached>,
+    /// Bytes of the changes in mailboxes.
+    held: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +154,11 @@ impl Mail {
         self.bytes = 0;
         self.overflowed = true;
         self.news()
+    }
+
+    /// Leaves what there is to history.
+    fn empty(&mut self) -> Option<Waker> {
+        if self.pending.is_empty() { None } else { self.overflow() }
     }
 
     fn put(&mut self, routed: &Arc<Routed>) -> Option<Waker> {
@@ -163,7 +206,10 @@ impl Router {
                     touched.clear();
                     table.routes.touched(change, &mut touched);
                     if !touched.is_empty() {
-                        let routed = Arc::new(Routed::new(place, change.clone()));
+                        if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
+                            readers.extend(table.held().filter_map(|held| lock(&held.0).empty()));
+                        }
+                        let routed = Arc::new(Routed::new(place, change.clone(), &self.held));
                         let boxes = touched.iter().filter_map(|id| table.mailbox(*id));
                         readers.extend(boxes.filter_map(|held| lock(&held.0).put(&routed)));
                     }
@@ -184,6 +230,11 @@ impl Router {
         let readers: Vec<Waker> = table.held().filter_map(|held| lock(&held.0).overflow()).collect();
         drop(table);
         readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Bytes of the changes that lie in mailboxes.
+    pub fn held_bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// Adds a subscription. One that is `attentive` is also told of snapshots without changes.

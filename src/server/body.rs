@@ -1,7 +1,7 @@
 //! The body of an answer: whole, in chunks made on demand, a stream that waits, or one that is handed on.
 //!
-//! Bodies are pulled by hyper when the connection can take more, which is the only backpressure there is: nothing is
-//! queued here. Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
+//! Bodies are pulled by hyper when the connection can take more; nothing is queued here. A body waits while too much of
+//! what it has given is unread (`limits::unread`). Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
 //! exactly `gzip`; how it is done is in `gzip`.
 //!
 //! Chunks are made in turn with all other work of the server, fairly between users: see `limits::seats`.
@@ -21,6 +21,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::gzip::{self, Gzip};
 use super::indent::Pretty;
 use super::limits::seats::Worker;
+use super::limits::unread::{self, Meter};
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
@@ -46,6 +47,8 @@ pub struct Body {
     panics: Option<Arc<Panics>>,
     /// Takes a turn for each chunk.
     worker: Option<Box<Worker>>,
+    /// Counts what is unread.
+    meter: Option<Box<Meter>>,
 }
 
 enum Kind {
@@ -57,7 +60,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None }
+        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None }
     }
 
     /// No bytes.
@@ -103,6 +106,13 @@ impl Body {
         }
     }
 
+    /// Has its unread bytes counted, unless there are few. The meter is told whether it is a watch.
+    pub(super) fn count_unread(&mut self, meter: impl FnOnce(bool) -> Meter) {
+        if !matches!(&self.kind, Kind::Whole(bytes) if bytes.len() <= unread::SMALL) {
+            self.meter = Some(Box::new(meter(self.is_stream())));
+        }
+    }
+
     /// Has its panics counted.
     pub(super) fn count_panics(&mut self, panics: &Arc<Panics>) {
         self.panics = Some(panics.clone());
@@ -117,6 +127,17 @@ impl Body {
             }
             Kind::Forwarded { body, .. } => Pin::new(body).poll_frame(context),
         }
+    }
+
+    /// A piece, counted until it has been taken.
+    fn counted(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Frame<Bytes> {
+        let Some(meter) = self.meter.as_mut().filter(|_| streams::sends()) else { return frame };
+        let is_first = meter.answer().is_none();
+        let frame = frame.map_data(|bytes| meter.count(bytes, context));
+        if let Some(answer) = meter.answer().filter(|_| is_first) {
+            streams::send(answer);
+        }
+        frame
     }
 
     /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
@@ -157,6 +178,11 @@ impl HttpBody for Body {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if self.meter.as_ref().is_some_and(|meter| !meter.is_ready(context)) {
+            self.running = 0;
+            streams::say(Said::Waits);
+            return Poll::Pending;
+        }
         if self.worker.as_mut().is_some_and(|worker| worker.poll_turn(context).is_pending()) {
             self.running = 0;
             streams::say(Said::Nothing);
@@ -170,6 +196,7 @@ impl HttpBody for Body {
         });
         let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
         self.worker = worker;
+        let next = next.map(|next| next.map(|frame| frame.map(|frame| self.counted(frame, context))));
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
         next

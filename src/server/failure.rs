@@ -401,7 +401,8 @@ fn limited_parts(limited: &Limited) -> Parts {
         | Limit::WatchesPerUser
         | Limit::Seats
         | Limit::Lists
-        | Limit::ListBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+        | Limit::ListBytes
+        | Limit::UnreadBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
     };
     let mut details = json!({"causes": [{"reason": limited.limit.reason(), "field": limited.limit.flag()}]});
     if let Some(seconds) = limited.retry_after {

@@ -35,7 +35,7 @@ use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User};
 use super::stall::Stall;
-use super::streams::Streams;
+use super::streams::{self, Link, Streams};
 use super::tls::Tls;
 use crate::access::authentication::Peer;
 use crate::registry::Where;
@@ -43,6 +43,10 @@ use crate::registry::Where;
 /// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds. kube-apiserver offers 100, after
 /// which Go clients open another connection; here further ones would cost more than streams do.
 const STREAMS_PER_CONNECTION: u32 = 2000;
+
+/// Bytes that the kernel takes for a connection beyond what the network has in flight. Its buffer would otherwise grow to
+/// megabytes for a reader that stops.
+const UNSENT: u32 = 128 << 10;
 
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -198,6 +202,7 @@ impl Listener {
             let _ = stream.set_nodelay(true);
             let (server, tls, ended) = (server.clone(), self.tls.clone(), ending.subscribe());
             let connections = self.connections.clone();
+            bound_unsent(&stream);
             tokio::spawn(async move {
                 let _place = place;
                 let counting = server.clone();
@@ -245,6 +250,15 @@ pub(super) async fn bind(address: SocketAddr, option: &'static str) -> Result<(T
     let listener = TcpListener::bind(address).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     Ok((listener, address))
+}
+
+/// Bounds what the kernel holds of an answer. Where the system has no such option, or refuses it, the bound of its whole
+/// buffer applies.
+fn bound_unsent(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (stream, UNSENT);
 }
 
 /// Follows the files of the certificate, if there is one.
@@ -308,7 +322,8 @@ pub(super) async fn serve<Io>(
 ) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = Builder::new(Streams);
+    let link = Arc::new(Link::default());
+    let mut builder = Builder::new(Streams(link.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder
         .http2()
@@ -339,19 +354,24 @@ pub(super) async fn serve<Io>(
             Ok::<_, Infallible>(answered.await)
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream)), service).into_owned();
-    let mut connection = std::pin::pin!(connection);
-    let reason = tokio::select! {
-        result = connection.as_mut() => return log_end(result),
-        _ = end.ended.wait_for(|ended| *ended) => None,
-        reason = state.wait_for_close() => Some(reason),
+    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream, link.clone())), service).into_owned();
+    let served = async move {
+        let mut connection = std::pin::pin!(connection);
+        let reason = tokio::select! {
+            result = connection.as_mut() => return log_end(result),
+            _ = end.ended.wait_for(|ended| *ended) => None,
+            reason = state.wait_for_close() => Some(reason),
+        };
+        connection.as_mut().graceful_shutdown();
+        let Some(reason) = reason else { return log_end(connection.await) };
+        end.connections.count_closed(reason);
+        tokio::select! {
+            result = connection.as_mut() => log_end(result),
+            () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
+        }
     };
-    connection.as_mut().graceful_shutdown();
-    let Some(reason) = reason else { return log_end(connection.await) };
-    end.connections.count_closed(reason);
-    tokio::select! {
-        result = connection.as_mut() => log_end(result),
-        () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
+    if streams::until_ended(&link, served).await.is_none() {
+        tracing::debug!("connection cut, because its client left too much unread");
     }
 }
 

@@ -393,6 +393,7 @@ impl Server {
         match answered {
             Ok(mut response) => {
                 response.body_mut().take_turns(|| self.limits.seats().worker(user));
+                response.body_mut().count_unread(|is_watch| self.limits.unread().meter(user, is_watch));
                 response
             }
             Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),

@@ -5,21 +5,30 @@
 //! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
 //! not seen here but in [`super::streams`]. What comes after the first bytes is bounded elsewhere: heads of HTTP/1.1 by
 //! hyper's own time, HTTP/2 by pings, both set in [`super::listen`].
+//!
+//! A connection that always has something to read lets others have their turn in between.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use super::streams::Link;
+
 /// How long a write may wait for the reader. Longer than any pause of a healthy client, a few minutes at most.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
+
+/// So many reads a connection makes running before others have their turn. A peer that sends small frames as fast as they
+/// are read would otherwise keep a thread: hyper reads as long as there is something.
+const READS_AT_A_TIME: u8 = 16;
 
 /// What HTTP/2 begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -31,12 +40,16 @@ pub struct Stall<Io> {
     expects: Option<(Pin<Box<Sleep>>, usize)>,
     /// Set while a write waits.
     gives_up: Option<Pin<Box<Sleep>>>,
+    /// Reads since others had their turn.
+    running: u8,
+    /// Tells when a write must not wait.
+    link: Arc<Link>,
 }
 
 impl<Io> Stall<Io> {
     /// Watches over a connection.
-    pub fn new(io: Io) -> Stall<Io> {
-        Stall { io, expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)), gives_up: None }
+    pub(super) fn new(io: Io, link: Arc<Link>) -> Stall<Io> {
+        Stall { io, expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)), gives_up: None, running: 0, link }
     }
 
     /// Passes on what a write came to, unless it has waited for too long.
@@ -44,6 +57,9 @@ impl<Io> Stall<Io> {
         if written.is_ready() {
             self.gives_up = None;
             return written;
+        }
+        if !self.link.may_wait() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "too much is unread")));
         }
         let gives_up = self.gives_up.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
         ready!(gives_up.as_mut().poll(context));
@@ -70,8 +86,14 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.running == READS_AT_A_TIME {
+            self.running = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let held = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        self.running = if read.is_ready() { self.running + 1 } else { 0 };
         if self.expects.is_none() {
             return read;
         }
@@ -98,6 +120,9 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
+        if flushed.is_ready() {
+            self.link.has_written();
+        }
         self.judge(flushed, context)
     }
 

@@ -7,16 +7,22 @@
 //! A watch that waits for events has given nothing since it was asked, and may wait for as long as it likes.
 //!
 //! Connections as a whole, and HTTP/1.1, are the matter of [`super::stall`].
+//!
+//! The same task ends when its answer has to, because too much is unread: see [`super::limits::unread`]. Over HTTP/1.1 the task
+//! is that of the connection ([`until_ended`]).
 #![expect(clippy::disallowed_methods, reason = "streams are tasks, which hyper hands here to be started")]
 
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 
 use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::limits::unread::Answer;
 use super::stall::PATIENCE;
 
 /// What the body of an answer said when it was asked last.
@@ -24,6 +30,8 @@ use super::stall::PATIENCE;
 pub(super) enum Said {
     /// A piece.
     Piece,
+    /// That it waits until something of it has been read.
+    Waits,
     /// That there is none now, or none any more.
     Nothing,
 }
@@ -31,23 +39,105 @@ pub(super) enum Said {
 thread_local! {
     /// By the body that was polled last on this thread, within the task that is being polled.
     static SAID: Cell<Option<Said>> = const { Cell::new(None) };
+    /// The answer that the task has begun to send.
+    static ANSWER: Cell<Option<Arc<Answer>>> = const { Cell::new(None) };
+    /// Whether the task that is being polled sends answers.
+    static SENDS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// For bodies, at each poll.
 pub(super) fn say(said: Said) {
-    SAID.set(Some(said));
+    // A piece that was given before it waits is progress of the reader.
+    if said != Said::Waits || SAID.get() != Some(Said::Piece) {
+        SAID.set(Some(said));
+    }
+}
+
+/// For bodies, when the first bytes are counted: the task ends when this answer has to.
+pub(super) fn send(answer: &Arc<Answer>) {
+    ANSWER.set(Some(answer.clone()));
+}
+
+/// Whether the body is polled to be sent, by a task that frees its pieces once they are and can be ended.
+pub(super) fn sends() -> bool {
+    SENDS.get()
+}
+
+/// Polls a task that sends answers; beside its outcome the answer that it has begun to send.
+fn poll_sending<Work: Future>(
+    work: Pin<&mut Work>,
+    context: &mut Context<'_>,
+) -> (Poll<Work::Output>, Option<Arc<Answer>>) {
+    /// Also when the task panics.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            SENDS.set(false);
+        }
+    }
+    ANSWER.set(None);
+    SENDS.set(true);
+    let _reset = Reset;
+    (work.poll(context), ANSWER.take())
+}
+
+/// Runs a connection until it ends, or one of its answers has to.
+pub(super) async fn until_ended<Work: Future>(link: &Link, work: Work) -> Option<Work::Output> {
+    let mut work = pin!(work);
+    let mut answer: Option<Arc<Answer>> = None;
+    poll_fn(|context| {
+        link.task.get_or_init(|| context.waker().clone());
+        if answer.as_ref().is_some_and(|answer| answer.is_ended()) {
+            return Poll::Ready(None);
+        }
+        let (done, begun) = poll_sending(work.as_mut(), context);
+        answer = begun.or(answer.take());
+        done.map(Some)
+    })
+    .await
+}
+
+/// What the tasks of an HTTP/2 connection and of its streams have in common.
+///
+/// A stream that ends frees what it had queued only when its reset is written. If the socket takes nothing, that may be
+/// never, so then the connection ends with it.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    must_write: AtomicBool,
+    /// Of the connection.
+    task: OnceLock<Waker>,
+}
+
+impl Link {
+    /// A stream has ended because too much is unread: the connection must be able to write.
+    fn must_write(&self) {
+        self.must_write.store(true, Ordering::Relaxed);
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// A write waits for the reader; whether it may.
+    pub(super) fn may_wait(&self) -> bool {
+        !self.must_write.load(Ordering::Relaxed)
+    }
+
+    /// Everything has been written.
+    pub(super) fn has_written(&self) {
+        self.must_write.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Starts the tasks of a connection's streams.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Streams;
+#[derive(Clone, Debug, Default)]
+pub(super) struct Streams(pub(super) Arc<Link>);
 
 impl<Work> Executor<Work> for Streams
 where
     Work: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, work: Work) {
-        tokio::spawn(Watched { work: Box::pin(work), gives_up: None });
+        tokio::spawn(Watched { work: Box::pin(work), gives_up: None, answer: None, link: self.0.clone() });
     }
 }
 
@@ -56,15 +146,26 @@ struct Watched<Work> {
     work: Pin<Box<Work>>,
     /// Set while it waits for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
+    /// What it sends.
+    answer: Option<Arc<Answer>>,
+    link: Arc<Link>,
 }
 
 impl<Work: Future<Output = ()>> Future for Watched<Work> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        SAID.set(None);
-        if self.work.as_mut().poll(context).is_ready() {
+        if self.answer.as_ref().is_some_and(|answer| answer.is_ended()) {
+            self.link.must_write();
             return Poll::Ready(());
+        }
+        SAID.set(None);
+        let (done, begun) = poll_sending(self.work.as_mut(), context);
+        if done.is_ready() {
+            return Poll::Ready(());
+        }
+        if begun.is_some() {
+            self.answer = begun;
         }
         match SAID.take() {
             Some(Said::Nothing) => self.gives_up = None,
@@ -72,7 +173,8 @@ impl<Work: Future<Output = ()>> Future for Watched<Work> {
                 Some(gives_up) => gives_up.as_mut().reset(Instant::now() + PATIENCE),
                 none => *none = Some(Box::pin(sleep(PATIENCE))),
             },
-            None => {}
+            Some(Said::Waits) if self.gives_up.is_none() => self.gives_up = Some(Box::pin(sleep(PATIENCE))),
+            Some(Said::Waits) | None => {}
         }
         match &mut self.gives_up {
             Some(gives_up) => gives_up.as_mut().poll(context).map(|()| {

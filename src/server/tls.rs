@@ -23,6 +23,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+/// Encrypted bytes that a connection holds while its socket takes none: two records. They are not counted as unread bytes.
+const UNSENT: usize = 32 << 10;
+
 /// How long a handshake may take; Go's clients give up after as long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -212,7 +215,10 @@ impl Tls {
             TlsAcceptor::from(self.config.clone()).accept(stream).await
         };
         match timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or_else(|elapsed| Err(elapsed.into())) {
-            Ok(stream) => Some(stream),
+            Ok(mut stream) => {
+                stream.get_mut().1.set_buffer_limit(Some(UNSENT));
+                Some(stream)
+            }
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
                 None

@@ -247,3 +247,28 @@ fn a_line_is_made_once() {
     }
     assert_eq!(made, 1);
 }
+
+#[test]
+fn changes_that_lie_unread_in_many_mailboxes_are_bounded_together() {
+    let router = Arc::new(Router::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let first = store.snapshot();
+    router.route(&first);
+    let mut readers: Vec<Reader> =
+        (0..1000).map(|number| Reader::new(&router, of_value(&format!("v{number}")), &first)).collect();
+    readers.iter_mut().for_each(|reader| reader.read(&first));
+    let long = "x".repeat(30_000);
+    for number in 0..1000 {
+        put(&mut store, &format!("{long}{number}"), 2 + number, &format!("v{number}"));
+        router.route(&store.snapshot());
+        assert!(router.held_bytes() < 17 << 20, "{} after {number} changes of 30 KB", router.held_bytes());
+    }
+    assert!(router.held_bytes() > 0);
+    let last = store.snapshot();
+    for (number, reader) in readers.iter_mut().enumerate() {
+        reader.read(&last);
+        assert_eq!(reader.told, [2 + number as u64], "nothing is lost");
+    }
+    assert_eq!(router.held_bytes(), 0, "what was read is not held");
+}

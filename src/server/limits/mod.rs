@@ -8,6 +8,7 @@
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
+//! | bytes that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' answers end |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
@@ -22,6 +23,8 @@ pub mod exempt;
 pub mod fair_queue;
 pub mod lists;
 pub mod seats;
+pub mod slowest;
+pub mod unread;
 pub mod watches;
 
 use std::fmt;
@@ -39,6 +42,7 @@ use crate::server::connection::CloseReason;
 use connections::Connections;
 use lists::Lists;
 use seats::Seats;
+use unread::Unread;
 use watches::Watches;
 
 /// How long a request waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
@@ -105,13 +109,15 @@ pub enum Limit {
     Lists,
     /// Bytes of large lists in flight.
     ListBytes,
+    /// Bytes that clients have not read.
+    UnreadBytes,
     /// Memory of the copies.
     Memory,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 8] = [
+    pub const ALL: [Limit; 9] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
         Limit::ConnectionsPerAddress,
@@ -119,6 +125,7 @@ impl Limit {
         Limit::Seats,
         Limit::Lists,
         Limit::ListBytes,
+        Limit::UnreadBytes,
         Limit::Memory,
     ];
 
@@ -132,6 +139,7 @@ impl Limit {
             Limit::Seats => "seats",
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
+            Limit::UnreadBytes => "unread-bytes",
             Limit::Memory => "memory",
         }
     }
@@ -146,6 +154,7 @@ impl Limit {
             Limit::Seats => "SeatLimit",
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
+            Limit::UnreadBytes => "UnreadBytesLimit",
             Limit::Memory => "MemoryLimit",
         }
     }
@@ -160,6 +169,7 @@ impl Limit {
             Limit::Seats => "--max-seats",
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
+            Limit::UnreadBytes => "--max-unread-bytes",
             Limit::Memory => "--memory-limit",
         }
     }
@@ -196,10 +206,12 @@ pub struct LimitSettings {
     pub lists: usize,
     /// `--max-list-bytes`.
     pub list_bytes: Bytes,
+    /// `--max-unread-bytes`.
+    pub unread_bytes: Bytes,
 }
 
 /// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
-/// user take less than 200 MB; a list that is being sent takes half a megabyte, however large it is.
+/// user take less than 200 MB, and what is unread of them is bounded for all together; a list that is being sent takes half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
         LimitSettings {
@@ -208,6 +220,7 @@ impl Default for LimitSettings {
             seats: default_seats(),
             lists: 100,
             list_bytes: Bytes(16 << 30),
+            unread_bytes: Bytes(256 << 20),
         }
     }
 }
@@ -225,6 +238,7 @@ pub struct Limits {
     watches: Arc<Watches>,
     seats: Arc<Seats>,
     lists: Arc<Lists>,
+    unread: Arc<Unread>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
@@ -237,6 +251,7 @@ impl Limits {
             watches: Arc::new(Watches::new(settings.watches_per_user)),
             seats: Arc::new(Seats::new(settings.seats)),
             lists: Arc::new(Lists::new(&settings)),
+            unread: Arc::new(Unread::new(settings.unread_bytes)),
             refused: Default::default(),
         }
     }
@@ -266,6 +281,11 @@ impl Limits {
         &self.lists
     }
 
+    /// Bytes that clients have not read.
+    pub fn unread(&self) -> &Arc<Unread> {
+        &self.unread
+    }
+
     /// A request was refused for this limit.
     pub fn count(&self, limit: Limit) {
         self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
@@ -277,6 +297,7 @@ impl Limits {
             Limit::Connections => self.connections.refused(),
             Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
             Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
+            Limit::UnreadBytes => self.unread.ended(),
             _ => self.refused[limit as usize].load(Ordering::Relaxed),
         }
     }

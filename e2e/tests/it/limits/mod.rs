@@ -6,6 +6,8 @@
 mod fairness;
 mod memory;
 mod refusals;
+mod seats;
+mod unread;
 mod users;
 
 use std::time::Duration;

@@ -5,6 +5,7 @@ mod lifetimes;
 mod places;
 mod seats;
 mod sockets;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,188 @@
+//! Clients that do not read: what is held for them is bounded for each and for all, and freed when they go.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::{prop_assert, prop_assert_eq, proptest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use super::{fill, user, with_limits};
+use crate::model::quantity::Bytes;
+use crate::server::limits::slowest::{Held, slowest};
+use crate::server::limits::{Limit, LimitSettings};
+use crate::server::listen::Listener;
+use crate::server::tests::listen::{Running, run_listener};
+use crate::server::tests::{Fixture, SHIRTS};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// What one answer holds at most: two pieces of a list, and one more with an object of the fixture, which has its name twice.
+const EACH: u64 = (128 << 10) + (64 << 10) + 410_000;
+
+proptest! {
+    #[test]
+    fn the_slowest_answers_of_the_heaviest_users_end(held in vec((0u8..4, 0u64..50, 0u64..20), 0..40), most in 0u64..800) {
+        let held: Vec<Held> = held
+            .into_iter()
+            .map(|(who, bytes, progress)| Held { user: user(&format!("user-{who}")), bytes, progress })
+            .collect();
+        let ended = slowest(&held, most);
+        let mut left: Vec<Option<&Held>> = held.iter().map(Some).collect();
+        for place in &ended {
+            let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
+            prop_assert!(total > most, "no answer ends that need not");
+            let of = |name: &str| -> u64 {
+                left.iter().flatten().filter(|answer| answer.user.name() == name).map(|answer| answer.bytes).sum()
+            };
+            let gone = left[*place].expect("it ends once");
+            prop_assert!((0..4).all(|who| of(&format!("user-{who}")) <= of(gone.user.name())), "its user has the most");
+            let slower = |other: &&Held| other.user == gone.user && other.bytes > 0 && other.progress < gone.progress;
+            prop_assert!(!left.iter().flatten().any(|other| slower(other)), "no slower one of this user is left");
+            left[*place] = None;
+        }
+        let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
+        prop_assert!(total <= most);
+        prop_assert_eq!(slowest(&held, u64::MAX), Vec::<usize>::new());
+    }
+}
+
+async fn serve(unread_bytes: u64) -> (Fixture, Running) {
+    let mut fixture = with_limits(LimitSettings { unread_bytes: Bytes(unread_bytes), ..LimitSettings::default() });
+    fill(&mut fixture);
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = listener.with_connections(fixture.server.limits().connections().clone());
+    let running = run_listener(&fixture, listener);
+    (fixture, running)
+}
+
+/// Connects from an address; the kernel takes little before it is read.
+async fn connect(running: &Running, from: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+    socket.connect(running.address).await.unwrap()
+}
+
+async fn ask(running: &Running, from: &str, path: &str) -> TcpStream {
+    let mut stream = connect(running, from).await;
+    let head = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Opens so many streams of HTTP/2, with windows as large as may be, and reads nothing.
+async fn ask_by_streams(running: &Running, from: &str, path: &str, streams: u8) -> TcpStream {
+    let mut stream = connect(running, from).await;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        bytes.extend_from_slice(&[0, (payload.len() >> 8) as u8, payload.len() as u8, kind, flags, 0, 0, 0, stream]);
+        bytes.extend_from_slice(payload);
+    };
+    // SETTINGS_INITIAL_WINDOW_SIZE, and as much for the connection.
+    frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    frame(8, 0, 0, &[0x7f, 0xff, 0, 0]);
+    for number in 0..streams {
+        // GET, http, and :path and :authority as literals without an index.
+        let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
+        head.extend_from_slice(path.as_bytes());
+        head.extend_from_slice(b"\x01\x09127.0.0.1");
+        frame(1, 0x5, number * 2 + 1, &head);
+    }
+    stream.write_all(&bytes).await.unwrap();
+    stream
+}
+
+/// Until the server has nothing to do for these clients.
+async fn settled(fixture: &Fixture, is_settled: impl Fn(u64) -> bool) -> u64 {
+    let unread = fixture.server.limits().unread();
+    timeout(SOON, async {
+        let mut before = u64::MAX;
+        loop {
+            sleep(Duration::from_millis(50)).await;
+            let now = unread.bytes();
+            if now == before && is_settled(now) {
+                return now;
+            }
+            before = now;
+        }
+    })
+    .await
+    .expect("it settles")
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_holds_little_over_both_protocols_and_frees_it() {
+    let (fixture, running) = serve(1 << 30).await;
+    for path in [format!("{SHIRTS}?watch=1&resourceVersion=0"), SHIRTS.to_owned()] {
+        let mut stopped = Vec::new();
+        for _ in 0..5 {
+            stopped.push(ask(&running, "127.0.0.1", &path).await);
+        }
+        let held = settled(&fixture, |bytes| bytes > 0).await;
+        assert!(held <= 5 * EACH, "{path}: {held}");
+        drop(stopped);
+        settled(&fixture, |bytes| bytes == 0).await;
+
+        let stopped = ask_by_streams(&running, "127.0.0.1", &path, 20).await;
+        let held = settled(&fixture, |bytes| bytes > 20 * 60_000).await;
+        assert!(held <= 20 * EACH, "{path}: {held}");
+        drop(stopped);
+        settled(&fixture, |bytes| bytes == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
+    let most = 2 << 20;
+    let (mut fixture, running) = serve(most).await;
+    let watch = format!("{SHIRTS}?watch=1&resourceVersion=0");
+    let green = format!("{watch}&fieldSelector=spec.color%3Dgreen");
+    let mut reading = ask(&running, "127.0.0.2", &green).await;
+    let mut stopped_beside = ask(&running, "127.0.0.2", &watch).await;
+    settled(&fixture, |bytes| bytes > 0).await;
+
+    let mut stopped = Vec::new();
+    for _ in 0..30 {
+        stopped.push(ask(&running, "127.0.0.1", &watch).await);
+    }
+    let streams = ask_by_streams(&running, "127.0.0.1", &watch, 40).await;
+    let limits = fixture.server.limits();
+    timeout(SOON, async {
+        while limits.refused(Limit::UnreadBytes) < 20 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("answers end");
+    settled(&fixture, |bytes| bytes <= most).await;
+
+    // An ended answer is not whole, which its client sees: no last chunk.
+    let mut broken = 0;
+    for stream in &mut stopped {
+        let mut rest = Vec::new();
+        let ended = timeout(Duration::from_millis(500), stream.read_to_end(&mut rest)).await;
+        broken += usize::from(ended.is_ok() && !rest.ends_with(b"0\r\n\r\n"));
+    }
+    assert!(broken > 0, "connections are closed");
+
+    // The other user's watches are there, though one of them stopped before all others.
+    fixture.put("default", "news", "green");
+    for stream in [&mut reading, &mut stopped_beside] {
+        let mut seen = Vec::new();
+        timeout(SOON, async {
+            while !seen.windows(12).any(|window| window == b"\"name\":\"news\"") {
+                let mut part = vec![0; 64 << 10];
+                let length = stream.read(&mut part).await.unwrap();
+                assert!(length > 0, "a watch of another user has ended");
+                seen.extend_from_slice(&part[..length]);
+                let _ = seen.drain(..seen.len().saturating_sub(400_000));
+            }
+        })
+        .await
+        .expect("news");
+    }
+    drop((reading, stopped_beside, stopped, streams));
+    settled(&fixture, |bytes| bytes == 0).await;
+}
