@@ -36,6 +36,8 @@ impl Used {
             Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
             Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
+            Limit::Bodies => (self.limits.bodies().in_memory().bodies, Some(settings.bodies)),
+            Limit::BodyBytes => (self.limits.bodies().in_memory().bytes, Some(settings.body_bytes.0)),
             Limit::Memory => {
                 let memory = self.registry.memory();
                 (memory.held().0, memory.limit().map(|limit| limit.0))
@@ -49,7 +51,7 @@ impl Collector for Used {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "What is used of a limit: open connections, watches of the user who has the most, large lists in flight and \
-                    their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
+                    their bytes, request bodies in memory and their bytes, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;

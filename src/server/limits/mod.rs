@@ -5,6 +5,7 @@
 //! | [`connections`] | `--max-connections` | told and closed |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | they take turns, fairly between users ([`turns`]); past a bounded queue 429 with Retry-After |
+//! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
@@ -15,6 +16,7 @@
 //! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
 //! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
 
+pub mod bodies;
 pub mod connections;
 pub mod lists;
 pub mod turns;
@@ -25,10 +27,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::model::quantity::Bytes;
+use crate::model::quantity;
 use crate::model::quote;
 use crate::registry::OverMemory;
 
+use bodies::Bodies;
 use connections::Connections;
 use lists::Lists;
 use watches::Watches;
@@ -79,14 +82,25 @@ pub enum Limit {
     Lists,
     /// Bytes of large lists in flight.
     ListBytes,
+    /// Request bodies in memory.
+    Bodies,
+    /// Bytes of request bodies in memory.
+    BodyBytes,
     /// Memory of the copies.
     Memory,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 5] =
-        [Limit::Connections, Limit::WatchesPerUser, Limit::Lists, Limit::ListBytes, Limit::Memory];
+    pub const ALL: [Limit; 7] = [
+        Limit::Connections,
+        Limit::WatchesPerUser,
+        Limit::Lists,
+        Limit::ListBytes,
+        Limit::Bodies,
+        Limit::BodyBytes,
+        Limit::Memory,
+    ];
 
     /// As a label of a metric.
     pub fn as_str(self) -> &'static str {
@@ -95,6 +109,8 @@ impl Limit {
             Limit::WatchesPerUser => "watches-per-user",
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
+            Limit::Bodies => "bodies",
+            Limit::BodyBytes => "body-bytes",
             Limit::Memory => "memory",
         }
     }
@@ -106,6 +122,8 @@ impl Limit {
             Limit::WatchesPerUser => "WatchesPerUserLimit",
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
+            Limit::Bodies => "BodyLimit",
+            Limit::BodyBytes => "BodyBytesLimit",
             Limit::Memory => "MemoryLimit",
         }
     }
@@ -117,6 +135,8 @@ impl Limit {
             Limit::WatchesPerUser => "--max-watches-per-user",
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
+            Limit::Bodies => "--max-bodies",
+            Limit::BodyBytes => "--max-body-bytes",
             Limit::Memory => "--memory-limit",
         }
     }
@@ -150,14 +170,25 @@ pub struct LimitSettings {
     /// `--max-lists`.
     pub lists: usize,
     /// `--max-list-bytes`.
-    pub list_bytes: Bytes,
+    pub list_bytes: quantity::Bytes,
+    /// `--max-bodies`.
+    pub bodies: u64,
+    /// `--max-body-bytes`.
+    pub body_bytes: quantity::Bytes,
 }
 
 /// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
 /// user take less than 200 MB; a list that is being sent takes half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
-        LimitSettings { connections: 8192, watches_per_user: 30_000, lists: 100, list_bytes: Bytes(16 << 30) }
+        LimitSettings {
+            connections: 8192,
+            watches_per_user: 30_000,
+            lists: 100,
+            list_bytes: quantity::Bytes(16 << 30),
+            bodies: 64,
+            body_bytes: quantity::Bytes(64 << 20),
+        }
     }
 }
 
@@ -168,6 +199,7 @@ pub struct Limits {
     connections: Arc<Connections>,
     watches: Arc<Watches>,
     lists: Arc<Lists>,
+    bodies: Arc<Bodies>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
@@ -179,6 +211,7 @@ impl Limits {
             connections: Arc::new(Connections::new(settings.connections)),
             watches: Arc::new(Watches::new(settings.watches_per_user)),
             lists: Arc::new(Lists::new(&settings)),
+            bodies: Arc::new(Bodies::new(&settings)),
             refused: Default::default(),
         }
     }
@@ -201,6 +234,11 @@ impl Limits {
     /// Large lists in flight.
     pub fn lists(&self) -> &Arc<Lists> {
         &self.lists
+    }
+
+    /// Request bodies in memory.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.bodies
     }
 
     /// A request was refused for this limit.
