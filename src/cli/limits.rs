@@ -13,6 +13,9 @@ use crate::store::HistoryLimits;
 /// Open files for everything but connections of clients: the source's, requests that are handed on, metrics, the runtime.
 const OTHER_FILES: u64 = 512;
 
+/// The largest request body, in bytes.
+const MOST_OF_A_BODY: u64 = 3 << 20;
+
 /// Limits of `fieldcache serve`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
@@ -38,6 +41,12 @@ pub struct LimitArguments {
     /// the user with the most first
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
+    /// Most request bodies in memory at a time; a user may have as many as are free, further ones get 429
+    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = at_least_two)]
+    pub max_bodies: u64,
+    /// Most bytes of request bodies in memory at a time, as for --max-bodies
+    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
+    pub max_body_bytes: Bytes,
     /// Load no further copy while those that are loaded hold as much, history included; none is evicted. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
@@ -54,6 +63,23 @@ fn at_least_one(text: &str) -> Result<u64, String> {
         Ok(count) if count > 0 => Ok(count),
         _ => Err("name a count of 1 or more".to_owned()),
     }
+}
+
+/// A user alone may have half.
+fn at_least_two(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(count) if count > 1 => Ok(count),
+        _ => Err("name a count of 2 or more".to_owned()),
+    }
+}
+
+/// Half must hold one body.
+fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
+    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
+    if bytes.0 < 2 * MOST_OF_A_BODY {
+        return Err(format!("name {} or more", Bytes(2 * MOST_OF_A_BODY)));
+    }
+    Ok(bytes)
 }
 
 impl LimitArguments {
@@ -90,6 +116,8 @@ impl LimitArguments {
             lists: count(self.max_lists),
             list_bytes: self.max_list_bytes,
             unread_bytes: self.max_unread_bytes,
+            bodies: self.max_bodies,
+            body_bytes: self.max_body_bytes,
         }
     }
 }

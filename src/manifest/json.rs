@@ -5,11 +5,13 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::budget::Budget;
 use super::yaml::{Broken, MAX_DEPTH, Tree};
 
 /// Reads the documents of a JSON text whose first line has the given number.
-pub fn trees(text: &str, first_line: usize) -> (Vec<Tree>, Option<Broken>) {
-    let mut reader = Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new() };
+pub fn trees(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
+    let mut reader =
+        Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new(), budget };
     let mut trees = Vec::new();
     loop {
         reader.skip_blanks();
@@ -18,7 +20,7 @@ pub fn trees(text: &str, first_line: usize) -> (Vec<Tree>, Option<Broken>) {
         }
         let line = reader.line;
         reader.item_lines.clear();
-        match reader.value(0, Place::Root) {
+        match reader.budget.document().and_then(|()| reader.value(0, Place::Root)) {
             Ok(value) => trees.push(Tree { value, line, item_lines: reader.item_lines.clone() }),
             Err(cause) => return (trees, Some(Broken { line: reader.line, cause })),
         }
@@ -39,6 +41,7 @@ struct Reader<'a> {
     offset: usize,
     line: usize,
     item_lines: Vec<usize>,
+    budget: &'a mut Budget,
 }
 
 impl Reader<'_> {
@@ -76,7 +79,11 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'{') => self.object(depth, place),
             Some(b'[') => self.array(depth, place),
-            Some(b'"') => self.string().map(Value::String),
+            Some(b'"') => {
+                let text = self.string()?;
+                self.budget.text(&text)?;
+                Ok(Value::String(text))
+            }
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
                 for (word, value) in [("true", Value::Bool(true)), ("false", Value::Bool(false)), ("null", Value::Null)]
@@ -106,6 +113,7 @@ impl Reader<'_> {
             if !self.takes(b':') {
                 return Err(self.unexpected("':'"));
             }
+            self.budget.member(members.len(), &key)?;
             let place = if place == Place::Root && key == "items" { Place::Items } else { Place::Below };
             let value = self.value(depth + 1, place)?;
             if members.contains_key(&key) {
@@ -132,6 +140,7 @@ impl Reader<'_> {
             if place == Place::Items {
                 self.item_lines.push(self.line);
             }
+            self.budget.element(items.len())?;
             items.push(self.value(depth + 1, Place::Below)?);
             if self.takes(b']') {
                 return Ok(Value::Array(items));

@@ -3,7 +3,8 @@
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Map, Value, json};
 
-use super::yaml::{Form, documents};
+use super::budget::Budget;
+use super::yaml::{Form, NotOne, documents, single};
 use crate::schema::json::{normalize_numbers, to_text};
 
 /// The value of `k` in a one-line document.
@@ -171,7 +172,7 @@ fn expansion_and_nesting_are_bounded() {
     }
     let (found, broken) = shown(laughs.as_bytes(), Form::Yaml);
     assert!(found.is_empty());
-    assert!(broken[0].contains("aliases expand to more than"), "{broken:?}");
+    assert!(broken[0].ends_with("document contains excessive aliasing"), "{broken:?}");
     let mut deep = "a0: &a0 [x]\n".to_owned();
     for level in 1..200 {
         deep += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
@@ -181,6 +182,91 @@ fn expansion_and_nesting_are_bounded() {
     assert_eq!(shown(brackets.as_bytes(), Form::Yaml).1.len(), 1, "by brackets in YAML");
     let brackets = format!("{{\"a\": {}{}}}", "[".repeat(5000), "]".repeat(5000));
     assert_eq!(shown(brackets.as_bytes(), Form::Json).1, ["line 1: nested deeper than 100 levels"], "in JSON");
+}
+
+/// What a text is charged, and whether it is read.
+fn charged(text: &str, form: Form, limit: usize) -> (usize, Result<Value, NotOne>) {
+    let mut budget = Budget::new(limit);
+    let read = single(text.as_bytes(), form, &mut budget);
+    (budget.used(), read)
+}
+
+fn nested_anchors(anchors: usize, items: usize) -> String {
+    let opened: String = (0..anchors).map(|index| format!("&a{index} [")).collect();
+    format!("k: {opened}{}[]{}\n", "[], ".repeat(items), "]".repeat(anchors))
+}
+
+#[test]
+fn nested_anchors_cost_as_much_as_one() {
+    let most = 64 << 20;
+    let (plain, _) = charged(&nested_anchors(1, 5_000), Form::Yaml, most);
+    let (nested, read) = charged(&nested_anchors(95, 5_000), Form::Yaml, most);
+    assert!(nested < plain + 95 * 1_000, "{nested} after {plain}");
+    let value = read.unwrap();
+    let innermost = (0..94).fold(&value["k"], |value, _| &value[0]);
+    assert_eq!(innermost.as_array().map(Vec::len), Some(5_001));
+    let (per_item, _) = charged(&nested_anchors(95, 10_000), Form::Yaml, most);
+    assert!(per_item < 2 * nested, "linear in the items");
+}
+
+#[test]
+fn aliases_repeat_what_they_name_within_anchors_too() {
+    let text = "a: &a {x: &b [1, yes], z: *b}\nb: [*a, *b]\n&c k: *c\n*c : 1\n";
+    let (_, read) = charged(text, Form::Yaml, 1 << 20);
+    assert!(matches!(&read, Err(NotOne::Broken(broken)) if broken.cause == "the key \"k\" stands twice"), "{read:?}");
+    let text = text.replace("*c : 1\n", "");
+    let inner = json!([1, true]);
+    let outer = json!({"x": inner, "z": inner});
+    assert_eq!(charged(&text, Form::Yaml, 1 << 20).1, Ok(json!({"a": outer, "b": [outer, inner], "k": "k"})));
+    for (text, cause) in [
+        ("a: &a [*a]\n", "an alias stands inside the value that it names"),
+        ("a: &a [1]\n? *a\n: 1\n", "a key is a mapping or a list"),
+    ] {
+        let (_, read) = charged(text, Form::Yaml, 1 << 20);
+        assert!(matches!(&read, Err(NotOne::Broken(broken)) if broken.cause == cause), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn small_texts_of_large_values_are_rejected() {
+    let limit = 1 << 20;
+    let count = 60_000;
+    let chain: String = (1..40).map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1)).collect();
+    for (why, text, form) in [
+        ("lists", format!("{{\"k\":[{}0]}}", "[],".repeat(count)), Form::Json),
+        ("objects", format!("{{\"k\":[{}0]}}", "{\"\":0},".repeat(count)), Form::Json),
+        ("numbers", format!("{{\"k\":[{}0]}}", "0,".repeat(count)), Form::Json),
+        (
+            "members",
+            format!("{{{}\"k\":0}}", (0..count).map(|i| format!("\"{i}\":0,")).collect::<String>()),
+            Form::Json,
+        ),
+        ("documents", "{}".repeat(count), Form::Json),
+        ("nested", format!("{{\"k\":[{}0]}}", "[[[[0]]]],".repeat(count)), Form::Json),
+        ("block lists", format!("k:\n{}", "- -\n".repeat(count)), Form::Yaml),
+        ("block members", (0..count).map(|i| format!("{i}: \n")).collect(), Form::Yaml),
+        ("a list in brackets", format!("k: [{}]\n", "0, ".repeat(count)), Form::Yaml),
+        ("anchors", format!("k:\n{}", "- &a\n".repeat(count)), Form::Yaml),
+        ("aliases", format!("k: &a [0, 0, 0, 0, 0, 0]\nl:\n{}", "- *a\n".repeat(count)), Form::Yaml),
+        ("aliases of aliases", format!("a0: &a0 x\n{chain}"), Form::Yaml),
+        ("merges", format!("k: &a {{a: 0}}\nl:\n{}", "- <<: *a\n".repeat(count)), Form::Yaml),
+        ("keys", format!("k: {{{}}}\n", "? ".repeat(count)), Form::Yaml),
+        ("tags", format!("{}---\nk: 1\n", "%TAG !a! x\n".repeat(count * 2)), Form::Yaml),
+        ("commas", format!("k: [{}]\n", ",".repeat(count * 2)), Form::Yaml),
+    ] {
+        let (used, read) = charged(&text, form, limit);
+        assert!(read.is_err(), "{why}");
+        assert!(used <= limit, "{why}: {used}");
+    }
+    let several = format!("a: 1\n---\nb: 2\n---\n{}", "]\n---\n".repeat(100));
+    assert_eq!(charged(&several, Form::Yaml, limit).1, Err(NotOne::Several), "no more is read");
+    assert_eq!(charged("# nothing\n", Form::Yaml, limit).1, Err(NotOne::None));
+    // A Pod is far from it.
+    let container = json!({"name": "main", "env": [{"name": "A", "value": "B"}], "ports": [{"containerPort": 80}]});
+    let pod = json!({"spec": {"containers": vec![container; 100]}});
+    for form in [Form::Json, Form::Yaml] {
+        assert_eq!(charged(&pod.to_string(), form, limit).1.as_ref(), Ok(&pod));
+    }
 }
 
 #[test]

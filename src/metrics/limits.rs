@@ -47,6 +47,8 @@ impl Used {
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
             Limit::ListBytes => (lists.bytes, Some(settings.list_bytes.0)),
             Limit::UnreadBytes => (self.limits.unread().bytes(), Some(settings.unread_bytes.0)),
+            Limit::Bodies => (self.limits.bodies().in_memory().bodies, Some(settings.bodies)),
+            Limit::BodyBytes => (self.limits.bodies().in_memory().bytes, Some(settings.body_bytes.0)),
             Limit::Memory => {
                 let memory = self.registry.memory();
                 (memory.held().0, memory.limit().map(|limit| limit.0))
@@ -61,7 +63,7 @@ impl Collector for Used {
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, \
                     watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
-                    their bytes, bytes of responses that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
+                    their bytes, request bodies in memory and their bytes, bytes of responses that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;

@@ -159,6 +159,9 @@ impl Parts {
     }
 }
 
+/// Problems that one Status names, as an API server names unknown fields (`sigs.k8s.io/json`).
+pub(super) const MOST_PROBLEMS: usize = 100;
+
 /// Seconds after which a client may come again while data is being loaded. Loading takes seconds; upstream starts its
 /// own back-off at one second too.
 const LOADING_RETRY_SECONDS: u64 = 1;
@@ -171,7 +174,9 @@ impl Failure {
     }
 
     /// A review that is wrong.
-    pub(super) fn invalid_review(problems: Vec<Problem>) -> Failure {
+    pub(super) fn invalid_review(mut problems: Vec<Problem>) -> Failure {
+        // Each is written twice. Thousands of premises can be wrong alike.
+        problems.truncate(MOST_PROBLEMS);
         Failure::InvalidReview(problems)
     }
 
@@ -402,7 +407,9 @@ fn limited_parts(limited: &Limited) -> Parts {
         | Limit::Seats
         | Limit::Lists
         | Limit::ListBytes
-        | Limit::UnreadBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+        | Limit::UnreadBytes
+        | Limit::Bodies
+        | Limit::BodyBytes => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
     };
     let mut details = json!({"causes": [{"reason": limited.limit.reason(), "field": limited.limit.flag()}]});
     if let Some(seconds) = limited.retry_after {

@@ -88,8 +88,9 @@ pub(super) async fn answer(
         return Err(Failure::Unavailable("the API server wants another protocol, which is not handed on".to_owned()));
     }
     let mut headers = handed_back(parts.headers);
+    let mut read = None;
     if let Some(write) = write.filter(|_| parts.status.is_success()) {
-        body = write.done(server, upstream, &mut headers, body).await;
+        (body, read) = write.done(server, upstream, &mut headers, body).await;
     }
     headers.insert(READ_HEADER, ReadFrom::Forwarded.value());
     parts.headers = headers;
@@ -97,7 +98,7 @@ pub(super) async fn answer(
     if let Some(counted) = counted {
         body.hold(counted);
     }
-    body.hold(place);
+    body.hold((place, read));
     Ok(Response::from_parts(parts, body))
 }
 

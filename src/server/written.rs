@@ -17,6 +17,8 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::limits::User;
+use super::limits::bodies::BodyPlace;
 use super::route::Address;
 use super::{Asked, Server, read, strong, write_verb};
 use crate::extract::tree;
@@ -44,6 +46,7 @@ const UNKNOWN: &str =
 pub(super) struct Write<'a> {
     address: &'a Address,
     method: &'a Method,
+    user: &'a User,
     /// The copies that hold the object which is to be deleted.
     holders: Vec<Holder>,
 }
@@ -69,22 +72,27 @@ impl<'a> Write<'a> {
                 showing(&server.registry, address).into_iter().filter_map(|resource| Holder::of(resource, address)),
             );
         }
-        Some(Write { address, method: asked.method, holders })
+        Some(Write { address, method: asked.method, user: asked.user, holders })
     }
 
-    /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was.
+    /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was, with its place
+    /// among the bodies in memory if it was read. Where there is no place, the API server is asked for the version instead.
     pub(super) async fn done(
         &self,
         server: &Server,
         upstream: &dyn Upstream,
         headers: &mut HeaderMap,
         body: UpstreamBody,
-    ) -> UpstreamBody {
+    ) -> (UpstreamBody, Option<BodyPlace>) {
         let resources = showing(&server.registry, self.address);
         if resources.is_empty() {
-            return body;
+            return (body, None);
         }
-        let (answer, body) = if is_json(headers) { whole(body).await } else { (None, body) };
+        let mut place = server.limits.bodies().enter(self.user).ok().filter(|_| is_json(headers));
+        let (answer, body) = match &mut place {
+            Some(place) => whole(body, place).await,
+            None => (None, body),
+        };
         let told = answer.as_ref().and_then(|answer| self.version_in(answer));
         let version = match (told, answer) {
             (Some(version), _) => Ok(version),
@@ -101,7 +109,7 @@ impl<'a> Write<'a> {
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
             }
         }
-        body
+        (body, place)
     }
 
     /// The version that an answer tells, unless the object may be gone with this very write, at another one: what a
@@ -192,8 +200,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     !headers.contains_key(CONTENT_ENCODING) && kind.split(';').next().unwrap_or_default().trim() == "application/json"
 }
 
-/// Reads a body if it is not too long, and gives it back; one that breaks off breaks off still.
-async fn whole(mut body: UpstreamBody) -> (Option<Value>, UpstreamBody) {
+/// Reads a body if it is not too long and there is room for it, and gives it back; one that breaks off breaks off still.
+async fn whole(mut body: UpstreamBody, place: &mut BodyPlace) -> (Option<Value>, UpstreamBody) {
     let mut read = BytesMut::new();
     while read.len() < READ_INTO {
         match body.frame().await {
@@ -204,7 +212,11 @@ async fn whole(mut body: UpstreamBody) -> (Option<Value>, UpstreamBody) {
             }
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
+                    let has_room = place.grow(data.len()).is_ok();
                     read.extend_from_slice(&data);
+                    if !has_room {
+                        break;
+                    }
                 }
             }
             Some(Err(error)) => {

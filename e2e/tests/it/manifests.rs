@@ -19,7 +19,7 @@ use tokio::process::Command;
 
 const SOON: Duration = Duration::from_secs(60);
 pub(crate) const NAMESPACE: &str = "fieldcache-system";
-const COMPONENTS: [&str; 3] = ["service-monitor", "dashboard", "apiservice"];
+const COMPONENTS: [&str; 4] = ["service-monitor", "dashboard", "apiservice", "placement"];
 
 /// What stands before the documents in install.yaml.
 const HEAD: &str = "# Made by `make golden` out of manifests/ (kubectl kustomize manifests); do not edit.\n";

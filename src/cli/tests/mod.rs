@@ -359,6 +359,8 @@ fn limits_are_read_from_the_command_line() {
         ["--max-lists", "0"],
         ["--max-connections", "-1"],
         ["--max-list-bytes", "100m"],
+        ["--max-bodies", "1"],
+        ["--max-body-bytes", "5Mi"],
         ["--max-watches-per-user", "many"],
     ] {
         assert_eq!(exit_of(&[&["serve"], &refused[..]].concat()), Exit::Failed, "{refused:?}");

@@ -9,6 +9,7 @@
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | bytes that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' answers end |
+//! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
@@ -18,6 +19,7 @@
 //! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
 //! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
 
+pub mod bodies;
 pub mod connections;
 pub mod exempt;
 pub mod fair_queue;
@@ -34,11 +36,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crate::model::quantity::Bytes;
+use crate::model::quantity;
 use crate::model::quote;
 use crate::registry::OverMemory;
 use crate::server::connection::CloseReason;
 
+use bodies::Bodies;
 use connections::Connections;
 use lists::Lists;
 use seats::Seats;
@@ -111,13 +114,17 @@ pub enum Limit {
     ListBytes,
     /// Bytes that clients have not read.
     UnreadBytes,
+    /// Request bodies in memory.
+    Bodies,
+    /// Bytes of request bodies in memory.
+    BodyBytes,
     /// Memory of the copies.
     Memory,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 9] = [
+    pub const ALL: [Limit; 11] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
         Limit::ConnectionsPerAddress,
@@ -126,6 +133,8 @@ impl Limit {
         Limit::Lists,
         Limit::ListBytes,
         Limit::UnreadBytes,
+        Limit::Bodies,
+        Limit::BodyBytes,
         Limit::Memory,
     ];
 
@@ -140,6 +149,8 @@ impl Limit {
             Limit::Lists => "lists",
             Limit::ListBytes => "list-bytes",
             Limit::UnreadBytes => "unread-bytes",
+            Limit::Bodies => "bodies",
+            Limit::BodyBytes => "body-bytes",
             Limit::Memory => "memory",
         }
     }
@@ -155,6 +166,8 @@ impl Limit {
             Limit::Lists => "ListLimit",
             Limit::ListBytes => "ListBytesLimit",
             Limit::UnreadBytes => "UnreadBytesLimit",
+            Limit::Bodies => "BodyLimit",
+            Limit::BodyBytes => "BodyBytesLimit",
             Limit::Memory => "MemoryLimit",
         }
     }
@@ -170,6 +183,8 @@ impl Limit {
             Limit::Lists => "--max-lists",
             Limit::ListBytes => "--max-list-bytes",
             Limit::UnreadBytes => "--max-unread-bytes",
+            Limit::Bodies => "--max-bodies",
+            Limit::BodyBytes => "--max-body-bytes",
             Limit::Memory => "--memory-limit",
         }
     }
@@ -205,9 +220,13 @@ pub struct LimitSettings {
     /// `--max-lists`.
     pub lists: usize,
     /// `--max-list-bytes`.
-    pub list_bytes: Bytes,
+    pub list_bytes: quantity::Bytes,
     /// `--max-unread-bytes`.
-    pub unread_bytes: Bytes,
+    pub unread_bytes: quantity::Bytes,
+    /// `--max-bodies`.
+    pub bodies: u64,
+    /// `--max-body-bytes`.
+    pub body_bytes: quantity::Bytes,
 }
 
 /// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
@@ -219,8 +238,10 @@ impl Default for LimitSettings {
             watches_per_user: 30_000,
             seats: default_seats(),
             lists: 100,
-            list_bytes: Bytes(16 << 30),
-            unread_bytes: Bytes(256 << 20),
+            list_bytes: quantity::Bytes(16 << 30),
+            unread_bytes: quantity::Bytes(256 << 20),
+            bodies: 64,
+            body_bytes: quantity::Bytes(64 << 20),
         }
     }
 }
@@ -239,6 +260,7 @@ pub struct Limits {
     seats: Arc<Seats>,
     lists: Arc<Lists>,
     unread: Arc<Unread>,
+    bodies: Arc<Bodies>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
@@ -252,6 +274,7 @@ impl Limits {
             seats: Arc::new(Seats::new(settings.seats)),
             lists: Arc::new(Lists::new(&settings)),
             unread: Arc::new(Unread::new(settings.unread_bytes)),
+            bodies: Arc::new(Bodies::new(&settings)),
             refused: Default::default(),
         }
     }
@@ -284,6 +307,11 @@ impl Limits {
     /// Bytes that clients have not read.
     pub fn unread(&self) -> &Arc<Unread> {
         &self.unread
+    }
+
+    /// Request bodies in memory.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.bodies
     }
 
     /// A request was refused for this limit.

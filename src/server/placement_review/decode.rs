@@ -7,24 +7,38 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::field_validation::FieldValidation;
-use crate::manifest::yaml::{Form, documents};
+use crate::manifest::budget::Budget;
+use crate::manifest::yaml::{Form, NotOne, single};
 use crate::model::quote;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::unknown::is_metadata_member;
 use crate::placement::warning::Warning;
 use crate::registry::upstream::UpstreamBody;
 use crate::selector::{Problem, Reason};
-use crate::server::failure::Failure;
+use crate::server::failure::{Failure, MOST_PROBLEMS};
+use crate::server::limits::bodies::BodyPlace;
 
 /// kube-apiserver's limit of a body.
 pub(super) const MOST: usize = 3 << 20;
+
+/// A review that names a stored Pod and nothing else is not longer.
+pub(super) const MOST_OF_REFERENCE: usize = 64 << 10;
+
+/// Bodies that are longer are parsed off the threads that answer requests.
+pub(super) const PARSED_INLINE: usize = 64 << 10;
+
+/// How long a body may take to arrive. A slow one holds its place and its bytes for no longer.
+const ARRIVAL: Duration = Duration::from_secs(15);
+
+/// What the values of one body may take, as [`Budget`] counts. Reviews of a Pod that a cluster would store take a few MiB.
+const MEMORY: usize = 16 << 20;
 
 /// The version without its group.
 const VERSION: &str = "v1alpha1";
@@ -92,28 +106,51 @@ pub(super) fn form(headers: &HeaderMap) -> Result<Form, Failure> {
     }
 }
 
+/// A body that has arrived, and its place among those in memory.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) bytes: Vec<u8>,
+    pub(super) place: BodyPlace,
+}
+
 /// Reads a body to its end.
 ///
 /// # Errors
-/// 413 when it is too long, 400 when it breaks off or does not come.
-pub(super) async fn body(body: Option<UpstreamBody>, patience: Duration) -> Result<Vec<u8>, Failure> {
-    let Some(body) = body else { return Ok(Vec::new()) };
-    let late = || Failure::BadRequest("the body of the request did not come in time".to_owned());
-    timeout(patience, whole(body)).await.unwrap_or_else(|_| Err(late()))
+/// 413 when it is longer than `most`, 400 when it breaks off or does not arrive in time, 429 when there is no room for it.
+pub(super) async fn body(
+    body: Option<UpstreamBody>,
+    headers: &HeaderMap,
+    most: usize,
+    place: BodyPlace,
+    until: Instant,
+) -> Result<Arrived, Failure> {
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|declared| declared > most as u64) {
+        return Err(Failure::TooLargeBody(most));
+    }
+    let mut arrived = Arrived { bytes: Vec::new(), place };
+    let Some(body) = body else { return Ok(arrived) };
+    let until = until.min(Instant::now() + ARRIVAL);
+    let late = || {
+        let message = format!("the body of the request did not arrive in time: at most {} s", ARRIVAL.as_secs());
+        Failure::BadRequest(message)
+    };
+    timeout_at(until, whole(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
+    Ok(arrived)
 }
 
-async fn whole(mut body: UpstreamBody) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
+async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), Failure> {
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| Failure::BadRequest(format!("the body of the request broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > MOST {
-            return Err(Failure::TooLargeBody(MOST));
+        if arrived.bytes.len() + data.len() > most {
+            return Err(Failure::TooLargeBody(most));
         }
-        bytes.extend_from_slice(&data);
+        arrived.place.grow(data.len()).map_err(Failure::Limited)?;
+        arrived.bytes.extend_from_slice(&data);
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// A review that can be answered.
@@ -129,14 +166,10 @@ pub(super) struct Decoded {
 /// # Errors
 /// 400 that names the field, 422 for what is missing.
 pub(super) fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, Failure> {
-    let (documents, broken) = documents(bytes, form);
-    let value = match (broken.into_iter().next(), documents) {
-        (Some(broken), _) => {
-            return Err(unreadable(&format!("line {}: {}", broken.line, broken.cause)));
-        }
-        (None, mut documents) if documents.len() == 1 => documents.remove(0).value,
-        (None, documents) => return Err(unreadable(&format!("one document is expected, not {}", documents.len()))),
-    };
+    let value = single(bytes, form, &mut Budget::new(MEMORY)).map_err(|error| match error {
+        NotOne::Broken(broken) => unreadable(&format!("line {}: {}", broken.line, broken.cause)),
+        NotOne::None | NotOne::Several => unreadable(&error.to_string()),
+    })?;
     of_document(value, validation)
 }
 
@@ -198,19 +231,31 @@ fn unreadable(cause: &str) -> Failure {
     Failure::BadRequest(format!("{KIND} in version {} cannot be handled as a {KIND}: {cause}", quote(VERSION)))
 }
 
+/// What does not fit; at most [`MOST_PROBLEMS`] of each.
 #[derive(Default)]
 struct Found {
     unknown: Vec<String>,
     misshapen: Vec<String>,
 }
 
+impl Found {
+    fn unknown(&mut self, path: impl FnOnce() -> String) {
+        if self.unknown.len() < MOST_PROBLEMS {
+            self.unknown.push(path());
+        }
+    }
+
+    fn misshapen(&mut self, path: &str, expected: &str, value: &Value) {
+        if self.misshapen.len() < MOST_PROBLEMS {
+            let path = if path.is_empty() { "the document" } else { path };
+            self.misshapen.push(format!("{path}: expected {expected}, not {}", kind(value)));
+        }
+    }
+}
+
 /// Takes nulls for absent, as Go does, and gathers what does not fit.
 fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Found) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
-    let mut misfit = |expected: &str, value: &Value| {
-        let path = if path.is_empty() { "the document" } else { path };
-        found.misshapen.push(format!("{path}: expected {expected}, not {}", kind(value)));
-    };
     match (shape, value) {
         (Shape::Any, _) | (Shape::Text, Value::String(_)) | (Shape::Object, Value::Object(_)) => {}
         (Shape::List(item), Value::Array(values)) => {
@@ -223,16 +268,16 @@ fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Found) {
             for (name, value) in values {
                 match members.iter().find(|(member, _)| member == name) {
                     Some((_, shape)) => settle(value, *shape, &at(name), found),
-                    None => found.unknown.push(at(name)),
+                    None => found.unknown(|| at(name)),
                 }
             }
         }
         (Shape::Metadata, Value::Object(values)) => {
-            found.unknown.extend(values.keys().filter(|name| !is_metadata_member(name)).map(|name| at(name)));
+            values.keys().filter(|name| !is_metadata_member(name)).for_each(|name| found.unknown(|| at(name)));
         }
-        (Shape::Text, value) => misfit("a string", value),
-        (Shape::List(_), value) => misfit("a list", value),
-        (Shape::Object | Shape::Metadata | Shape::Members(_), value) => misfit("an object", value),
+        (Shape::Text, value) => found.misshapen(path, "a string", value),
+        (Shape::List(_), value) => found.misshapen(path, "a list", value),
+        (Shape::Object | Shape::Metadata | Shape::Members(_), value) => found.misshapen(path, "an object", value),
     }
 }
 
@@ -255,6 +300,9 @@ fn missing(review: &Value) -> Vec<Problem> {
     }
     let mut require = |object: &Value, path: &str, members: &[&str]| {
         for member in members.iter().filter(|member| object[**member].as_str().unwrap_or_default().is_empty()) {
+            if problems.len() >= MOST_PROBLEMS {
+                break;
+            }
             problems.push(Problem::without_value(Reason::Required, format!("{path}.{member}"), ""));
         }
     };

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
@@ -24,16 +24,18 @@ use super::negotiate::{Offer, negotiate};
 use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
 use super::{Asked, MOST_ATTEMPTS, Server, document, read, warnings};
+use crate::access::Refusal;
+use crate::manifest::yaml::Form;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, Memory, NotReady, OverMemory};
 use answering::{Outcome, Runtime, Unanswered};
-use decode::Decoded;
+use decode::{Arrived, Decoded};
 use field_validation::FieldValidation;
 use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
-use rights::Right;
+use rights::{Caller, Right};
 
 /// The plural name.
 pub(super) const RESOURCE: &str = "placementreviews";
@@ -41,7 +43,7 @@ pub(super) const RESOURCE: &str = "placementreviews";
 /// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
 
-/// Reviews that are answered at a time: each takes a processor for as long as it lasts.
+/// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
 const MOST_AT_ONCE: usize = 4;
 
 /// The resource.
@@ -113,21 +115,24 @@ pub(super) async fn answer(
     }
     let format = negotiate(asked.headers, Offer::Plain)?.format;
     let form = decode::form(asked.headers)?;
-    let until = Instant::now() + asked.timeout;
-    let bytes = decode::body(body, asked.timeout).await?;
     let validation = FieldValidation::of(&asked.query)?;
-    let Decoded { mut review, mut unknown } = decode::review(&bytes, form, validation)?;
-    drop(bytes);
+    let until = Instant::now() + asked.timeout;
+    // Whatever needs no body comes before it.
+    let caller = rights::caller(server, asked).await?;
+    let arrived = arrived(server, asked, &caller, body, until).await?;
+    let place = timeout_at(until, server.reviews.places.clone().acquire_owned()).await;
+    let Ok(Ok(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
+    let Decoded { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
     }
     let mut told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
     let answered = async {
-        let right = rights::right(server, asked, &review.spec).await?;
+        let right = caller.right(server, asked, &review.spec).await?;
         if review.metadata.is_null() {
             review.metadata = json!({});
         }
-        let (text, warned) = answered(server, review, right, validation, until).await?;
+        let (text, warned) = answered(server, review, right, validation, until, place).await?;
         told.extend(warned);
         let mut response = document(text, format, asked);
         *response.status_mut() = StatusCode::CREATED;
@@ -144,6 +149,51 @@ pub(super) async fn answer(
     Ok(response)
 }
 
+/// The body of a review, within the limits of bodies.
+async fn arrived(
+    server: &Server,
+    asked: &Asked<'_>,
+    caller: &Caller,
+    body: Option<UpstreamBody>,
+    until: Instant,
+) -> Result<Arrived, Failure> {
+    let most = match caller {
+        Caller::Whole => decode::MOST,
+        Caller::OnePod(_) => decode::MOST_OF_REFERENCE,
+    };
+    let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
+    match (decode::body(body, asked.headers, most, place, until).await, caller) {
+        // It is more than a reference to a Pod, which is all that this caller may send.
+        (Err(Failure::TooLargeBody(_)), Caller::OnePod(refused)) => {
+            Err(Failure::Refused(Refusal::Forbidden(refused.clone())))
+        }
+        (arrived, _) => arrived,
+    }
+}
+
+/// Parses a body; a long one off the threads that answer requests.
+async fn decoded(
+    server: &Server,
+    arrived: Arrived,
+    form: Form,
+    validation: FieldValidation,
+) -> Result<Decoded, Failure> {
+    let is_short = arrived.bytes.len() <= decode::PARSED_INLINE;
+    let work = move || {
+        let Arrived { bytes, place } = arrived;
+        let decoded = decode::review(&bytes, form, validation);
+        drop((bytes, place));
+        decoded
+    };
+    if is_short {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "a body panicked");
+        server.defect()
+    })?
+}
+
 /// The text of an answered review, and what is warned of besides fields that do not exist, with paths in the review.
 async fn answered(
     server: &Server,
@@ -151,6 +201,7 @@ async fn answered(
     right: Right,
     validation: FieldValidation,
     until: Instant,
+    place: OwnedSemaphorePermit,
 ) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let mut copies = Err(Failure::Replaced);
     let mut catalog = server.registry.catalog();
@@ -166,8 +217,6 @@ async fn answered(
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
     let options = Options { target_minor: minor.unwrap_or(usual.target_minor), ..usual };
-    let place = timeout_at(until, server.reviews.places.clone().acquire_owned()).await;
-    let Ok(Ok(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
     let index = server.reviews.index.clone();
     let work = move || {
         let _place = place;

@@ -21,36 +21,65 @@ pub(super) enum Right {
     Event,
 }
 
-/// What may be told to who asks.
+/// What a caller may ask, as far as it is known before the body is read.
+#[derive(Debug)]
+pub(super) enum Caller {
+    /// May list nodes and Pods everywhere, or nobody is asked who he is.
+    Whole,
+    /// May ask about one stored Pod that he may get; why not more.
+    OnePod(Box<Forbidden>),
+}
+
+/// What may be told to the caller whatever the body is. Reads no byte of it.
 ///
 /// # Errors
-/// 403 in the words for the list that is missing, 500 when nobody decides.
-pub(super) async fn right(server: &Server, asked: &Asked<'_>, spec: &PlacementReviewSpec) -> Result<Right, Failure> {
-    let Some(access) = &server.settings.access else { return Ok(Right::Whole) };
+/// 500 when nobody decides.
+pub(super) async fn caller(server: &Server, asked: &Asked<'_>) -> Result<Caller, Failure> {
+    let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
     let Some(admitted) = &asked.admitted else { return Err(Failure::Refused(Refusal::Undecided)) };
     let identity = &admitted.identity;
-    let mut refused = None;
     for resource in ["nodes", "pods"] {
         let attributes = on("list", resource, "", "");
         match access.may(identity, &attributes).await {
             Decision::Allowed => {}
             Decision::Denied(reason) => {
-                refused = Some(Forbidden { user: identity.user.clone(), attributes, reason });
-                break;
+                let forbidden = Forbidden { user: identity.user.clone(), attributes, reason };
+                return Ok(Caller::OnePod(Box::new(forbidden)));
             }
             Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
         }
     }
-    let Some(refused) = refused else { return Ok(Right::Whole) };
-    let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
-    if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none()) {
-        match access.may(identity, &on("get", "pods", &reference.namespace, &reference.name)).await {
-            Decision::Allowed => return Ok(Right::Event),
-            Decision::Denied(_) => {}
-            Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+    Ok(Caller::Whole)
+}
+
+impl Caller {
+    /// What may be told of this review.
+    ///
+    /// # Errors
+    /// 403 in the words for the list that is missing, 500 when nobody decides.
+    pub(super) async fn right(
+        self,
+        server: &Server,
+        asked: &Asked<'_>,
+        spec: &PlacementReviewSpec,
+    ) -> Result<Right, Failure> {
+        let refused = match self {
+            Caller::Whole => return Ok(Right::Whole),
+            Caller::OnePod(refused) => refused,
+        };
+        let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
+        if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none())
+            && let Some((access, admitted)) = server.settings.access.as_ref().zip(asked.admitted.as_ref())
+        {
+            let attributes = on("get", "pods", &reference.namespace, &reference.name);
+            match access.may(&admitted.identity, &attributes).await {
+                Decision::Allowed => return Ok(Right::Event),
+                Decision::Denied(_) => {}
+                Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+            }
         }
+        Err(Failure::Refused(Refusal::Forbidden(refused)))
     }
-    Err(Failure::Refused(Refusal::Forbidden(Box::new(refused))))
 }
 
 fn on(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes {

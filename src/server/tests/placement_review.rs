@@ -101,6 +101,10 @@ impl Fixture {
         stored.publish();
     }
 
+    pub(super) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
     pub(super) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
         for (name, value) in headers {
@@ -220,6 +224,25 @@ async fn bodies_are_decoded_strictly() {
         ),
         (json, String::new(), 400, format!("{cannot}one document is expected, not 0")),
         (json, "{".to_owned(), 400, cannot.to_owned()),
+        (json, "{}{}".to_owned(), 400, format!("{cannot}one document is expected, not several")),
+        (
+            json,
+            review(&format!("{{\"pod\":{{\"a\":[{}0]}}}}", "{\"\":0},".repeat(30_000))),
+            400,
+            format!("{cannot}line 1: its values take more than 16777216 bytes of memory"),
+        ),
+        (
+            ("content-type", "application/yaml"),
+            format!("spec: {{pod: {{a: [{}]}}}}", ",".repeat(65_536)),
+            400,
+            format!("{cannot}line 1: it has more than 65536 of the characters []{{}},:?&*!\"'#%; send it as JSON"),
+        ),
+        (
+            json,
+            review(&format!("{{\"whatIf\":{{\"taints\":[{}{{}}]}}}}", "{},".repeat(20_000))),
+            422,
+            "spec.whatIf.taints[0].node: Required value".to_owned(),
+        ),
         (json, format!("{{{version},\"spec\":{{}},\"spec\":{{}}}}"), 400, "spec".to_owned()),
         (
             json,
@@ -286,6 +309,7 @@ async fn bodies_are_decoded_strictly() {
         let shown = &body[..body.len().min(200)];
         assert_eq!(answer.code.as_u16(), code, "{shown}: {}", answer.body);
         assert!(answer.message().contains(&message), "{shown}: {}", answer.body);
+        assert!(answer.body.len() < 100 << 10, "{shown}: {} bytes of answer", answer.body.len());
     }
 }
 
@@ -366,7 +390,7 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
 }
 
 /// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.
-fn cluster() -> Arc<Cluster> {
+pub(super) fn cluster() -> Arc<Cluster> {
     Cluster::new(|spec| {
         let asked = &spec["resourceAttributes"];
         let text = |member: &str| asked[member].as_str().unwrap_or_default();
@@ -374,7 +398,7 @@ fn cluster() -> Arc<Cluster> {
         matches!(
             (spec["user"].as_str().unwrap_or_default(), &*what),
             ("alice", _)
-                | (_, "create placementreviews  ")
+                | ("bob" | "carol" | "eve", "create placementreviews  ")
                 | ("bob", "get pods default pending")
                 | ("carol", "list nodes  ")
         )

@@ -52,6 +52,7 @@ pub(super) async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache, A
     let bundle = BASE64_STANDARD.encode(std::fs::read(stage.folder.path().join("ca.crt"))?);
     let patch = json!({ "spec": { "caBundle": bundle, "service": { "port": port } } }).to_string();
     stage.apply("components/apiservice/apiservice.yaml").await?;
+    stage.apply("components/placement/cluster-role-binding.yaml").await?;
     stage.kubectl.succeed(&["patch", "apiservice", SERVICE, "--type=merge", "-p", &patch]).await?;
     let wait = ["wait", "--for=condition=Available", "--timeout=180s", "apiservice", SERVICE];
     stage.kubectl.succeed(&wait).await.with_context(|| operator.process().tail())?;

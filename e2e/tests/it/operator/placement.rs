@@ -105,6 +105,11 @@ async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what
         stage.kubectl.succeed(&command.split(' ').collect::<Vec<_>>()).await?;
     }
     let alice = user(&stage, &operator, "alice")?;
+    // Nobody may create reviews before somebody is bound to the role.
+    let refused = create(&stage, &alice, &asked).await?;
+    let words = "User \"alice\" cannot create resource \"placementreviews\" in API group \"view.fieldcache.dev\"";
+    ensure!(refused.exit_code != 0 && refused.stderr.contains(words), "{refused:?}");
+    stage.apply("components/placement/cluster-role-binding.yaml").await?;
     let told = eventually("alice is answered", SOON, async || {
         let ran = create(&stage, &alice, &asked).await?;
         ensure!(ran.exit_code == 0, "{ran:?}");

@@ -1,0 +1,332 @@
+//! The events of one YAML document, made into a value.
+//!
+//! While an anchored node is open, events are kept in one log, and an anchor is a range of it. So nested anchors cost as much as one.
+//! An alias repeats its range; what it builds is charged to the [`Budget`] like everything else.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, ScalarStyle, Tag};
+use serde_json::{Map, Value};
+
+use super::budget::Budget;
+use super::scalar;
+use super::yaml::MAX_DEPTH;
+use crate::schema::json::{normalize_numbers, to_text};
+
+struct Frame {
+    content: Content,
+    /// The anchor of this node, or 0.
+    anchor: usize,
+}
+
+enum Content {
+    Sequence(Vec<Value>),
+    Mapping { members: Map<String, Value>, merged: Vec<Value>, key: Option<Key> },
+}
+
+enum Key {
+    Name(String),
+    Merge,
+}
+
+/// An event as the builder takes it and as the log keeps it.
+enum Step<Text> {
+    Scalar { text: Text, style: ScalarStyle, tag: Option<Tag> },
+    Sequence,
+    Mapping,
+    End,
+    Alias(usize),
+}
+
+/// An anchored node: a range of the log.
+#[derive(Clone, Copy)]
+struct Anchor {
+    start: usize,
+    /// `None` while the node is open.
+    end: Option<usize>,
+    /// Nodes in it, as kube-apiserver counts them. While it is open, the count at its start.
+    nodes: usize,
+}
+
+/// Turns the events of one document into a value.
+#[derive(Default)]
+pub(super) struct Builder {
+    stack: Vec<Frame>,
+    pub(super) root: Option<Value>,
+    /// The line of the root's first event.
+    pub(super) line: usize,
+    pub(super) item_lines: Vec<usize>,
+    anchors: HashMap<usize, Anchor>,
+    /// Anchored nodes that are open.
+    open: usize,
+    log: Vec<Step<Box<str>>>,
+}
+
+impl Builder {
+    pub(super) fn new(line: usize) -> Builder {
+        Builder { line, ..Builder::default() }
+    }
+
+    pub(super) fn take(&mut self, event: Event<'_>, line: usize, budget: &mut Budget) -> Result<(), String> {
+        if self.stack.is_empty() && self.root.is_none() {
+            self.line = line;
+        }
+        let (step, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                (Step::Scalar { text, style, tag: tag.map(std::borrow::Cow::into_owned) }, anchor)
+            }
+            Event::SequenceStart(anchor, _) => (Step::Sequence, anchor),
+            Event::MappingStart(anchor, _) => (Step::Mapping, anchor),
+            Event::SequenceEnd | Event::MappingEnd => (Step::End, 0),
+            Event::Alias(anchor) => (Step::Alias(anchor), 0),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
+                return Ok(());
+            }
+        };
+        if anchor > 0 {
+            self.anchors.insert(anchor, Anchor { start: self.log.len(), end: None, nodes: budget.decoded() });
+            self.open += 1;
+        }
+        if self.open > 0 {
+            self.record(&step, budget)?;
+        }
+        if !matches!(step, Step::End) {
+            budget.node();
+        }
+        match step {
+            Step::Alias(named) => self.repeat(named, line, budget)?,
+            Step::Scalar { text, style, tag } => {
+                self.scalar(&text, style, tag.as_ref(), line, budget)?;
+                self.close_anchor(anchor, budget);
+            }
+            Step::Sequence | Step::Mapping => {
+                self.open(matches!(step, Step::Mapping), anchor, line)?;
+            }
+            Step::End => {
+                let anchor = self.end(line, budget)?;
+                self.close_anchor(anchor, budget);
+            }
+        }
+        Ok(())
+    }
+
+    fn record<Text: AsRef<str>>(&mut self, step: &Step<Text>, budget: &mut Budget) -> Result<(), String> {
+        let kept = match step {
+            Step::Scalar { text, style, tag } => {
+                budget.event(text.as_ref())?;
+                if let Some(tag) = tag {
+                    budget.event(&tag.suffix)?;
+                }
+                Step::Scalar { text: text.as_ref().into(), style: *style, tag: tag.clone() }
+            }
+            Step::Sequence => Step::Sequence,
+            Step::Mapping => Step::Mapping,
+            Step::End => Step::End,
+            Step::Alias(named) => Step::Alias(*named),
+        };
+        if !matches!(kept, Step::Scalar { .. }) {
+            budget.event("")?;
+        }
+        self.log.push(kept);
+        Ok(())
+    }
+
+    fn close_anchor(&mut self, anchor: usize, budget: &Budget) {
+        if anchor > 0
+            && let Some(found) = self.anchors.get_mut(&anchor)
+        {
+            found.end = Some(self.log.len());
+            found.nodes = budget.decoded() - found.nodes;
+            self.open -= 1;
+        }
+    }
+
+    /// The range of an anchored node that is complete.
+    fn range(&self, named: usize) -> Result<(usize, usize, usize), String> {
+        let found = self.anchors.get(&named).and_then(|anchor| Some((anchor.start, anchor.end?, anchor.nodes)));
+        found.ok_or_else(|| "an alias stands inside the value that it names".to_owned())
+    }
+
+    /// Builds an anchored node again. Ranges nest at most as deep as values do, since an alias in a range is inside a container.
+    fn repeat(&mut self, named: usize, line: usize, budget: &mut Budget) -> Result<(), String> {
+        let (start, end, nodes) = self.range(named)?;
+        budget.alias(nodes)?;
+        let log = std::mem::take(&mut self.log);
+        let mut ranges = vec![(start, end)];
+        while let Some((next, end)) = ranges.last_mut() {
+            if next == end {
+                ranges.pop();
+                continue;
+            }
+            let step = &log[*next];
+            *next += 1;
+            match step {
+                Step::Scalar { text, style, tag } => self.scalar(text, *style, tag.as_ref(), line, budget)?,
+                Step::Sequence | Step::Mapping => self.open(matches!(step, Step::Mapping), 0, line)?,
+                Step::End => {
+                    self.end(line, budget)?;
+                }
+                Step::Alias(named) => {
+                    let (start, end, _) = self.range(*named)?;
+                    ranges.push((start, end));
+                }
+            }
+        }
+        self.log = log;
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        line: usize,
+        budget: &mut Budget,
+    ) -> Result<(), String> {
+        if self.expects_key() {
+            return self.take_key(text, style, budget);
+        }
+        let value = scalar_value(text, style, tag)?;
+        if let Value::String(text) = &value {
+            budget.text(text)?;
+        }
+        self.complete(value, line, budget)
+    }
+
+    /// Ends the innermost container; its anchor.
+    fn end(&mut self, line: usize, budget: &mut Budget) -> Result<usize, String> {
+        let Some(frame) = self.stack.pop() else { return Ok(0) };
+        let value = match frame.content {
+            Content::Sequence(items) => Value::Array(items),
+            Content::Mapping { members, merged, .. } => merge(members, merged, budget)?,
+        };
+        self.complete(value, line, budget)?;
+        Ok(frame.anchor)
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { content: Content::Mapping { key: None, .. }, .. }))
+    }
+
+    /// Keys of JSON are texts: numbers and booleans become theirs.
+    fn take_key(&mut self, text: &str, style: ScalarStyle, budget: &mut Budget) -> Result<(), String> {
+        let name = if style != ScalarStyle::Plain {
+            text.to_owned()
+        } else if text == "<<" {
+            return self.set_key(Key::Merge, budget);
+        } else {
+            match scalar::resolve(text)? {
+                Value::String(key) => key,
+                Value::Null => return Err("a key is null".to_owned()),
+                mut other => {
+                    normalize_numbers(&mut other);
+                    to_text(&other)
+                }
+            }
+        };
+        self.set_key(Key::Name(name), budget)
+    }
+
+    fn set_key(&mut self, new: Key, budget: &mut Budget) -> Result<(), String> {
+        if let Some(Frame { content: Content::Mapping { members, merged, key }, .. }) = self.stack.last_mut() {
+            match &new {
+                Key::Name(name) if members.contains_key(name) => {
+                    return Err(format!("the key {name:?} stands twice"));
+                }
+                Key::Name(name) => budget.member(members.len(), name)?,
+                Key::Merge => budget.element(merged.len())?,
+            }
+            *key = Some(new);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, is_mapping: bool, anchor: usize, line: usize) -> Result<(), String> {
+        if self.expects_key() {
+            return Err("a key is a mapping or a list".to_owned());
+        }
+        if self.stack.len() >= MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.note_item(line);
+        let content = if is_mapping {
+            Content::Mapping { members: Map::new(), merged: Vec::new(), key: None }
+        } else {
+            Content::Sequence(Vec::new())
+        };
+        self.stack.push(Frame { content, anchor });
+        Ok(())
+    }
+
+    /// Keeps the line of an item of the root's `items`. A collection is noted when it opens.
+    fn note_item(&mut self, line: usize) {
+        if let [root, list] = &self.stack[..]
+            && let Content::Mapping { key: Some(Key::Name(name)), .. } = &root.content
+            && let Content::Sequence(items) = &list.content
+            && name == "items"
+            && self.item_lines.len() == items.len()
+        {
+            self.item_lines.push(line);
+        }
+    }
+
+    fn complete(&mut self, value: Value, line: usize, budget: &mut Budget) -> Result<(), String> {
+        self.note_item(line);
+        let Some(frame) = self.stack.last_mut() else {
+            self.root = Some(value);
+            return Ok(());
+        };
+        match &mut frame.content {
+            Content::Sequence(items) => {
+                budget.element(items.len())?;
+                items.push(value);
+            }
+            Content::Mapping { members, merged, key } => match key.take() {
+                Some(Key::Name(name)) => {
+                    members.insert(name, value);
+                }
+                Some(Key::Merge) => merged.push(value),
+                None => return Err("a key is a mapping or a list".to_owned()),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Adds merged mappings: own keys win, then earlier mappings.
+fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut Budget) -> Result<Value, String> {
+    for value in merged {
+        let mappings = if let Value::Array(items) = value { items } else { vec![value] };
+        for mapping in mappings {
+            let Value::Object(mapping) = mapping else {
+                return Err("the value of << is not a mapping or a list of mappings".to_owned());
+            };
+            for (key, value) in mapping {
+                budget.member(members.len(), "")?;
+                members.entry(key).or_insert(value);
+            }
+        }
+    }
+    Ok(Value::Object(members))
+}
+
+fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+    let core = tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str());
+    match core {
+        Some("str") => Ok(Value::from(text)),
+        Some(kind @ ("int" | "float" | "bool" | "null")) => {
+            let value = scalar::resolve(text)?;
+            let fits = match kind {
+                "int" => value.is_i64() || value.is_u64(),
+                "float" => value.is_number(),
+                "bool" => value.is_boolean(),
+                _ => value.is_null(),
+            };
+            if fits { Ok(value) } else { Err(format!("{text:?} is no !!{kind}")) }
+        }
+        Some(kind @ ("binary" | "timestamp" | "set" | "omap" | "pairs")) => Err(format!("!!{kind} has no JSON form")),
+        _ if style == ScalarStyle::Plain && tag.is_none() => scalar::resolve(text),
+        _ => Ok(Value::from(text)),
+    }
+}
