@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
+use crate::extract::tree::{OBJECT_LEVELS, shallow};
 use crate::manifest::yaml::{Form, documents};
 use crate::placement::{Node, Pod};
+use crate::server::column::{ColumnPath, cell};
 use crate::server::indent::DEEPEST;
 use crate::server::yaml;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
@@ -50,6 +52,30 @@ fn nested_objects_are_served_in_every_form() {
                 assert!(yaml.body.starts_with("apiVersion: "), "{why}: {path} is not YAML: {:.80}", yaml.body);
                 assert!(yaml.body.len() < 20 * object.len() + 64 * 1024, "{why}: {} bytes of YAML", yaml.body.len());
             }
+        }
+    }
+}
+
+#[test]
+fn cells_of_nested_values_fit_the_stack_of_a_worker() {
+    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+        let json = Nested::new(OBJECT_LEVELS, shape.clone()).text();
+        let found = on_worker_stack(|| {
+            let value = shallow(json.as_bytes(), OBJECT_LEVELS).unwrap();
+            let is_found = ColumnPath::parse("[?(@!=1)]").first(&json!([value])).is_some();
+            (is_found, cell("string", Some(&value), jiff::Timestamp::UNIX_EPOCH) == json!(json))
+        });
+        assert_eq!(found, (true, true), "{shape:?}");
+    }
+}
+
+#[test]
+fn nested_filters_of_a_column_are_not_understood() {
+    for levels in [2, 10, 1000, 100_000] {
+        for (open, close) in [("[?(@", "==1)]"), ("[?(@.a==1&&@", ")]"), ("[", "]"), ("[?(@.a=='", "')]")] {
+            let path = format!(".a{}.b{}", open.repeat(levels), close.repeat(levels));
+            let found = on_worker_stack(|| ColumnPath::parse(&path).first(&json!({"a": [1, {"b": 1}]})).is_some());
+            assert!(!found, "{levels} of {open}");
         }
     }
 }
