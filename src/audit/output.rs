@@ -83,7 +83,7 @@ impl Followed {
 
     fn regular_length(&self) -> Option<u64> {
         let metadata = self.file.as_ref()?.metadata().ok()?;
-        metadata.is_file().then(|| metadata.len())
+        metadata.is_file().then_some(metadata.len())
     }
 }
 

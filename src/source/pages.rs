@@ -212,9 +212,9 @@ impl Page {
         while let Some(&byte) = self.chunk.get(length) {
             if self.in_string {
                 // Strings are most of an object.
-                if !self.is_escaped
-                    && let Some(plain @ 1..) = memchr::memchr2(b'"', b'\\', &self.chunk[length..])
-                {
+                let left = &self.chunk[length..];
+                let plain = memchr::memchr2(b'"', b'\\', left).unwrap_or(left.len());
+                if plain > 0 && !self.is_escaped {
                     length += plain;
                     continue;
                 }

@@ -29,7 +29,7 @@ async fn endless(mut stream: TcpStream, begin: &str, unit: &[u8]) -> usize {
     if stream.write_all(begin.as_bytes()).await.is_err() {
         return sent;
     }
-    while stream.write_all(unit).await.is_ok() {
+    while !unit.is_empty() && stream.write_all(unit).await.is_ok() {
         sent += unit.len();
     }
     sent

@@ -50,10 +50,9 @@ fn broken_lists_are_rejected() {
 #[test]
 fn a_part_without_an_end_is_rejected() {
     let megabyte = |byte: u8| vec![byte; 1 << 20];
-    let rows: [(&str, &str, Vec<u8>, usize); 7] = [
+    let rows: [(&str, &str, Vec<u8>, usize); 6] = [
         ("an item that is a string", r#"{"items":[""#, megabyte(b'x'), 65),
         ("a text in an item", r#"{"items":[{"a":""#, megabyte(b'x'), 65),
-        ("a number", r#"{"items":["#, megabyte(b'1'), 65),
         ("white space between items", r#"{"items":["#, megabyte(b' '), 2),
         ("the name of a member", r#"{""#, megabyte(b'x'), 2),
         ("metadata", r#"{"metadata":{"continue":""#, megabyte(b'x'), 2),
