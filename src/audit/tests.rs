@@ -2,17 +2,30 @@
 
 #![expect(clippy::disallowed_methods, reason = "a log is a file")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use proptest::prelude::{Just, Strategy, prop, prop_assert_eq, prop_oneof, proptest};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
 
 use super::event::{self, DECISION, ObjectReference, User, VIEW};
+use super::output::{Followed, Output as Destination, Resume};
+use super::writer::{Counts, Message, Writer};
 use super::{Event, Log, Policy, Stage, Subject};
+
+/// Longer than any machine needs.
+const SOON: Duration = Duration::from_secs(60);
+/// How long a response waits in tests where it waits in vain.
+const SHORT: Duration = Duration::from_millis(20);
 
 fn event(id: &str) -> Event {
     Event {
@@ -121,19 +134,31 @@ struct Disk {
 #[derive(Default)]
 struct DiskState {
     is_stalled: bool,
-    /// How many calls of `write` fail from now on.
-    failures: usize,
-    /// The most bytes that the next failing call takes before.
-    takes: usize,
+    /// What the next calls of `write` do; then each takes everything.
+    steps: VecDeque<Step>,
+    /// Whether each call of `write` fails that has no step.
+    is_full: bool,
     written: Vec<u8>,
     /// Whether somebody waits for it.
     is_asked: bool,
 }
 
+/// What one call of `write` does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Takes at most so many bytes.
+    Takes(usize),
+    Fails(io::ErrorKind),
+}
+
 #[derive(Clone, Default)]
 struct Output(Arc<Disk>);
 
-impl Write for Output {
+impl Destination for Output {
+    fn prepare(&mut self, _is_torn: bool) -> io::Result<Resume> {
+        Ok(Resume::Continue)
+    }
+
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.state.lock().unwrap();
         state.is_asked = true;
@@ -141,22 +166,14 @@ impl Write for Output {
         while state.is_stalled {
             state = self.0.changed.wait(state).unwrap();
         }
-        if state.takes > 0 {
-            let taken = state.takes.min(bytes.len());
-            state.takes = 0;
-            state.written.extend_from_slice(&bytes[..taken]);
-            return Ok(taken);
-        }
-        if state.failures > 0 {
-            state.failures -= 1;
-            return Err(io::Error::other("no space left"));
-        }
-        state.written.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let taken = match state.steps.pop_front() {
+            Some(Step::Takes(most)) => most.min(bytes.len()),
+            Some(Step::Fails(kind)) => return Err(kind.into()),
+            None if state.is_full => return Err(io::ErrorKind::StorageFull.into()),
+            None => bytes.len(),
+        };
+        state.written.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
     }
 }
 
@@ -179,9 +196,10 @@ impl Output {
     }
 }
 
+/// The ids of whole lines; any other line fails the test.
 fn ids(text: &str) -> Vec<String> {
-    let documents = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str::<Value>);
-    documents.filter_map(|document| Some(document.ok()?["auditID"].as_str()?.to_owned())).collect()
+    let documents = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("torn: {line}")));
+    documents.map(|document| document["auditID"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -191,13 +209,14 @@ async fn events_are_written_in_their_order() {
     let mut expected = Vec::new();
     for number in 0..100 {
         let id = format!("a-{number}");
-        log.place().await.unwrap().put(&event(&id));
+        let place = log.place().await.unwrap();
+        assert!(log.write(place, &event(&id)).await);
         expected.push(id);
     }
     log.finish().await;
     assert_eq!(output.ids(), expected);
     let counts = log.counts();
-    assert_eq!((counts.written(), counts.dropped(), counts.failed(), counts.refused()), (100, 0, 0, 0));
+    assert_eq!((counts.written(), counts.dropped(), counts.failures(), counts.refused()), (100, 0, 0, 0));
 }
 
 #[tokio::test]
@@ -205,21 +224,23 @@ async fn a_stalled_disk_refuses_who_must_be_told_of_and_drops_and_counts_the_res
     let output = Output::default();
     output.set(|disk| disk.is_stalled = true);
     let log = Log::to(Box::new(output.clone()), Policy::All, 2).unwrap();
-    log.place().await.unwrap().put(&event("written-first"));
+    log.offer(&event("written-first"));
     output.wait_until_asked();
     let held = log.place().await.unwrap();
     log.offer(&event("waits"));
     assert_eq!(log.counts().dropped(), 0);
     log.offer(&event("dropped"));
     assert_eq!(log.counts().dropped(), 1, "an event without a place is counted");
-    // The clock runs to the end of everybody's patience at once.
+    // The clock runs to the end of the wait at once.
     tokio::time::pause();
-    assert!(log.place().await.is_none(), "no place comes free while the disk stands still");
+    assert!(log.place().await.is_none(), "no place comes free while the disk does not write");
     tokio::time::resume();
     assert_eq!(log.counts().refused(), 1);
-    // A place that was given is kept.
-    held.put(&event("has-a-place"));
+    // A place that was given stays.
+    let last = event("has-a-place");
+    let written = log.write(held, &last);
     output.set(|disk| disk.is_stalled = false);
+    assert!(written.await);
     log.finish().await;
     assert_eq!(output.ids(), ["written-first", "waits", "has-a-place"]);
     assert_eq!(log.counts().written(), 3);
@@ -227,16 +248,90 @@ async fn a_stalled_disk_refuses_who_must_be_told_of_and_drops_and_counts_the_res
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_counted_and_the_next_is_a_line_of_its_own() {
+async fn a_batch_is_kept_after_failed_writes_and_continued_at_its_byte() {
     let output = Output::default();
     let log = Log::to(Box::new(output.clone()), Policy::All, 8).unwrap();
-    output.set(|disk| (disk.takes, disk.failures) = (10, 1));
-    log.offer(&event("torn"));
-    log.finish().await;
-    log.offer(&event("whole"));
-    log.finish().await;
-    assert_eq!(output.ids(), ["whole"]);
-    assert_eq!((log.counts().failed(), log.counts().written()), (1, 1));
+    let steps = [
+        Step::Takes(10),
+        Step::Fails(io::ErrorKind::StorageFull),
+        Step::Fails(io::ErrorKind::ReadOnlyFilesystem),
+        Step::Takes(500),
+        Step::Takes(0),
+        Step::Fails(io::ErrorKind::BrokenPipe),
+        Step::Fails(io::ErrorKind::Interrupted),
+    ];
+    // Taken before the first failure, after which there are no places.
+    let place = log.place().await.unwrap();
+    output.set(|disk| disk.steps = steps.into());
+    log.offer(&event("first"));
+    assert!(log.write(place, &event("second")).await, "a failure that ends in time rejects nothing");
+    assert_eq!(output.ids(), ["first", "second"]);
+    assert_eq!((log.counts().failures(), log.counts().written()), (4, 2));
+    assert_eq!(log.counts().check(), Ok(()));
+}
+
+#[tokio::test]
+async fn while_writes_fail_requests_are_rejected_and_readiness_says_so() {
+    let output = Output::default();
+    output.set(|disk| disk.is_full = true);
+    let log = Log::to(Box::new(output.clone()), Policy::All, 8).unwrap().with_write_wait(SHORT);
+    assert_eq!(log.counts().check(), Ok(()), "nothing is known yet");
+    let place = log.place().await.unwrap();
+    let early = log.place().await.unwrap();
+    assert!(!log.write(place, &event("rejected")).await, "its event is not written");
+    assert_eq!(log.counts().refused(), 1);
+    // The request's own event, with its true result.
+    log.offer(&event("rejection"));
+    let trouble = log.counts().check().unwrap_err();
+    assert!(trouble.contains("audit log"), "{trouble}");
+    assert!(log.place().await.is_none(), "the next one is rejected at once");
+    assert_eq!(log.counts().refused(), 2);
+    output.set(|disk| disk.is_full = false);
+    let log = log.with_write_wait(SOON);
+    assert!(log.write(early, &event("served")).await, "it recovers without help");
+    assert_eq!(output.ids(), ["rejection", "served"], "what was rejected is not logged as served");
+    assert_eq!(log.counts().check(), Ok(()));
+    assert!(log.place().await.is_some());
+}
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// Whatever a destination does, every line is written once and whole.
+    #[test]
+    fn every_line_is_written_once_and_whole(
+        lengths in prop::collection::vec((1usize..40, prop::bool::ANY), 1..12),
+        steps in prop::collection::vec(prop_oneof![
+            (0usize..30).prop_map(Step::Takes),
+            prop_oneof![Just(io::ErrorKind::StorageFull), Just(io::ErrorKind::WouldBlock), Just(io::ErrorKind::Interrupted)]
+                .prop_map(Step::Fails),
+        ], 0..5),
+    ) {
+        let output = Output::default();
+        output.set(|disk| disk.steps = steps.into());
+        let (queue, waiting) = mpsc::channel(16);
+        let mut expected = String::new();
+        for (index, (length, is_withdrawn)) in lengths.into_iter().enumerate() {
+            let line = format!("{index}{}\n", "x".repeat(length));
+            let (written, is_written) = oneshot::channel();
+            let is_withdrawn = is_withdrawn && index > 0;
+            if !is_withdrawn {
+                expected.push_str(&line);
+            }
+            let message = Message::Line { bytes: line.into_bytes(), written: is_withdrawn.then_some(written) };
+            queue.try_send(message).unwrap();
+            drop(is_written);
+        }
+        let (done, finished) = oneshot::channel();
+        queue.try_send(Message::Finish(done)).unwrap();
+        let writer = Writer::new(Box::new(output.clone()), Arc::new(Counts::default()));
+        let thread = std::thread::spawn(move || writer.run(waiting));
+        finished.blocking_recv().unwrap();
+        drop(queue);
+        thread.join().unwrap();
+        let written = String::from_utf8(output.0.state.lock().unwrap().written.clone()).unwrap();
+        prop_assert_eq!(written, expected);
+    }
 }
 
 /// A folder that goes with the test.
@@ -271,6 +366,98 @@ async fn a_file_is_appended_to_and_followed_by_its_name() {
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["second"]);
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600, "it names users");
+}
+
+/// Waits until an offered event makes the log writable, or not.
+async fn until_writable(log: &Log, is_writable: bool) {
+    let changed = async {
+        while log.counts().check().is_ok() != is_writable {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, changed).await.expect("the state of the log follows its file");
+}
+
+#[tokio::test]
+async fn a_full_device_is_noticed_and_left_for_another_file_of_the_path() {
+    let folder = Folder::new("full");
+    let (path, file) = (folder.0.join("audit.log"), folder.0.join("file"));
+    symlink("/dev/full", &path).unwrap();
+    let log = Log::open(&path.display().to_string(), Policy::All).unwrap().with_write_wait(SHORT);
+    let place = log.place().await.unwrap();
+    assert!(!log.write(place, &event("rejected")).await);
+    log.offer(&event("rejection"));
+    until_writable(&log, false).await;
+    assert!(log.place().await.is_none());
+    fs::write(&file, "").unwrap();
+    symlink(&file, folder.0.join("new")).unwrap();
+    fs::rename(folder.0.join("new"), &path).unwrap();
+    until_writable(&log, true).await;
+    log.finish().await;
+    assert_eq!(ids(&fs::read_to_string(&file).unwrap()), ["rejection"]);
+}
+
+fn fifo(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+}
+
+#[tokio::test]
+async fn a_pipe_whose_reader_is_missing_or_has_stopped_rejects_and_loses_nothing() {
+    let folder = Folder::new("pipe");
+    let path = folder.0.join("audit.pipe");
+    fifo(&path);
+    // Neither this nor a write waits for a reader.
+    let log = Log::open(&path.display().to_string(), Policy::All).unwrap();
+    log.offer(&event("no-reader"));
+    until_writable(&log, false).await;
+    let path_read = path.clone();
+    let mut reader = tokio::task::spawn_blocking(move || fs::File::open(path_read)).await.unwrap().unwrap();
+    until_writable(&log, true).await;
+    // The reader stops: the pipe fills, and then nothing more is taken.
+    let mut expected = vec!["no-reader".to_owned()];
+    let log = log.with_write_wait(Duration::from_millis(200));
+    for number in 0.. {
+        let id = format!("a-{number}");
+        let place = log.place().await.unwrap();
+        if !log.write(place, &event(&id)).await {
+            break;
+        }
+        expected.push(id);
+        assert!(number < 10_000, "a pipe is bounded");
+    }
+    log.offer(&event("last"));
+    expected.push("last".to_owned());
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text
+    });
+    log.finish().await;
+    drop(log);
+    let mut found = ids(&reading.await.unwrap());
+    // The line whose write was in progress when its request was rejected may be there.
+    if found.len() > expected.len() {
+        found.remove(expected.len() - 1);
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_torn_line_goes_on_where_the_file_is_as_it_was_left() {
+    let folder = Folder::new("torn");
+    let path = folder.0.join("audit.log");
+    let mut output = Followed::open(&path).unwrap();
+    assert_eq!(output.prepare(false).unwrap(), Resume::Continue);
+    output.write(b"half of a li").unwrap();
+    assert_eq!(output.prepare(true).unwrap(), Resume::Continue);
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"of somebody else").unwrap();
+    assert_eq!(output.prepare(true).unwrap(), Resume::RestartOnNewLine);
+    assert_eq!(output.prepare(false).unwrap(), Resume::Continue, "a whole line is not repeated");
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+    assert_eq!(output.prepare(true).unwrap(), Resume::Restart);
+    fs::rename(&path, folder.0.join("audit.log.1")).unwrap();
+    assert_eq!(output.prepare(true).unwrap(), Resume::Restart);
+    assert!(path.exists());
 }
 
 #[test]

@@ -141,13 +141,18 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let (known, registry) = (synced.clone(), opened.registry.clone());
     let is_complete: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || known.knows(&registry));
     let registry = opened.registry.clone();
+    let mut checks = vec![
+        Check::one("authentication", false, move || ready.ready()),
+        Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
+    ];
+    if let Some(log) = &audit {
+        let counts = log.counts().clone();
+        checks.push(Check::one("audit-log", false, move || counts.check()));
+    }
     let settings = Settings {
         patience: Duration::ZERO,
         max_lag: Some(arguments.max_lag),
-        checks: vec![
-            Check::one("authentication", false, move || ready.ready()),
-            Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
-        ],
+        checks,
         is_complete: Some(is_complete),
         access: Some(access.clone()),
         audit: audit.clone(),

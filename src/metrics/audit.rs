@@ -24,14 +24,19 @@ impl Audit {
 
 impl Collector for Audit {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let rows =
-            [("written", self.counts.written()), ("dropped", self.counts.dropped()), ("failed", self.counts.failed())];
-        let help = "Events of the audit log: written, dropped since the queue was full, or failed to be written";
+        let rows = [("written", self.counts.written()), ("dropped", self.counts.dropped())];
+        let help = "Events of the audit log: written, or dropped since the queue was full";
         let mut family = encoder.encode_descriptor("fieldcache_audit_event", help, None, MetricType::Counter)?;
         for (result, count) in rows {
             family.encode_family(&[("result", result)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
-        let help = "Requests refused because the audit log could not have told of them";
+        let help = "Attempts to write the audit log that failed; what was to be written is kept and tried again";
+        let mut family = encoder.encode_descriptor("fieldcache_audit_write_failed", help, None, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, u64>(&self.counts.failures(), None)?;
+        let help = "Whether the audit log can be written: 1, or 0 after a failed or unfinished write";
+        let mut family = encoder.encode_descriptor("fieldcache_audit_writable", help, None, MetricType::Gauge)?;
+        family.encode_gauge(&i64::from(self.counts.check().is_ok()))?;
+        let help = "Requests rejected because their events could not be written to the audit log";
         let mut family =
             encoder.encode_descriptor("fieldcache_audit_request_refused", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&self.counts.refused(), None)

@@ -1,11 +1,13 @@
 //! One request as the audit log tells of it, from its head to the end of its answer.
 //!
-//! Which requests are told is [`Policy`](crate::audit::Policy)'s. What is gathered here is held by the answer's body: when that is gone, however it went, so is the
-//! request, and ResponseComplete is written. The event tells of what was asked *inside* of a View (verb, objectRef), and of the
-//! path as it came (requestURI).
+//! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an admitted request is written before its
+//! response is sent: ResponseStarted for a stream, ResponseComplete for anything else. The response's body holds what is gathered here.
+//! When a stream, a rejected request or an abandoned one ends, ResponseComplete is put into the queue. The event describes the request
+//! *inside* of a View (verb, objectRef), and the path as it came (requestURI).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::request::Parts;
@@ -26,7 +28,7 @@ use crate::registry::views::ViewRights;
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";
 
-/// A request that is told of. Tells its end when it is dropped.
+/// An audited request. Puts its last event into the queue when it is dropped, unless that is written.
 pub(super) struct Audited {
     log: Arc<Log>,
     clock: Clock,
@@ -34,10 +36,12 @@ pub(super) struct Audited {
     begun: Event,
     known: OnceLock<Arc<Identity>>,
     decided: OnceLock<Decided>,
-    failed: OnceLock<Failure>,
+    failed: Mutex<Option<Failure>>,
     code: OnceLock<u16>,
-    /// For the event that must not be lost.
+    /// For the event that must be written before the response is sent.
     place: Mutex<Option<Place>>,
+    /// Whether ResponseComplete is written.
+    is_complete: AtomicBool,
 }
 
 /// Whether a request may be, and why.
@@ -114,9 +118,10 @@ impl Audited {
             begun,
             known: OnceLock::new(),
             decided: OnceLock::new(),
-            failed: OnceLock::new(),
+            failed: Mutex::default(),
             code: OnceLock::new(),
             place: Mutex::default(),
+            is_complete: AtomicBool::new(false),
         })
     }
 
@@ -148,57 +153,76 @@ impl Audited {
         if !matches!(admitted, Ok(Some(_))) {
             return Ok(());
         }
-        let Some(place) = self.log.place().await else {
-            return Err(Failure::Unavailable(
-                "the audit log cannot be written to, and nothing is shown here without it: try again later".to_owned(),
-            ));
-        };
+        let place = self.log.place().await.ok_or_else(not_written)?;
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
         Ok(())
     }
 
-    /// The answer is this failure.
+    /// The response is this failure.
     pub(super) fn failed(&self, failure: &Failure) {
-        let _ = self.failed.set(failure.clone());
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
     }
 
-    /// The head of the answer is there; `goes_on`: its body is a stream.
-    pub(super) fn answered(&self, code: u16, goes_on: bool) {
-        let _ = self.code.set(code);
-        if goes_on {
-            self.tell(Stage::ResponseStarted);
+    /// The response is ready; `goes_on`: its body is a stream. Returns when its event is written.
+    ///
+    /// # Errors
+    /// 503 if the event cannot be written: that is then the response.
+    pub(super) async fn answered(&self, code: u16, goes_on: bool) -> Result<(), Failure> {
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stage = if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete };
+        match place {
+            Some(place) => {
+                let event = self.event(stage, Some(code));
+                if !self.log.write(place, &event).await {
+                    let failure = not_written();
+                    self.failed(&failure);
+                    let _ = self.code.set(failure.code().as_u16());
+                    return Err(failure);
+                }
+                self.is_complete.store(!goes_on, Ordering::Relaxed);
+            }
+            None if goes_on => self.log.offer(&self.event(stage, Some(code))),
+            None => {}
         }
+        let _ = self.code.set(code);
+        Ok(())
     }
 
-    fn tell(&self, stage: Stage) {
+    fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
         if let Some(Decided { decision, reason }) = self.decided.get() {
             annotations.extend(decision.map(|decision| (DECISION, decision.to_owned())));
             annotations.insert(REASON, reason.clone());
         }
-        let status = self.code.get().map(|code| {
-            let document = self.failed.get().filter(|failure| failure.plain_text().is_none());
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let status = code.map(|code| {
+            let document = failed.filter(|failure| failure.plain_text().is_none());
             let document = document.and_then(|failure| serde_json::from_slice(&failure.status()).ok());
-            document.map_or_else(|| event::status(*code), |document| event::failure(document, *code))
+            document.map_or_else(|| event::status(code), |document| event::failure(document, code))
         });
-        let event = Event {
+        Event {
             stage,
             user: self.known.get().map(|identity| User::from(&**identity)),
             status,
             reached: (self.clock)(),
             annotations,
             ..self.begun.clone()
-        };
-        match self.place.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(place) => place.put(&event),
-            None => self.log.offer(&event),
         }
     }
 }
 
+/// The response to a request whose event cannot be written.
+fn not_written() -> Failure {
+    Failure::Unavailable(
+        "the audit log cannot be written, and this request is not served without it: try again later".to_owned(),
+    )
+}
+
 impl Drop for Audited {
     fn drop(&mut self) {
-        self.tell(Stage::ResponseComplete);
+        if !self.is_complete.load(Ordering::Relaxed) {
+            self.log.offer(&self.event(Stage::ResponseComplete, self.code.get().copied()));
+        }
     }
 }
 

@@ -242,6 +242,11 @@ impl Server {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&self.defect(), Format::Json, false)
         });
+        if let Some(audited) = noted.audited()
+            && let Err(failure) = audited.answered(response.status().as_u16(), response.body().is_stream()).await
+        {
+            response = failed(&failure, Format::Json, false);
+        }
         response.body_mut().count_panics(self.registry.panics());
         let headers = response.headers_mut();
         // An answer that was handed on has the id under which it is found in the API server's log.

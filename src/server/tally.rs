@@ -285,7 +285,6 @@ impl Noted {
     /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
     pub(super) fn answered(self, tally: &Arc<Tally>, method: &Method, begun: Instant, response: &mut Response<Body>) {
         if let Some(audited) = self.audited.into_inner() {
-            audited.answered(response.status().as_u16(), response.body().is_stream());
             response.body_mut().hold(audited);
         }
         let served = self.served.into_inner();

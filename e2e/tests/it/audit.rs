@@ -1,8 +1,12 @@
 //! The operator's audit log beside kube-apiserver's own: the same requests are told alike. And what must be told nowhere else: names,
-//! selectors and tokens are in no metric and in no line of the log, also where every request is logged.
+//! selectors and tokens are in no metric and in no line of the log, also where every request is logged. And what happens when the log
+//! cannot be written: requests that need it get 503, until it can be written again.
 
 use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -43,8 +47,8 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set() -> Result<Stage> {
-        let folder = RunDirectory::create("audit")?;
+    /// With these further arguments for the operator.
+    async fn set(folder: RunDirectory, arguments: &[&str]) -> Result<Stage> {
         let policy = json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{ "level": "Metadata" }],
         });
@@ -69,17 +73,8 @@ impl Stage {
         let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds").display().to_string();
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         kubectl.succeed(&["apply", "--server-side", "-k", &definitions]).await?;
-        let own = [
-            "--namespace",
-            "default",
-            "--audit-policy",
-            "all",
-            "--metrics-address",
-            "127.0.0.1:0",
-            "--log-level",
-            "debug",
-        ]
-        .map(str::to_owned);
+        let own = ["--namespace", "default", "--metrics-address", "127.0.0.1:0", "--log-level", "debug"];
+        let own = own.iter().chain(arguments).map(|argument| (*argument).to_owned());
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), own)).await?;
         let cache = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": format!("shirts.{GROUP}") },
@@ -188,7 +183,7 @@ fn comparable(mut event: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_told_as_kube_apiserver_tells_them_and_nowhere_else() -> Result<()> {
-    let stage = Box::pin(Stage::set()).await?;
+    let stage = Box::pin(Stage::set(RunDirectory::create("audit")?, &["--audit-policy", "all"])).await?;
     let (user, stranger) = (stage.user("telltale-user", Some("team"))?, stage.user("telltale-stranger", None)?);
     let watch = format!("{SHIRTS}?watch=true&timeoutSeconds=1&fieldSelector=spec.color%3Dtelltale-field");
     let rows = [
@@ -287,5 +282,115 @@ async fn requests_are_told_as_kube_apiserver_tells_them_and_nowhere_else() -> Re
     }
     ensure!(scrape.contains("fieldcache_audit_event_total{result=\"written\"}"), "{scrape}");
     ensure!(logged.contains("answered"), "requests are logged at this level: {logged}");
+    stage.operator.process().ensure_running()
+}
+
+/// Puts a link under the path of the audit log; the operator opens what it names before its next write.
+fn point(path: &Path, target: &Path) -> Result<()> {
+    let next = path.with_extension("next");
+    symlink(target, &next)?;
+    std::fs::rename(&next, path)?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()> {
+    let folder = RunDirectory::create("audit-full")?;
+    let path = folder.path().join("audit.log");
+    let (first, second, pipe) = (folder.write("first", "")?, folder.write("second", "")?, folder.path().join("pipe"));
+    ensure!(Command::new("mkfifo").arg(&pipe).status()?.success(), "mkfifo");
+    point(&path, &first)?;
+    let arguments = ["--audit-policy", "views", "--audit-log-path", &path.display().to_string()];
+    let stage = Box::pin(Stage::set(folder, &arguments)).await?;
+    let (_, own) = stage.sides(&stage.user("administrator", Some("system:masters"))?)?;
+    let client = own.client();
+    let mut number = 0;
+    // The status and the id of a request through the View.
+    let mut ask = async || -> Result<(u16, String)> {
+        number += 1;
+        let id = format!("request-{number}");
+        let answer = client.send(Request::get(format!("{VIEW}{SHIRTS}")).header("audit-id", &id)).await?;
+        let text = answer.text();
+        let is_shown = text.contains("telltale-object");
+        ensure!(is_shown == (answer.status == 200), "{}: {text}", answer.status);
+        ensure!(answer.status == 200 || text.contains("the audit log cannot be written"), "{text}");
+        Ok((answer.status, id))
+    };
+    let served = |log: &str| -> Result<Vec<String>> {
+        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).with_context(|| format!("torn: {line}")));
+        let events = events.collect::<Result<Vec<Value>>>()?;
+        let served = events.iter().filter(|event| event["responseStatus"]["code"] == 200);
+        Ok(served.map(|event| event["auditID"].as_str().unwrap_or_default().to_owned()).collect())
+    };
+    let (status, id) = ask().await?;
+    ensure!(status == 200, "a log that can be written");
+    // The record is there before the response is.
+    ensure!(served(&std::fs::read_to_string(&first)?)?.contains(&id), "{id} is missing");
+
+    point(&path, Path::new("/dev/full"))?;
+    for _ in 0..3 {
+        ensure!(ask().await?.0 == 503, "a full device");
+    }
+    ensure!(client.get(SHIRTS).await?.status == 200, "what is not audited");
+    ensure!(client.get("/livez").await?.status == 200, "a restart would not help");
+    let ready = client.get("/readyz").await?;
+    ensure!(ready.status == 500 && ready.text().contains("[-]audit-log failed"), "{ready:?}");
+    ensure!(stage.operator.process().stderr()?.contains("the audit log cannot be written"), "it is logged");
+
+    // There is room again. What was rejected is not logged as served.
+    point(&path, &second)?;
+    let mut expected = Vec::new();
+    let recovered = eventually("requests are served again", SOON, async || {
+        let ready = client.get("/readyz").await?;
+        ensure!(ready.status == 200, "{ready:?}");
+        Ok(())
+    });
+    recovered.await?;
+    let (status, id) = ask().await?;
+    ensure!(status == 200, "recovered");
+    expected.push(id);
+    ensure!(served(&std::fs::read_to_string(&second)?)? == expected, "{expected:?}");
+
+    // A pipe whose reader has stopped: it is filled, then requests are rejected in bounded time.
+    point(&path, &pipe)?;
+    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe)?;
+    let mut expected = Vec::new();
+    loop {
+        let (status, id) = ask().await?;
+        if status == 503 {
+            break;
+        }
+        expected.push(id);
+        ensure!(expected.len() < 10_000, "a pipe is bounded");
+    }
+    ensure!(expected.len() > 10, "{expected:?}");
+    // The reader goes on: everything that was served is there, once, in whole lines.
+    let last = expected.last().cloned().unwrap_or_default();
+    let reading = tokio::task::spawn_blocking(move || -> Result<String> {
+        let (mut log, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+        while !log.ends_with(b"\n") || !String::from_utf8_lossy(&log).contains(&format!("\"{last}\"")) {
+            let length = reader.read(&mut buffer)?;
+            log.extend_from_slice(&buffer[..length]);
+        }
+        Ok(String::from_utf8(log)?)
+    });
+    let log = tokio::time::timeout(SOON, reading).await.context("the pipe holds every line")???;
+    let mut found = served(&log)?;
+    found.truncate(expected.len());
+    ensure!(found == expected, "{found:?} and not {expected:?}");
+    // The reader is gone: the next write breaks, and is tried again elsewhere.
+    eventually("nobody reads the pipe", SOON, async || {
+        ensure!(ask().await?.0 == 503, "the reader's end is not closed yet");
+        Ok(())
+    })
+    .await?;
+    point(&path, &second)?;
+    eventually("requests are served once more", SOON, async || {
+        let (status, id) = ask().await?;
+        ensure!(status == 200, "{status}");
+        ensure!(served(&std::fs::read_to_string(&second)?)?.contains(&id), "{id}");
+        Ok(())
+    })
+    .await?;
     stage.operator.process().ensure_running()
 }

@@ -78,6 +78,8 @@ async fn what_was_decided_about_users_is_shown_without_them() {
         "fieldcache_watch_revoked_total 0",
         "fieldcache_audit_event_total{result=\"written\"} 0",
         "fieldcache_audit_request_refused_total 0",
+        "fieldcache_audit_write_failed_total 0",
+        "fieldcache_audit_writable 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }

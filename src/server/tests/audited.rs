@@ -38,7 +38,10 @@ impl Told {
         let path = std::env::temp_dir().join(format!("fieldcache-audited-{name}-{}.log", std::process::id()));
         // The system gives the numbers of processes again.
         let _ = std::fs::remove_file(&path);
-        let log = Arc::new(Log::open(&path.display().to_string(), policy).unwrap());
+        Told::of(Arc::new(Log::open(&path.display().to_string(), policy).unwrap()), path)
+    }
+
+    fn of(log: Arc<Log>, path: PathBuf) -> Told {
         let settings = Settings { access: Some(cluster()), audit: Some(log.clone()), ..Settings::default() };
         let mut fixture = Fixture::with(settings, HistoryLimits::default());
         fixture.put("default", "x", "blue");
@@ -174,4 +177,42 @@ async fn policies_choose_requests() {
             .collect();
         assert_eq!(views, expected, "{policy:?}: {events:?}");
     }
+}
+
+#[tokio::test]
+async fn a_request_whose_event_cannot_be_written_gets_503_and_nothing_else() {
+    let folder = std::env::temp_dir().join(format!("fieldcache-audited-full-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("audit.log");
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let log = Log::open(&path.display().to_string(), Policy::Views).unwrap();
+    let told = Told::of(Arc::new(log.with_write_wait(std::time::Duration::from_millis(200))), path.clone());
+    let view = format!("{VIEW}{ALL_SHIRTS}");
+    let object = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/x");
+    // The first is rejected when its write fails, the others at once.
+    for path in [&view, &object, &format!("{view}?watch=true"), &format!("{VIEW}/apis")] {
+        let answer = told.fixture.get_with(path, &[ALICE]).await;
+        assert_eq!(answer.code, 503, "{path}: {}", answer.body);
+        assert!(answer.body.contains("audit log") && !answer.body.contains("blue\""), "{path}: {}", answer.body);
+    }
+    assert!(told.log.counts().check().is_err() && told.log.counts().refused() == 4, "{:?}", told.log.counts());
+    assert_eq!(told.fixture.get_with(ALL_SHIRTS, &[ALICE]).await.code, 200, "what is not audited is served");
+    // There is room again.
+    std::fs::remove_file(&path).unwrap();
+    let served = async {
+        loop {
+            let answer = told.fixture.get_with(&view, &[ALICE, ("audit-id", "served")]).await;
+            if answer.code == 200 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), served).await.expect("it recovers without help");
+    let events = told.events().await;
+    let served: Vec<&Value> = events.iter().filter(|event| event["responseStatus"]["code"] == 200).collect();
+    assert_eq!(served.len(), 1, "{events:?}");
+    assert!(events.iter().filter(|event| event["responseStatus"]["code"] == 503).count() >= 4, "{events:?}");
+    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -1,0 +1,267 @@
+//! The thread that writes the audit log, and what is known of its progress.
+//!
+//! A batch is kept until the operating system has taken every byte of it. After a failed write the thread tries again, with growing
+//! pauses, and goes on behind the last byte that was taken: no line is written twice, and none stays incomplete. A line whose request
+//! was rejected meanwhile is left out; that request gets a line of its own, with its true result.
+
+#![expect(clippy::disallowed_methods, reason = "the thread measures how long a write takes, and reports problems at intervals")]
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::output::{Output, Resume};
+
+/// How much is written at once.
+const BATCH: usize = 256 * 1024;
+
+/// The pauses between attempts to write a batch: each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A write that takes longer than this means that the log cannot be written: its reader has stopped, or its disk.
+const STALLED_AFTER: Duration = Duration::from_secs(5);
+
+/// How often the same problem is logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// What the thread receives.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A line with its line end.
+    Line {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Receives a value when the operating system has the line. If the receiver is gone, the line is not to be written.
+        written: Option<oneshot::Sender<()>>,
+    },
+    /// Answered when everything before it is written.
+    Finish(oneshot::Sender<()>),
+}
+
+/// What has become of events, and whether more can be written now.
+#[derive(Debug, Default)]
+pub struct Counts {
+    written: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    failures: AtomicU64,
+    pub(super) refused: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Since when the current batch is waiting to be written.
+    since: Option<Instant>,
+    /// Why the last attempt failed.
+    error: Option<String>,
+}
+
+impl Counts {
+    /// Events that were written.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Events for which the queue had no place.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Attempts to write that failed.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were rejected because their events could not be written.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether the log can be written now, as far as the last attempt shows.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), String> {
+        let progress = self.progress();
+        match (&progress.error, progress.since) {
+            (Some(error), _) => Err(format!("the audit log cannot be written: {error}")),
+            (None, Some(since)) if since.elapsed() > STALLED_AFTER => {
+                Err(format!("the audit log cannot be written: nothing was taken for {} s", since.elapsed().as_secs()))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When a problem was last logged.
+#[derive(Debug, Default)]
+pub(super) struct LogInterval(Option<Instant>);
+
+impl LogInterval {
+    /// Whether it is time to log it again.
+    pub(super) fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.0.is_none_or(|last| now.duration_since(last) >= LOG_EVERY);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+/// A line that is not written yet.
+struct Kept {
+    bytes: Vec<u8>,
+    written: Option<oneshot::Sender<()>>,
+}
+
+impl Kept {
+    /// Whether its request no longer waits for it.
+    fn is_withdrawn(&self) -> bool {
+        self.written.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+}
+
+/// The state of the thread.
+pub(super) struct Writer {
+    output: Box<dyn Output>,
+    counts: Arc<Counts>,
+    kept: VecDeque<Kept>,
+    /// How many bytes of the first kept line are written.
+    offset: usize,
+    finishing: Vec<oneshot::Sender<()>>,
+    logged: LogInterval,
+}
+
+impl Writer {
+    pub(super) fn new(output: Box<dyn Output>, counts: Arc<Counts>) -> Writer {
+        let (kept, finishing) = (VecDeque::new(), Vec::new());
+        Writer { output, counts, kept, offset: 0, finishing, logged: LogInterval::default() }
+    }
+
+    /// Writes until the queue is closed; what is then kept is given up if it cannot be written.
+    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Message>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if self.kept.is_empty() {
+                self.counts.progress().since = None;
+                for finished in self.finishing.drain(..) {
+                    let _ = finished.send(());
+                }
+                let Some(message) = waiting.blocking_recv() else { return };
+                self.take(message);
+            }
+            let mut length: usize = self.kept.iter().map(|line| line.bytes.len()).sum();
+            while length < BATCH
+                && let Ok(message) = waiting.try_recv()
+            {
+                length += self.take(message);
+            }
+            match self.write() {
+                Ok(()) => pause = FIRST_PAUSE,
+                Err(error) => {
+                    self.failed(&error);
+                    if waiting.is_closed() {
+                        return;
+                    }
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Keeps a line; returns its length.
+    fn take(&mut self, message: Message) -> usize {
+        match message {
+            Message::Line { bytes, written } => {
+                let length = bytes.len();
+                self.kept.push_back(Kept { bytes, written });
+                length
+            }
+            Message::Finish(done) => {
+                self.finishing.push(done);
+                0
+            }
+        }
+    }
+
+    /// Writes everything that is kept.
+    fn write(&mut self) -> io::Result<()> {
+        let is_torn = self.offset > 0;
+        let mut is_first = true;
+        // Of a torn line the rest must follow, whether its request still waits or not.
+        self.kept.retain(|line| (std::mem::take(&mut is_first) && is_torn) || !line.is_withdrawn());
+        if self.kept.is_empty() {
+            return Ok(());
+        }
+        self.counts.progress().since.get_or_insert_with(Instant::now);
+        match self.output.prepare(is_torn)? {
+            Resume::Continue => {}
+            Resume::Restart => self.offset = 0,
+            Resume::RestartOnNewLine => {
+                self.offset = 0;
+                self.kept.iter_mut().take(1).for_each(|line| line.bytes.insert(0, b'\n'));
+            }
+        }
+        let batch: Vec<u8> = self.kept.iter().flat_map(|line| &*line.bytes).copied().collect();
+        let mut position = self.offset;
+        while position < batch.len() {
+            match self.output.write(&batch[position..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(taken) => {
+                    position += taken;
+                    self.advance(taken);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The operating system has taken so many more bytes.
+    fn advance(&mut self, taken: usize) {
+        {
+            let mut progress = self.counts.progress();
+            progress.since = Some(Instant::now());
+            if progress.error.take().is_some() {
+                tracing::info!("the audit log can be written again");
+            }
+        }
+        self.offset += taken;
+        while let Some(line) = self.kept.pop_front_if(|line| line.bytes.len() <= self.offset) {
+            self.offset -= line.bytes.len();
+            self.counts.written.fetch_add(1, Ordering::Relaxed);
+            if let Some(written) = line.written {
+                let _ = written.send(());
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        // The reader of a pipe is slow; if it has stopped, time shows it.
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return;
+        }
+        self.counts.failures.fetch_add(1, Ordering::Relaxed);
+        self.counts.progress().error = Some(error.to_string());
+        if self.logged.is_due() {
+            let lines = self.kept.len();
+            tracing::error!(
+                %error, lines,
+                "the audit log cannot be written: its lines are kept and tried again, and requests that need it get 503"
+            );
+        }
+    }
+}
