@@ -84,13 +84,24 @@ pub fn describe(definitions: &Definitions, verdicts: &Verdicts) -> BTreeMap<Stri
                 owner: crd.map(|crd| owner(crd)),
                 document: first.group_version().path().trim_start_matches('/').to_owned(),
                 cached,
-                accepted: accepted(&versions),
+                accepted: match first.has_collection_path() {
+                    true => accepted(&versions),
+                    false => Finding::new(ACCEPTED, Holds::False, "ResourceUnsupported", unsupported(&resource)),
+                },
                 versions,
             };
             (name, described)
         })
     });
     described.collect()
+}
+
+/// Why a resource cannot be cached.
+pub(super) fn unsupported(resource: &str) -> String {
+    format!(
+        "a resource with the plural name {resource} cannot be listed over all namespaces: the API server reads \
+         /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
+    )
 }
 
 fn owner(crd: &Crd) -> OwnerReference {

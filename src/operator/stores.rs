@@ -13,6 +13,7 @@ use crate::extract::ExtraField;
 use crate::extract::extra::{self, Subject};
 use crate::kinds::{FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
+use crate::operator::selectable_resources;
 use crate::registry::{Definition, Definitions, Excerpt};
 
 /// The verdict on one FieldCache.
@@ -101,6 +102,9 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
         let message =
             format!("metadata.name: must be {}, so that there is one FieldCache for each resource", spec.object_name());
         return one("NameInvalid", &message);
+    }
+    if !Gvr::new(&*spec.group, "", &*spec.resource).has_collection_path() {
+        return one("ResourceUnsupported", &selectable_resources::unsupported(&spec.resource));
     }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();

@@ -124,6 +124,13 @@ fn what_a_field_cache_asks_for_is_judged_by_what_the_cluster_has() {
             Some("FieldNotSelectable"),
         ),
         (
+            "a plural name that is part of another path",
+            "watch.stable.example.com",
+            json!({"group": "stable.example.com", "resource": "watch"}),
+            &[],
+            Some("ResourceUnsupported"),
+        ),
+        (
             "a field that the schema does not have leaves the copy as it is",
             SHIRTS,
             shirts(json!({"selectableFields": [{"name": "size", "jsonPath": "$.spec.size"}]})),

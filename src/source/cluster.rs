@@ -98,6 +98,8 @@ pub struct Cluster {
     crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
+    /// Resources that cannot be followed, as last reported.
+    unsupported: BTreeSet<Gvr>,
     /// The resource of the CRDs, which is followed whether it is served or not.
     definitions: Option<Arc<Resource>>,
     /// Resources that are loaded to take the place of one that is served with other fields, which goes on until then.
@@ -156,6 +158,7 @@ impl Cluster {
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
             knows_crds: false,
+            unsupported: BTreeSet::new(),
             definitions: None,
             successors: Successors::default(),
             known: watch::Sender::new(Arc::default()),
@@ -319,6 +322,17 @@ impl Cluster {
         let defined: BTreeSet<String> = resources.iter().map(|resource| resource.gvr.group_version().path()).collect();
         let gone = custom.iter().map(|gvr| gvr.group_version().path()).filter(|key| !defined.contains(key)).collect();
         self.documents.serve(kinds, extra_entries(&resources), gone).await;
+        // What cannot be listed as a whole cannot be followed.
+        let (resources, unsupported): (Vec<Resource>, Vec<Resource>) =
+            resources.into_iter().partition(|resource| resource.gvr.has_collection_path());
+        let unsupported: BTreeSet<Gvr> = unsupported.into_iter().map(|resource| resource.gvr).collect();
+        for gvr in unsupported.difference(&self.unsupported) {
+            tracing::warn!(
+                resource = %gvr,
+                "not served: the API server reads the path of all its objects as another one; give it another plural name"
+            );
+        }
+        self.unsupported = unsupported;
         let (resources, fresh) = self.choose(&previous, resources);
         let served: BTreeSet<GroupVersion> = resources.iter().map(|resource| resource.gvr.group_version()).collect();
         for group in &mut groups {

@@ -613,3 +613,47 @@ async fn an_api_server_that_dies_breaks_what_it_was_answering() -> Result<()> {
     .await?;
     Ok(())
 }
+
+/// The API server reads `/apis/G/V/watch` and `/apis/G/V/proxy` as other paths, so resources of these names cannot be followed.
+#[tokio::test]
+async fn resources_whose_name_is_part_of_a_path_are_not_followed() -> Result<()> {
+    // One of its own: tests that look at every resource need not know these.
+    let control_plane = ControlPlane::start(Settings::default()).await?;
+    let direct = control_plane.client();
+    let group = unique::group("paths");
+    let version = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": { "type": "object" } },
+    });
+    let mut paths = Vec::new();
+    for (plural, kind) in [("watch", "Watch"), ("proxy", "Proxy")] {
+        let names = (plural, plural, kind);
+        let definition = fixtures::definition(
+            &group,
+            "Namespaced",
+            names,
+            std::slice::from_ref(&version),
+            &fixtures::no_conversion(),
+        );
+        objects::create(&direct, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await?;
+        let all = format!("/apis/{group}/v1/{plural}");
+        let here = format!("/apis/{group}/v1/namespaces/default/{plural}");
+        eventually(&here, SOON, async || direct.get_json(&here).await).await?;
+        let object = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "one" } });
+        objects::create(&direct, &here, &object).await?;
+        paths.extend([all, format!("{here}/one"), here]);
+    }
+    let open = serve(control_plane.kubeconfig(), "read").await?;
+    let closed = serve(control_plane.kubeconfig(), "off").await?;
+    for path in &paths {
+        let (upstream, own) = (direct.get(path).await?, open.client().get(path).await?);
+        let (upstream, own) = ((upstream.status, upstream.text()), (own.status, own.text()));
+        ensure!(upstream == own, "{path}: {upstream:?} and not {own:?}");
+        println!("{path}: {}", own.0);
+        // Where nothing is forwarded, the request does not wait for a copy that cannot be.
+        let refused = closed.client().get(path).await?;
+        ensure!(refused.status == 404, "{path}: {refused:?}");
+    }
+    ensure!(open.process().stderr()?.contains("not served"), "{}", open.process().tail());
+    Ok(())
+}
