@@ -121,7 +121,12 @@ impl Stores {
                 }
                 Some(LiveState::Loading(progress)) => ("Loading", progress),
                 Some(LiveState::Refused { code, message }) => {
-                    (if code == 401 { "Unauthorized" } else { "Forbidden" }, message)
+                    let reason = match code {
+                        401 => "Unauthorized",
+                        403 => "Forbidden",
+                        _ => "SourceFailed",
+                    };
+                    (reason, message)
                 }
                 Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
                 Some(LiveState::Idle | LiveState::Gone) | None => ("Loading", "about to be read".to_owned()),

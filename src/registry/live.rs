@@ -23,9 +23,9 @@ pub enum LiveState {
     Idle,
     /// Being read from its source; the text says how far, or what stands in the way.
     Loading(String),
-    /// The source refuses to show it; it is asked again now and then.
+    /// The source rejects the list; it is tried again with pauses.
     Refused {
-        /// The HTTP status that the source answered: 401 or 403.
+        /// The HTTP status of the source's response: 401, 403, or another one that came several times.
         code: u16,
         /// For the client: who refused what, and the remedy.
         message: String,

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 
@@ -27,6 +28,9 @@ const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList
 
 /// How long the source may take to say how far it is: one object's metadata, but through whatever is in between.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
+
+/// The largest response to that question.
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// How fresh an answer is whose request names no resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,7 +168,15 @@ pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result
         .map_err(|error| error.to_string())?;
     let response = upstream.send(request).await?;
     let status = response.status();
-    let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let mut coming = response.into_body();
+    let mut body = BytesMut::new();
+    while let Some(frame) = coming.frame().await {
+        let chunk = frame.map_err(|error| error.to_string())?.into_data().unwrap_or_default();
+        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            return Err(format!("its response to {path} is longer than {MAX_RESPONSE_BYTES} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
     let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
     version.filter(|_| status.is_success()).ok_or_else(|| {

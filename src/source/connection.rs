@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::Value;
@@ -19,6 +19,24 @@ use crate::registry::chain::CONSISTENCY_HEADER;
 /// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
 /// sooner, which is for who asks to see to.
 const ANSWER_WAIT: Duration = Duration::from_secs(65);
+
+/// The longest Retry-After that is followed. A source could stop the reading of a resource for ever otherwise.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// How long a whole body may take, from its head on.
+const BODY_WAIT: Duration = Duration::from_secs(120);
+
+/// The largest document that is read whole: one OpenAPI document, one object.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+
+/// The largest JSON document that is decoded: discovery, of which a thousand resources take one megabyte.
+const MAX_JSON_BYTES: usize = 32 << 20;
+
+/// The largest OpenAPI v2 document: that of a whole cluster.
+const MAX_OPENAPI_V2_BYTES: usize = 128 << 20;
+
+/// How much of an error response is read.
+const MAX_ERROR_BYTES: usize = 1 << 20;
 
 /// How to reach a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -186,8 +204,8 @@ impl Connection {
             answered => answered?,
         };
         let entity_tag = response.headers().get(header::ETAG).cloned();
-        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
-        Ok(Some((body.to_bytes(), entity_tag)))
+        let body = self.whole(path, response.into_body(), MAX_OPENAPI_V2_BYTES).await?;
+        Ok(Some((body, entity_tag)))
     }
 
     async fn send(&self, path: &str, request: request::Builder) -> Result<Response<Body>, RequestError> {
@@ -196,7 +214,7 @@ impl Connection {
             return Ok(response);
         }
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
-        let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body = self.whole(path, response.into_body(), MAX_ERROR_BYTES).await.unwrap_or_default();
         Err(self.refused(path, &Answer { code, retry_after, body }))
     }
 
@@ -223,8 +241,20 @@ impl Connection {
         let request = Request::builder().header(header::ACCEPT, json).header(header::CONTENT_TYPE, json);
         let response = self.answered(path, request.method(Method::POST), Body::from(document)).await?;
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
-        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
-        Ok(Answer { code, retry_after, body: body.to_bytes() })
+        let body = self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await?;
+        Ok(Answer { code, retry_after, body })
+    }
+
+    /// A body to its end, which must come after at most so many bytes, and in time.
+    async fn whole(&self, path: &str, body: Body, most: usize) -> Result<Bytes, RequestError> {
+        match timeout(BODY_WAIT, Limited::new(body, most).collect()).await {
+            Err(_) => Err(self.unexpected(path, &format!("the response took longer than {} s", BODY_WAIT.as_secs()))),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                Err(self.unexpected(path, &format!("the response is longer than {most} bytes")))
+            }
+            Ok(Err(error)) => Err(self.broken(path, &*error)),
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+        }
     }
 
     /// An answer that is no success, as an error.
@@ -246,8 +276,7 @@ impl Connection {
     /// As [`Connection::get`], or when the body breaks off.
     pub async fn bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
         let response = self.get(path, accept).await?;
-        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
-        Ok(body.to_bytes())
+        self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await
     }
 
     /// A GET with its whole body that another fieldcache must not answer from a copy that may be older.
@@ -257,8 +286,7 @@ impl Connection {
     pub async fn strong_bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
         let request = Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong");
         let response = self.send(path, request).await?;
-        let body = response.into_body().collect().await.map_err(|error| self.broken(path, &error))?;
-        Ok(body.to_bytes())
+        self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await
     }
 
     /// A GET of a JSON document.
@@ -266,7 +294,8 @@ impl Connection {
     /// # Errors
     /// As [`Connection::bytes`], or when it is no JSON.
     pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
-        let body = self.bytes(path, accept).await?;
+        let response = self.get(path, accept).await?;
+        let body = self.whole(path, response.into_body(), MAX_JSON_BYTES).await?;
         serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
     }
 
@@ -315,7 +344,7 @@ fn server_url(text: &str) -> Result<Uri, String> {
 
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
-    value.to_str().ok()?.parse().ok().map(Duration::from_secs)
+    value.to_str().ok()?.parse().ok().map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
 }
 
 /// Whether a Status says that the server has not reached the version that it was asked for.

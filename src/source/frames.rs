@@ -166,17 +166,11 @@ pub struct MetadataPage {
     pub next: String,
 }
 
-/// Reads a page of a PartialObjectMetadataList; of whole objects the rest is passed over.
+/// The key and version of an item of a PartialObjectMetadataList; of a whole object the rest is passed over.
 ///
 /// # Errors
-/// [`FrameError`] when it is not a list, or an item has no name.
-pub fn metadata_page(body: &Bytes) -> Result<MetadataPage, FrameError> {
-    let page = list_page(body)?;
-    let entries = page.items.iter().map(entry).collect::<Result<_, _>>()?;
-    Ok(MetadataPage { entries, version: page.version, next: page.next })
-}
-
-fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
+/// [`FrameError`] when the item has no name.
+pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     let (mut namespace, mut name, mut version) = (None, None, None);
     for_each_member(item, |key, cursor| {
         let value = skip(cursor)?;

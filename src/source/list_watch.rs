@@ -10,10 +10,8 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use http_body_util::BodyExt;
-use kube::client::Body;
 use tokio::task::yield_now;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -21,6 +19,7 @@ use super::backoff::Backoff;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
+use super::pages::{MAX_ITEM_BYTES, Page};
 use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -43,8 +42,9 @@ const BETWEEN_PROOFS: Duration = Duration::from_millis(500);
 const MOST_SILENT_PROOFS: u32 = 3;
 /// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
 const SILENCE: Duration = Duration::from_secs(90);
-/// A line longer than this is no object: etcd refuses far smaller ones.
-const MAX_LINE_BYTES: usize = 64 << 20;
+/// After so many error responses in a row, requests that wait for the first list are rejected with the last one instead of waiting. The
+/// list is tried again all the same.
+const MOST_WAITED_REFUSALS: u32 = 3;
 /// A burst longer than this is shown to readers in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
 /// A list or watch must be answered within this time, and a list that is under way must go on within it. It doubles each time that
@@ -102,6 +102,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     // Whether the next list must be at least as new as what is held.
     let mut not_older = true;
     let mut silent_proofs = 0;
+    let mut refusals = 0;
     let mut answer_wait = ANSWER_WAIT;
     loop {
         let started = Instant::now();
@@ -134,6 +135,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         let is_silent = matches!(end, End::Silent);
         silent_proofs = if is_silent { silent_proofs + 1 } else { 0 };
         let is_unanswered = matches!(end, End::Unanswered);
+        // A server that is busy, or behind, is waited for.
+        let is_refused = matches!(&end, End::Failed(RequestError::Refused { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
+        refusals = if is_refused { refusals + 1 } else { 0 };
         let waited = answer_wait;
         answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
@@ -187,6 +191,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 if !feed.is_ready() {
                     live.publish(match error.code() {
                         Some(code @ (401 | 403)) => LiveState::Refused { code, message: error.to_string() },
+                        Some(code) if refusals >= MOST_WAITED_REFUSALS => {
+                            LiveState::Refused { code, message: error.to_string() }
+                        }
                         _ => LiveState::Loading(error.to_string()),
                     });
                 }
@@ -380,8 +387,8 @@ impl Source<'_> {
             has_heard = true;
             unpublished += chunk.len();
             lines.push(chunk);
-            if lines.pending() > MAX_LINE_BYTES {
-                return End::Error(format!("a watch line is longer than {MAX_LINE_BYTES} bytes"));
+            if lines.pending() > MAX_ITEM_BYTES {
+                return End::Error(format!("a watch line is longer than {MAX_ITEM_BYTES} bytes"));
             }
             while let Some(line) = lines.next_line() {
                 let event = match frames::watch_line(&line) {
@@ -480,11 +487,22 @@ impl Source<'_> {
                 Some(410) => End::TooOld,
                 _ => End::Failed(error),
             })?;
-            let body = self.whole(response.into_body(), &path, answer_wait).await?;
-            let page = frames::list_page(&body).map_err(|error| End::Failed(connection.broken(&path, &error)))?;
-            for item in page.items {
-                feed.take(SourceEvent::Item(item));
-            }
+            let mut body = response.into_body();
+            let mut page = Page::default();
+            let page = loop {
+                let chunk = match timeout(answer_wait, body.frame()).await {
+                    Err(_) => return Err(End::Unanswered),
+                    Ok(None) => break page.finish(),
+                    Ok(Some(Err(error))) => return Err(End::Failed(connection.broken(&path, &error))),
+                    Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                };
+                page.push(chunk);
+                let broken = |error| End::Failed(connection.broken(&path, &error));
+                while let Some(item) = page.next_item().map_err(broken)? {
+                    feed.take(SourceEvent::Item(item));
+                }
+            };
+            let page = page.map_err(|error| End::Failed(connection.broken(&path, &error)))?;
             if page.next.is_empty() {
                 feed.take(SourceEvent::Commit(page.version));
                 live.freshness().proven(began);
@@ -495,23 +513,6 @@ impl Source<'_> {
                 live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
             }
             next = page.next;
-        }
-    }
-
-    /// A body to its end, as long as it goes on.
-    async fn whole(&self, mut body: Body, path: &str, silence: Duration) -> Result<Bytes, End> {
-        let mut whole = BytesMut::new();
-        loop {
-            match timeout(silence, body.frame()).await {
-                Err(_) => return Err(End::Unanswered),
-                Ok(None) => return Ok(whole.freeze()),
-                Ok(Some(Err(error))) => return Err(End::Failed(self.connection.broken(path, &error))),
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(chunk) = frame.into_data() {
-                        whole.extend_from_slice(&chunk);
-                    }
-                }
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where objects come from: a cluster or a folder, read into stores.
 //!
 //! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
-//! A cluster: [`frames`] splits lists and watch lines into object bytes; [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
+//! A cluster: [`frames`] splits lists and watch lines into object bytes, `pages` lists that are still arriving; [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
@@ -26,6 +26,7 @@ pub mod kubeconfig;
 pub mod list_watch;
 pub mod object;
 pub mod openapi;
+mod pages;
 pub mod scan;
 pub mod self_check;
 pub mod store_options;

@@ -15,13 +15,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::frames::{self, MetadataPage};
 use super::list_watch::{collection, selection};
+use super::pages::{Page, PageEnd};
 use crate::model::{Key, Version};
 use crate::registry::{CheckOutcome, Live, LiveState, Resource};
 use crate::store::Snapshot;
@@ -42,6 +44,12 @@ const REST: u32 = 20;
 /// A mismatch that comes back after the store was read anew is not the store's; each doubles the interval, up to so often.
 const MOST_DOUBLINGS: u32 = 6;
 
+/// The most objects in a page: a server may ignore the limit of the request.
+const MOST_ENTRIES: usize = 1_000_000;
+
+/// A list that sends nothing for so long is given up.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// Objects that are summed up before other tasks have their turn.
 const STEP: usize = 4_096;
 
@@ -55,8 +63,25 @@ pub trait Pages: Sync {
 
 impl Pages for Connection {
     async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
-        let body = self.bytes(path, ACCEPT).await?;
-        frames::metadata_page(&body).map_err(|error| self.broken(path, &error))
+        let mut body = self.get(path, ACCEPT).await?.into_body();
+        let mut page = Page::default();
+        let mut entries = Vec::new();
+        loop {
+            let chunk = match timeout(SILENCE, body.frame()).await {
+                Err(_) => return Err(self.unexpected(path, "the list does not go on")),
+                Ok(None) => break,
+                Ok(Some(frame)) => frame.map_err(|error| self.broken(path, &error))?.into_data().unwrap_or_default(),
+            };
+            page.push(chunk);
+            while let Some(item) = page.next_item().map_err(|error| self.broken(path, &error))? {
+                entries.push(frames::entry(&item).map_err(|error| self.broken(path, &error))?);
+                if entries.len() > MOST_ENTRIES {
+                    return Err(self.unexpected(path, &format!("more than {MOST_ENTRIES} objects in one page")));
+                }
+            }
+        }
+        let PageEnd { version, next } = page.finish().map_err(|error| self.broken(path, &error))?;
+        Ok(MetadataPage { entries, version, next })
     }
 }
 
