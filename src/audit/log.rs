@@ -145,7 +145,9 @@ impl Log {
         if self.queue.try_send(Message::Line { bytes: event.line(), written: None }).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
             if self.is_log_due() {
-                tracing::error!("the queue of the audit log is full: ends of watches and rejected requests are missing in it");
+                tracing::error!(
+                    "the queue of the audit log is full: ends of watches and rejected requests are missing in it"
+                );
             }
         }
     }

@@ -198,7 +198,8 @@ impl Output {
 
 /// The ids of whole lines; any other line fails the test.
 fn ids(text: &str) -> Vec<String> {
-    let documents = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("torn: {line}")));
+    let documents =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("torn: {line}")));
     documents.map(|document| document["auditID"].as_str().unwrap().to_owned()).collect()
 }
 

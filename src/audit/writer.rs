@@ -4,7 +4,10 @@
 //! pauses, and goes on behind the last byte that was taken: no line is written twice, and none stays incomplete. A line whose request
 //! was rejected meanwhile is left out; that request gets a line of its own, with its true result.
 
-#![expect(clippy::disallowed_methods, reason = "the thread measures how long a write takes, and reports problems at intervals")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the thread measures how long a write takes, and reports problems at intervals"
+)]
 
 use std::collections::VecDeque;
 use std::io;

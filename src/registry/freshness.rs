@@ -18,11 +18,26 @@ const WISH: Duration = Duration::from_secs(3);
 /// 0.5 to 1.4 s (measured with kube-apiserver 1.36).
 const PROOF_TAKES: Duration = Duration::from_millis(1_500);
 
+/// For this long after the source has said its version, versions that are far ahead of it are rejected without another question.
+const STATEMENT_HOLDS: Duration = Duration::from_secs(5);
+
+/// A version is far ahead if the cluster cannot have come there within [`STATEMENT_HOLDS`]: etcd makes fewer than 100,000 writes a second.
+const FAR: u64 = 1_000_000;
+
 /// What is known and wanted of one copy.
 #[derive(Debug)]
 pub struct Freshness {
+    /// What the source said last when it was asked for its version.
+    statement: watch::Sender<Option<Statement>>,
     proof: watch::Sender<Proof>,
     wish: watch::Sender<Option<Wish>>,
+}
+
+/// The newest version of a source, at some moment after it was asked.
+#[derive(Clone, Copy, Debug)]
+struct Statement {
+    asked: Instant,
+    version: Version,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,12 +69,18 @@ pub struct Lagging {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wish {
     version: Version,
+    /// When the last reader began to wait.
+    since: Instant,
     until: Instant,
 }
 
 impl Default for Freshness {
     fn default() -> Freshness {
-        Freshness { proof: watch::Sender::default(), wish: watch::Sender::new(None) }
+        Freshness {
+            statement: watch::Sender::new(None),
+            proof: watch::Sender::default(),
+            wish: watch::Sender::new(None),
+        }
     }
 }
 
@@ -83,6 +104,7 @@ impl Freshness {
     /// Nothing is known any more: the copy was forgotten.
     pub fn forget(&self) {
         self.proof.send_replace(Proof::default());
+        self.statement.send_replace(None);
     }
 
     /// When the last proof was made; `None` where nothing can lag.
@@ -111,21 +133,59 @@ impl Freshness {
         }
     }
 
-    /// A reader waits for this version: the feed asks its source at once.
-    pub fn want(&self, version: Version) {
-        let now = Instant::now();
-        self.wish.send_if_modified(|held| {
-            let wanted = held.filter(|held| held.until > now).map_or(version, |held| held.version.max(version));
-            let is_news = held.is_none_or(|held| held.until <= now || held.version < version);
-            *held = Some(Wish { version: wanted, until: now + WISH });
-            is_news
+    /// The source was asked for its newest version at this moment, and this is its response.
+    pub fn stated(&self, asked: Instant, version: Version) {
+        self.statement.send_if_modified(|held| {
+            let is_newer = held.is_none_or(|held| held.asked <= asked);
+            if is_newer {
+                *held = Some(Statement { asked, version });
+            }
+            is_newer
         });
+    }
+
+    /// A reader waits for this version: the feed asks its source at once. False: the source has just said that it is far from there, and
+    /// is not asked again.
+    #[must_use = "a reader must not wait for a version that nobody asks for"]
+    pub fn want(&self, version: Version) -> bool {
+        let now = Instant::now();
+        let statement = *self.statement.borrow();
+        let is_far = statement.is_some_and(|statement| {
+            statement.asked + STATEMENT_HOLDS > now && version.number().saturating_sub(statement.version.number()) > FAR
+        });
+        if is_far {
+            return false;
+        }
+        self.wish.send_if_modified(|held| {
+            let open = held.filter(|held| held.until > now && !self.is_answered(held));
+            let wanted = open.map_or(version, |open| open.version.max(version));
+            *held = Some(Wish { version: wanted, since: now, until: now + WISH });
+            open.is_none_or(|open| open.version < version)
+        });
+        true
+    }
+
+    /// Waits until the source says, asked at or after a moment, that it has not come to a version. Then nobody can have seen that
+    /// version there before. Safe to drop at any point.
+    pub async fn lacks(&self, version: Version, since: Instant) {
+        let mut statements = self.statement.subscribe();
+        let lacks = |held: &Option<Statement>| held.is_some_and(|held| held.asked >= since && held.version < version);
+        if statements.wait_for(lacks).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Whether the source was asked after the last reader began to wait, and has not come to the version.
+    fn is_answered(&self, wish: &Wish) -> bool {
+        let statement = *self.statement.borrow();
+        statement.is_some_and(|statement| statement.asked >= wish.since && statement.version < wish.version)
     }
 
     /// The version that somebody waits for right now and that a copy of this version has not reached; for feeds.
     pub fn wanted(&self, reached: Version) -> Option<Version> {
         let wish = *self.wish.borrow();
-        wish.filter(|wish| wish.version > reached && wish.until > Instant::now()).map(|wish| wish.version)
+        let wish = wish.filter(|wish| wish.version > reached && wish.until > Instant::now());
+        wish.filter(|wish| !self.is_answered(wish)).map(|wish| wish.version)
     }
 
     /// When the next proof must be asked for so that it comes before the lag is longer than readers accept.

@@ -318,6 +318,7 @@ impl Live {
             _ => {
                 let asked = Instant::now();
                 let version = ask.await?;
+                self.freshness.stated(asked, version);
                 *last = Some((asked, version));
                 Ok(version)
             }

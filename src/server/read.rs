@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::extract::{FieldRef, MAX_VALUES, Origin};
 use crate::model::{Scope, Version};
@@ -84,7 +84,8 @@ pub async fn at_most_behind(live: &Live, most: Option<Duration>) -> Result<(), F
     live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| Failure::Unavailable(lagging.to_string()))
 }
 
-/// A snapshot not older than `version`, waiting up to three seconds while the source is asked for what is missing.
+/// A snapshot not older than `version`, waiting up to three seconds while the source is asked for what is missing. The wait ends as soon
+/// as the source has said that it has not come to that version either.
 ///
 /// # Errors
 /// 504 with upstream's cause when the copy does not get there.
@@ -92,20 +93,28 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     if held.version() >= version {
         return Ok(held);
     }
-    live.freshness().want(version);
+    let since = Instant::now();
+    if !live.freshness().want(version) {
+        return Err(Failure::TooLargeVersion { asked: version, current: held.version() });
+    }
     let mut states = live.subscribe();
     let reached = states.wait_for(|state| match state {
         LiveState::Ready(snapshot) => snapshot.version() >= version,
         LiveState::Gone => true,
         LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
     });
-    let waited = match timeout(FRESHNESS_WAIT, reached).await {
-        Ok(Ok(state)) => Some(state.clone()),
-        Ok(Err(_)) | Err(_) => None,
+    let waited = tokio::select! {
+        biased;
+        reached = timeout(FRESHNESS_WAIT, reached) => match reached {
+            Ok(Ok(state)) => Some(state.clone()),
+            Ok(Err(_)) | Err(_) => None,
+        },
+        () = live.freshness().lacks(version, since) => None,
     };
     match (waited, live.state()) {
         (Some(LiveState::Ready(snapshot)), _) => Ok(snapshot),
         (Some(LiveState::Gone), _) => Err(Failure::Replaced),
+        (_, LiveState::Ready(newest)) if newest.version() >= version => Ok(newest),
         (_, LiveState::Ready(newest)) => Err(Failure::TooLargeVersion { asked: version, current: newest.version() }),
         _ => Err(Failure::TooLargeVersion { asked: version, current: held.version() }),
     }

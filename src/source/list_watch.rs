@@ -345,6 +345,9 @@ impl Source<'_> {
                     frame = body.frame() => frame,
                     answer = &mut question, if asks => {
                         asks = false;
+                        if let Some((asked, version)) = answer {
+                            live.freshness().stated(asked, version);
+                        }
                         match answer {
                             // It went back: a restored etcd. Later ones than we held may have been passed since we asked.
                             Some((_, version)) if version < held => return End::Behind,

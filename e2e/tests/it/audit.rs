@@ -314,10 +314,11 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
         let is_shown = text.contains("telltale-object");
         ensure!(is_shown == (answer.status == 200), "{}: {text}", answer.status);
         ensure!(answer.status == 200 || text.contains("the audit log cannot be written"), "{text}");
-        Ok((answer.status, id))
+        Ok((answer.status.as_u16(), id))
     };
     let served = |log: &str| -> Result<Vec<String>> {
-        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).with_context(|| format!("torn: {line}")));
+        let events =
+            log.lines().map(|line| serde_json::from_str::<Value>(line).with_context(|| format!("torn: {line}")));
         let events = events.collect::<Result<Vec<Value>>>()?;
         let served = events.iter().filter(|event| event["responseStatus"]["code"] == 200);
         Ok(served.map(|event| event["auditID"].as_str().unwrap_or_default().to_owned()).collect())

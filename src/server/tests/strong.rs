@@ -101,8 +101,7 @@ async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_so
     assert_eq!(answer.code, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(wanted, Some(Version::new(150)), "while the request waits");
     assert_eq!(live.wanted(Version::new(100)), None, "nobody waits any more");
-    live.want(Version::new(160));
-    live.want(Version::new(155));
+    assert!(live.want(Version::new(160)) && live.want(Version::new(155)));
     assert_eq!(live.wanted(Version::new(150)), Some(Version::new(160)), "the newest of all wishes");
     assert_eq!(live.wanted(Version::new(160)), None, "reached");
 }
@@ -252,4 +251,69 @@ async fn another_fieldcache_is_told_every_proof_and_its_age() {
     let mut wanting = fixture.watch(&format!("{path}&{PROOFS_PARAMETER}=120")).await;
     assert_eq!(live.wanted(Version::new(106)), Some(Version::new(120)), "what is waited for there is wanted here");
     assert_eq!(wanting.line().await, "ADDED default/a@106");
+}
+
+/// Many requests for a version; returns their codes and how long they took.
+async fn many(fixture: &Fixture, version: u64) -> (Vec<u16>, Duration) {
+    let began = Instant::now();
+    let path = format!("{ALL_SHIRTS}?resourceVersion={version}");
+    let answers = futures::future::join_all((0..100).map(|_| fixture.get(&path))).await;
+    (answers.iter().map(|answer| answer.code.as_u16()).collect(), began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_far_ahead_cost_one_question_and_no_wait() {
+    let fixture = Fixture::new();
+    let live = fixture.shirts.resource.live.freshness();
+    let most = Duration::from_secs(90);
+    let questions = std::sync::atomic::AtomicUsize::new(0);
+    // A feed and its source, which is at version 120.
+    let source = async {
+        loop {
+            live.proof_needed(Version::new(100), most).await;
+            let asked = Instant::now();
+            questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            live.stated(asked, Version::new(120));
+        }
+    };
+    let asked = || questions.load(std::sync::atomic::Ordering::Relaxed);
+    let readers = async {
+        for version in [1_000_000_000_000_000_000, u64::MAX] {
+            let (codes, took) = many(&fixture, version).await;
+            assert_eq!(codes, [504; 100]);
+            assert!(took < Duration::from_secs(1), "nobody waits once the source has answered: {took:?}");
+        }
+        assert_eq!(asked(), 1, "all of them share one question");
+        assert_eq!(live.wanted(Version::new(100)), None, "and nothing is asked for any more");
+        // A version that the cluster may have reached since is asked for again.
+        let (codes, took) = many(&fixture, 130).await;
+        assert!(codes == [504; 100] && took < Duration::from_secs(1), "{codes:?} {took:?}");
+        assert_eq!(asked(), 2);
+        // The statement does not hold for ever: a cluster may be restored to later versions.
+        advance(Duration::from_secs(10)).await;
+        assert_eq!(many(&fixture, u64::MAX).await.0, [504; 100]);
+        assert_eq!(asked(), 3);
+    };
+    tokio::select! {
+        biased;
+        () = readers => {}
+        () = source => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_source_has_reached_is_still_waited_for() {
+    let mut fixture = Fixture::new();
+    let server = fixture.server.clone();
+    let path = format!("{ALL_SHIRTS}?resourceVersion=101");
+    let asked = tokio::spawn(async move {
+        server.answer(Request::builder().uri(path).body(Empty::<Bytes>::new()).unwrap()).await.status()
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    fixture.shirts.resource.live.freshness().stated(Instant::now(), Version::new(101));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!asked.is_finished(), "its events are on their way");
+    fixture.put("default", "a", "blue");
+    assert_eq!(asked.await.unwrap(), 200);
 }

@@ -91,7 +91,7 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
         }
         // From here on nobody answers, and hours pass in no time.
         pause();
-        resource.live.freshness().want(Version::new(9));
+        assert!(resource.live.freshness().want(Version::new(9)));
         ask.send(()).unwrap();
         server_task.await.unwrap()
     };
@@ -144,7 +144,7 @@ async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
             looks.tick().await;
         }
         pause();
-        resource.live.freshness().want(Version::new(9));
+        assert!(resource.live.freshness().want(Version::new(9)));
         server_task.await.unwrap()
     };
     let proofs = tokio::select! {
