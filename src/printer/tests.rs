@@ -758,6 +758,6 @@ proptest! {
     #[test]
     fn no_text_breaks_the_reading_of_moments(text in any::<String>()) {
         let moment = Moment::parse(&text);
-        assert!(moment.is_none() || text.len() >= 20, "{text}");
+        assert!(moment.is_none() || text.len() >= 19, "{text}");
     }
 }

@@ -18,42 +18,55 @@ impl Moment {
         Moment(microseconds)
     }
 
-    /// Reads RFC 3339, of which API servers send `2024-01-02T03:04:05Z` and `2024-01-02T03:04:05.000006Z`. What is finer than
-    /// a microsecond is cut off.
+    /// The moment that Go takes for none: the first second of the year 1.
+    pub const ZERO: Moment = Moment(-62_135_596_800 * MICROSECONDS);
+
+    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may stand before the fraction, and an offset may
+    /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
+    /// cut off.
     pub fn parse(text: &str) -> Option<Moment> {
-        let (date, rest) = text.split_at_checked(10)?;
-        let mut parts = date.splitn(3, '-').map(digits);
-        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-        let (clock, rest) = rest.strip_prefix(['T', 't'])?.split_at_checked(8)?;
-        let mut parts = clock.splitn(3, ':').map(digits);
-        let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
-        let (fraction, zone) = match rest.strip_prefix('.') {
-            None => (0, rest),
-            Some(rest) => {
-                let length = rest.bytes().take_while(u8::is_ascii_digit).count();
-                let (fraction, zone) = rest.split_at(length);
-                let (kept, _) = fraction.split_at(length.min(6));
-                let scale = 10_i64.checked_pow(u32::try_from(6 - kept.len()).ok()?)?;
-                (digits(kept)? * scale, zone)
-            }
-        };
-        let offset = match zone.split_at_checked(1)? {
-            ("Z" | "z", "") => 0,
-            (sign, offset) => {
-                let (hours, minutes) = offset.split_once(':')?;
-                let minutes = digits(hours)? * 60 + digits(minutes)?;
-                match sign {
-                    "+" => minutes * 60,
-                    "-" => -minutes * 60,
-                    _ => return None,
-                }
-            }
-        };
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 59 {
-            return None;
+        let mut rest = text.as_bytes();
+        let year = number(&mut rest, 4)?;
+        let month = number(after(&mut rest, b'-')?, 2)?;
+        let day = number(after(&mut rest, b'-')?, 2)?;
+        after(&mut rest, b'T')?;
+        let hour_digits = if rest.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
+        let hour = number(&mut rest, hour_digits)?;
+        let minute = number(after(&mut rest, b':')?, 2)?;
+        let second = number(after(&mut rest, b':')?, 2)?;
+        let mut fraction = 0;
+        if let [b'.' | b',', digits @ ..] = rest
+            && digits.first().is_some_and(u8::is_ascii_digit)
+        {
+            let length = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
+            let microseconds = digits[..length].iter().chain([b'0'; 6].iter()).take(6);
+            fraction = microseconds.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+            rest = &digits[length..];
         }
+        let offset = match rest.split_first()? {
+            (b'Z', zone) => {
+                rest = zone;
+                0
+            }
+            (sign @ (b'+' | b'-'), zone) => {
+                rest = zone;
+                let hours = number(&mut rest, 2)?;
+                let minutes = number(after(&mut rest, b':')?, 2)?;
+                if hours > 24 || minutes > 60 {
+                    return None;
+                }
+                (hours * 60 + minutes) * if *sign == b'+' { 60 } else { -60 }
+            }
+            _ => return None,
+        };
+        let is_valid = rest.is_empty()
+            && (1..=12).contains(&month)
+            && (1..=days_in(year, month)).contains(&day)
+            && hour <= 23
+            && minute <= 59
+            && second <= 59;
         let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-        seconds.checked_mul(MICROSECONDS)?.checked_add(fraction).map(Moment)
+        is_valid.then_some(Moment(seconds * MICROSECONDS + fraction))
     }
 
     /// Whole seconds from `earlier` to this, cut towards zero, as far as Go can count.
@@ -62,9 +75,29 @@ impl Moment {
     }
 }
 
-fn digits(text: &str) -> Option<i64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { text.parse().ok() } else { None }
+/// Takes a number of so many digits off.
+fn number(rest: &mut &[u8], digits: usize) -> Option<i64> {
+    let (number, after) = rest.split_at_checked(digits)?;
+    *rest = after;
+    number.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
+}
+
+/// Takes a separator off.
+fn after<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u8]> {
+    let (first, behind) = rest.split_first()?;
+    (*first == separator).then_some(())?;
+    *rest = behind;
+    Some(rest)
+}
+
+/// How many days a month has.
+fn days_in(year: i64, month: i64) -> i64 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// Days from 1970-01-01 in the calendar of today; years begin in March here, so that a leap day is the last of its year.

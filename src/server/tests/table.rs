@@ -229,12 +229,33 @@ fn column_paths_find_their_value() {
         (".status.conditions[?(@.n==3)].type", json!("Ready")),
         (".status.conditions[?(@.type==\"Nope\")].status", json!("absent")),
         ("..color", json!("absent")),
-        (".spec.list[0:1].a", json!("absent")),
+        (".spec.list[0:1].a", json!(1)),
+        (".spec.list[1:].a", json!(2)),
+        (".spec.list[-1:].a", json!(2)),
+        (".spec.list[:9].a", json!("absent")),
+        (".spec.list[*][*]", json!("absent")),
+        (".spec.n[0]", json!("absent")),
+        (".spec.color[0]", json!("absent")),
+        (".status.conditions[?(@.n)].type", json!("Ready")),
+        (".spec.list[?(@.a>1)].a", json!(2)),
+        (".spec.list[?(@.a<=@.a)].a", json!(1)),
+        (".spec.list[?(@.a==1.0)].a", json!("absent")),
+        (".spec.list[?(@.a==\"1\")].a", json!("absent")),
         (".spec[", json!("absent")),
     ] {
         let found = ColumnPath::parse(path).first(&object).cloned().unwrap_or(json!("absent"));
         assert_eq!(found, expected, "{path}");
     }
+}
+
+#[test]
+fn filters_in_filters_are_read_to_a_bound() {
+    let object = json!([[[[{"a": 1}]]]]);
+    let nested = |depth: usize| format!("{}@.a{}", "[?(@".repeat(depth), ")]".repeat(depth));
+    for depth in [9, 100, 1_000, 10_000, 100_000] {
+        assert!(ColumnPath::parse(&nested(depth)).first(&object).is_none(), "{depth}");
+    }
+    assert!(ColumnPath::parse("[?(@[?(@[?(@[?(@.a)])])])]").first(&object).is_some());
 }
 
 #[test]
@@ -251,7 +272,15 @@ fn cells_are_typed() {
         ("integer", json!(7), json!(7)),
         ("integer", json!(7.9), json!(7)),
         ("integer", json!("7"), json!(null)),
+        ("integer", json!(-7.9), json!(-7)),
+        ("integer", json!(1e20), json!(i64::MIN)),
+        ("integer", json!(u64::MAX), json!(i64::MIN)),
+        ("integer", json!(-1e20), json!(i64::MIN)),
+        ("string", json!(u64::MAX), json!("1.8446744073709552e+19")),
+        ("string", json!([1e21, 1e20, 1e-7, 0.1]), json!("[1e+21,100000000000000000000,1e-7,0.1]")),
         ("number", json!(1.5), json!(1.5)),
+        ("number", json!(7), json!(7.0)),
+        ("number", json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0)),
         ("boolean", json!(false), json!(false)),
         ("boolean", json!("true"), json!(null)),
         ("date", json!("2026-01-01T00:00:00Z"), json!("10m")),
@@ -259,6 +288,19 @@ fn cells_are_typed() {
         ("date", json!("2026-01-01T00:10:02Z"), json!("<invalid>")),
         ("date", json!("soon"), json!("<invalid>")),
         ("date", json!(""), json!("<unknown>")),
+        ("date", json!("null"), json!("<unknown>")),
+        ("date", json!("0001-01-01T00:00:00Z"), json!("<unknown>")),
+        ("date", json!("0001-01-01T01:00:00+01:00"), json!("<unknown>")),
+        ("date", json!("2026-01-01t00:00:00z"), json!("<invalid>")),
+        ("date", json!("2026-01-01 00:00:00Z"), json!("<invalid>")),
+        ("date", json!("2026-01-01T00:00:00+0000"), json!("<invalid>")),
+        ("date", json!("2025-12-31T23:59:60Z"), json!("<invalid>")),
+        ("date", json!("2025-02-29T00:00:00Z"), json!("<invalid>")),
+        ("date", json!("2026-01-01T00:00:00"), json!("<invalid>")),
+        ("date", json!("2026-01-01T0:00:00Z"), json!("10m")),
+        ("date", json!("2026-01-01T00:00:00,5Z"), json!("9m59s")),
+        ("date", json!("2026-01-02T00:00:00+24:00"), json!("10m")),
+        ("date", json!("2026-01-01T00:00:00.1234567891Z"), json!("9m59s")),
         ("date", json!(7), json!(null)),
     ] {
         assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");

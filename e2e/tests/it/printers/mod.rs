@@ -4,6 +4,7 @@
 //! objects and the initial events of watches, with every value of includeObject, for every resource that the API server serves, with
 //! or without objects; and what kubectl prints of them.
 
+mod columns;
 mod compare;
 pub(crate) mod dice;
 mod kinds;
