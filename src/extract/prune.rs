@@ -1,8 +1,11 @@
 //! Objects without some of their parts: what a View leaves out.
 //!
 //! A path is member names; where a list stands on the way, each of its elements is meant, so that nothing stays visible because of
-//! where it stands. What is left keeps its bytes and its order. Which fields a pruned object still has is
-//! [`super::Plan::pruned`]'s; nothing is parsed to a value here.
+//! where it stands. What is left keeps its bytes and its order. Copies of the data inside the object are left out with it: see [`copies`].
+//! Which fields a pruned object still has is [`super::Plan::pruned`]'s. The grammar of paths is [`path`].
+
+pub mod copies;
+pub mod path;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +13,8 @@ use super::plan::Unreadable;
 use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use super::trie::Step;
 use super::value;
+use copies::Copies;
+use path::InvalidPath;
 
 /// What is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +30,22 @@ pub enum Part {
 }
 
 impl Prune {
-    /// Of paths such as `.metadata.managedFields`: a dot before each member's name.
-    pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Prune {
+    /// Of paths such as `.spec.secret`. With any path, copies of the object's data are left out too.
+    ///
+    /// # Errors
+    /// The first path that is not valid.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<Prune, InvalidPath> {
         let mut prune = Prune::default();
         for path in paths {
-            let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
-            prune.insert(&names);
+            let names = path::names(path)?;
+            prune.insert(&names.iter().map(String::as_str).collect::<Vec<&str>>());
         }
-        prune
+        if !prune.is_empty() {
+            for annotation in copies::ANNOTATIONS {
+                prune.insert(&["metadata", "annotations", annotation]);
+            }
+        }
+        Ok(prune)
     }
 
     fn insert(&mut self, names: &[&str]) {
@@ -85,18 +98,19 @@ impl Prune {
         let mut cursor = Cursor::new(object);
         cursor.space();
         let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
-        let mut inside = Some(self);
+        let mut loss =
+            Loss { named: Some(self), copies: if self.is_empty() { Copies::None } else { Copies::Object(self) } };
         loop {
-            // A value begins here: `inside` is what it loses.
+            // A value begins here.
             let start = cursor.position();
-            match (cursor.peek(), inside) {
-                (Some(bracket @ (b'{' | b'[')), Some(prune)) => {
+            match cursor.peek() {
+                Some(bracket @ (b'{' | b'[')) if !loss.is_nothing() => {
                     if open.len() >= MAX_DEPTH {
                         return Err(cursor.error(TOO_DEEP).into());
                     }
                     cursor.advance();
                     out.push(bracket);
-                    open.push(Open { prune, is_list: bracket == b'[', read: 0, written: 0 });
+                    open.push(Open { loss, is_list: bracket == b'[', read: 0, written: 0 });
                 }
                 _ => {
                     cursor.skip_value(open.len())?;
@@ -104,7 +118,7 @@ impl Prune {
                 }
             }
             // Up to the next value that is written.
-            inside = loop {
+            loss = loop {
                 let depth = open.len();
                 let Some(container) = open.last_mut() else {
                     cursor.space();
@@ -127,7 +141,7 @@ impl Prune {
                 container.read += 1;
                 if container.is_list {
                     container.separate(out);
-                    break Some(container.prune);
+                    break container.loss.of_element();
                 }
                 let start = cursor.position();
                 let key = cursor.string("a key")?.raw;
@@ -135,23 +149,23 @@ impl Prune {
                 cursor.space();
                 cursor.expect(b':', "a colon")?;
                 cursor.space();
-                let kept = match container.prune.0.get(&*name) {
-                    Some(Part::Whole) => {
-                        cursor.skip_value(depth)?;
-                        continue;
-                    }
-                    Some(Part::Inside(prune)) => Some(prune),
-                    None => None,
+                let Some(loss) = container.loss.of_member(&name) else {
+                    cursor.skip_value(depth)?;
+                    continue;
                 };
                 container.separate(out);
                 out.extend_from_slice(&object[start..cursor.position()]);
-                break kept;
+                break loss;
             };
         }
     }
 
     /// Whether the value at a path is left out, or a part of it is.
     pub(super) fn touches(&self, steps: &[Step]) -> bool {
+        self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
+    }
+
+    fn names_part_of(&self, steps: &[Step]) -> bool {
         // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can lead
         // to a place in many ways.
         let mut places: Vec<&Prune> = vec![self];
@@ -182,9 +196,39 @@ impl Prune {
     }
 }
 
+/// What a value loses.
+#[derive(Clone, Copy)]
+struct Loss<'p> {
+    /// The paths that continue in it.
+    named: Option<&'p Prune>,
+    /// Copies of what is pruned elsewhere.
+    copies: Copies<'p>,
+}
+
+impl<'p> Loss<'p> {
+    fn is_nothing(self) -> bool {
+        self.named.is_none() && matches!(self.copies, Copies::None)
+    }
+
+    /// What a member loses; `None`: the member is lost.
+    fn of_member(self, name: &str) -> Option<Loss<'p>> {
+        let named = match self.named.and_then(|prune| prune.0.get(name)) {
+            Some(Part::Whole) => return None,
+            Some(Part::Inside(prune)) => Some(prune),
+            None => None,
+        };
+        Some(Loss { named, copies: self.copies.of_member(name)? })
+    }
+
+    /// What an element loses.
+    fn of_element(self) -> Loss<'p> {
+        Loss { named: self.named, copies: self.copies.of_element() }
+    }
+}
+
 /// A container that is being written without its pruned parts.
 struct Open<'p> {
-    prune: &'p Prune,
+    loss: Loss<'p>,
     is_list: bool,
     /// Members or elements so far.
     read: usize,

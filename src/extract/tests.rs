@@ -1,6 +1,7 @@
 //! Tests of the room, by file. `upstream` holds upstream's own cases, `properties` the random ones.
 
 mod builtin;
+mod copies;
 mod extra;
 mod judge;
 mod kep;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Authorization, FieldCacheSpec, FieldSelector, LabelSelector, Operator, ViewSpec};
 use crate::extract::Plan;
 use crate::extract::extra::{self, Request};
+use crate::extract::prune;
 use crate::selector::{self, FieldExpression, LabelSelection, field, wire};
 
 /// Why something is not accepted.
@@ -36,6 +37,8 @@ pub enum Reason {
     FieldNotSelectable,
     /// No FieldCache keeps the resource.
     NotCached,
+    /// A pruned path cannot be read, or names what cannot be pruned.
+    InvalidPath,
     /// An extra field is wrong; the word is its own.
     Field(extra::Reason),
 }
@@ -49,6 +52,7 @@ impl Reason {
             Reason::InvalidSelector => "InvalidSelector",
             Reason::FieldNotSelectable => "FieldNotSelectable",
             Reason::NotCached => "NotCached",
+            Reason::InvalidPath => "InvalidPath",
             Reason::Field(reason) => reason.as_str(),
         }
     }
@@ -186,6 +190,12 @@ pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Ve
     }
     for (index, shown) in spec.resources.iter().enumerate() {
         let place = format!("spec.resources[{index}]");
+        for (number, path) in shown.prune.iter().enumerate() {
+            if let Err(invalid) = prune::path::names(path) {
+                let place = format!("{place}.prune[{number}]");
+                problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
+            }
+        }
         let Some(plan) = plan_of(&shown.group, &shown.resource) else {
             let name = super::field_cache::object_name(&shown.group, &shown.resource);
             let message = format!("nothing keeps {name}: make a FieldCache of that name");

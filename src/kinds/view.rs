@@ -121,14 +121,20 @@ pub struct ViewResource {
     /// Show only objects with these values, answered from the indexes. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
-    /// Parts of the objects that the View neither shows nor answers from, such as .metadata.managedFields. Each is a path of
-    /// member names; where a list stands on the way, each of its elements is meant. Labels cannot be left out. Absent or empty: whole objects are shown.
+    /// Parts of the objects that the View neither shows nor answers from, such as .spec.secret. Each is a path of member names; a name with
+    /// a dot stands in brackets and quotes: .metadata.annotations['example.com/key']. Where a list stands on the way, each of its
+    /// elements is meant. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a
+    /// path in metadata.managedFields, and the annotations in which kubectl apply
+    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver keep what was applied; the condition Pruned
+    /// lists them. Copies in other annotations, in status or in embedded objects are shown unless they are pruned too, for example with
+    /// .metadata.annotations. Other resources keep copies of their own: ControllerRevisions, ReplicaSets of earlier templates, Events. A
+    /// path means the same in each served version of the resource. Absent or empty: whole objects are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
-        inner(length(min = 2, max = 256), pattern(r#"^([.][^][.'"]+)+$"#)),
+        inner(length(min = 2, max = 512), pattern(r#"^([.][^][.'"]+)([.][^][.'"]+|\[('[^']+'|"[^"]+")\])*$"#)),
         extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = [{
-            "rule": "self.all(path, !(path in ['.apiVersion', '.kind', '.metadata', '.metadata.name', '.metadata.namespace', '.metadata.uid', '.metadata.resourceVersion']) && path != '.metadata.labels' && !path.startsWith('.metadata.labels.'))",
+            "rule": "self.all(path, !path.matches('^[.](apiVersion|kind|metadata([.](name|namespace|uid|resourceVersion)|[[].(name|namespace|uid|resourceVersion).[]])?)$') && !path.matches('^[.]metadata([.]labels([.[]|$)|[[].labels.[]])'))",
             "message": "apiVersion, kind, metadata.name, metadata.namespace, metadata.uid, metadata.resourceVersion and metadata.labels cannot be left out: clients follow and select objects by them",
         }])
     )]

@@ -25,6 +25,7 @@ use super::stores::{Problem, Verdicts};
 use super::synced::Synced;
 use super::world::World;
 use super::{FIELD_MANAGER, admission_policy, events};
+use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
@@ -40,6 +41,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 const ACCEPTED: &str = "Accepted";
 const READY: &str = "Ready";
+/// Only on Views that prune.
+const PRUNED: &str = "Pruned";
 
 /// The verdict on one View.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,18 +96,29 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
     if !problems.is_empty() {
         return ViewVerdict { generation, outcome: Err(problems) };
     }
-    let parts = spec.resources.iter().map(|shown| ViewPart {
-        group: shown.group.clone(),
-        resource: shown.resource.clone(),
-        namespaces: shown.namespaces.clone(),
-        // Both can be read, or there would be a problem.
-        labels: accept::label_selector(shown.label_selector.as_ref(), "").unwrap_or_default(),
-        fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
-        prune: Prune::new(shown.prune.iter().map(String::as_str)),
-    });
+    let mut parts = Vec::with_capacity(spec.resources.len());
+    for shown in &spec.resources {
+        let prune = match Prune::new(shown.prune.iter().map(String::as_str)) {
+            Ok(prune) => prune,
+            // `accept::view` reports it already. Without the path, the View would show too much.
+            Err(invalid) => {
+                let problem = Problem { reason: accept::Reason::InvalidPath.as_str(), message: invalid.to_string() };
+                return ViewVerdict { generation, outcome: Err(vec![problem]) };
+            }
+        };
+        parts.push(ViewPart {
+            group: shown.group.clone(),
+            resource: shown.resource.clone(),
+            namespaces: shown.namespaces.clone(),
+            // Both can be read, or there would be a problem.
+            labels: accept::label_selector(shown.label_selector.as_ref(), "").unwrap_or_default(),
+            fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
+            prune,
+        });
+    }
     let consumer = spec.consumer.clone().unwrap_or_default();
     let definition = ViewDefinition {
-        parts: parts.collect(),
+        parts,
         rights: match spec.authorization {
             Authorization::Caller => ViewRights::Caller,
             Authorization::View => ViewRights::View,
@@ -257,7 +271,8 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
     // Who may write a View that gives rights is for that policy to say: without it anybody could give any right.
     let policy = world.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
-        return vec![accepted, Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem)];
+        let ready = Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem);
+        return [accepted, ready].into_iter().chain(pruned(definition)).collect();
     }
     let catalog = world.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
@@ -277,5 +292,18 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
             Finding::new(READY, Holds::False, "NotSynced", message)
         }
     };
-    vec![accepted, ready]
+    [accepted, ready].into_iter().chain(pruned(definition)).collect()
+}
+
+/// What a View that prunes leaves out beside the paths that it names, and where the same data can still be read.
+fn pruned(definition: &ViewDefinition) -> Option<Finding> {
+    definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
+        let message = format!(
+            "beside the paths of prune, the View leaves out the names under them in metadata.managedFields and these annotations, which \
+             hold copies of objects: {}. It does not recognize copies in other annotations, other fields, or other resources such as \
+             ControllerRevisions, ReplicaSets of earlier templates, and Events",
+            ANNOTATIONS.join(", ")
+        );
+        Finding::new(PRUNED, Holds::True, "CopiesOmitted", message)
+    })
 }

@@ -296,7 +296,10 @@ fn views() -> Vec<Row> {
                 "resources": [{
                     "resource": "pods", "namespaces": ["a", "b"], "labelSelector": {"matchLabels": {"a": "b"}},
                     "fieldSelector": {"matchExpressions": [{"key": "spec.nodeName", "operator": "NotIn", "values": ["a", "b"]}]},
-                    "prune": [".metadata.managedFields", ".spec.containers"],
+                    "prune": [
+                        ".metadata.managedFields", ".spec.containers", ".metadata.annotations['example.com/a.b']", ".data[\"it's\"].x",
+                        ".metadata.labelsOf", format!(".metadata.annotations['{}']", "k".repeat(480)),
+                    ],
                 }],
                 "consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}], "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b"]},
                 "authorization": "Caller", "consistency": "Strong",
@@ -363,7 +366,30 @@ fn views() -> Vec<Row> {
             &["prune[0]", "should match"],
         ),
         view("an element of a list", resource(json!({"prune": [".spec.a[0]"]})), &["prune[0]", "should match"]),
+        view("a key that is not closed", resource(json!({"prune": [".spec['a"]})), &["prune[0]", "should match"]),
+        view("no first name", resource(json!({"prune": ["['spec']"]})), &["prune[0]", "should match"]),
+        view("an empty key", resource(json!({"prune": [".spec['']"]})), &["prune[0]", "should match"]),
+        view(
+            "a long path",
+            resource(json!({"prune": [format!(".spec.{}", "x".repeat(512))]})),
+            &["prune[0]", "may not be more than 512 bytes"],
+        ),
         view("no name", resource(json!({"prune": [".metadata.name"]})), &["clients follow and select objects by them"]),
+        view(
+            "no name, in quotes",
+            resource(json!({"prune": [".metadata['name']"]})),
+            &["clients follow and select objects by them"],
+        ),
+        view(
+            "no labels, in quotes",
+            resource(json!({"prune": [".metadata[\"labels\"].app"]})),
+            &["clients follow and select objects by them"],
+        ),
+        view(
+            "no label with a dot",
+            resource(json!({"prune": [".metadata.labels['example.com/app']"]})),
+            &["clients follow and select objects by them"],
+        ),
         view(
             "no labels",
             resource(json!({"prune": [".metadata.labels.app"]})),

@@ -109,6 +109,12 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
             pods(json!({"labelSelector": {"matchExpressions": [{"key": "-", "operator": "Exists"}]}})),
             Some((Reason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
         ),
+        (pods(json!({"prune": [".spec.a", ".metadata.annotations['example.com/a']"]})), None),
+        (pods(json!({"prune": [".spec.a", ".spec.a[0]"]})), Some((Reason::InvalidPath, "spec.resources[0].prune[1]"))),
+        (
+            pods(json!({"prune": [".metadata['labels']['a']"]})),
+            Some((Reason::InvalidPath, "spec.resources[0].prune[0]")),
+        ),
         (json!({"authorization": "View"}), None),
         (json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}), None),
         (json!({"consumer": {"matchLabelKeys": ["app"]}}), None),

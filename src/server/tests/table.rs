@@ -310,7 +310,7 @@ fn cells_are_typed() {
 
 #[test]
 fn a_column_looks_at_what_is_left_out_wherever_that_stands_in_its_path() {
-    let prune = crate::extract::Prune::new([".spec.secret", ".status.conditions.reason"]);
+    let prune = crate::extract::Prune::new([".spec.secret", ".status.conditions.reason"]).unwrap();
     for (path, expected) in [
         (".spec.secret", true),
         (".spec.secret.deep", true),

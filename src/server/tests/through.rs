@@ -141,7 +141,7 @@ async fn everything_around_speaks_of_the_view_alone() {
 #[tokio::test]
 async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
     let fixture = Fixture::with_shirts(Settings::default());
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size", ".metadata.creationTimestamp"]), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size", ".metadata.creationTimestamp"]).unwrap(), ..blue() });
     let path = format!("{BLUE}{ALL_SHIRTS}");
     let list = fixture.get(&path).await;
     assert_eq!(list.json()["items"][0]["spec"], json!({"color": "blue"}), "{}", list.body);
@@ -161,9 +161,72 @@ async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn copies_of_what_is_left_out_are_in_no_response_either() {
+    let mut fixture = Fixture::with_shirts(Settings::default());
+    let put = |fixture: &mut Fixture, color: &str| {
+        let version = fixture.next_version();
+        let applied = json!({"spec": {"size": 7, "note": "s3cret"}}).to_string();
+        let object = json!({
+            "apiVersion": "stable.example.com/v1", "kind": "Shirt",
+            "metadata": {
+                "name": "copied", "namespace": "a", "resourceVersion": version.to_string(), "labels": {"tone": color},
+                "annotations": {"example.com/own": "kept", "kubectl.kubernetes.io/last-applied-configuration": applied},
+                "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:note": {"v:\"s3cret\"": {}}, "f:color": {}}}}],
+            },
+            "spec": {"color": color, "note": ["s3cret"]},
+        });
+        let record = fixture.shirts.resource.plan.extract(bytes::Bytes::from(object.to_string())).unwrap();
+        fixture.shirts.store.apply(&record);
+        fixture.shirts.publish();
+    };
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap(), ..blue() });
+    let start = fixture.version;
+    put(&mut fixture, "blue");
+    let one = format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/copied");
+    let shown = fixture.get(&one).await;
+    let metadata = &shown.json()["metadata"];
+    assert_eq!(metadata["annotations"], json!({"example.com/own": "kept"}));
+    assert_eq!(metadata["managedFields"], json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:color": {}}}}]));
+    let accepted = [
+        "application/json",
+        "application/yaml",
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    ];
+    for accept in accepted {
+        for query in ["", "?includeObject=Object", "?pretty=true"] {
+            for path in [&one, &format!("{BLUE}{ALL_SHIRTS}")] {
+                let response = fixture.get_with(&format!("{path}{query}"), &[("accept", accept)]).await;
+                let hides = ["s3cret", "last-applied", "f:note"].iter().all(|word| !response.body.contains(word));
+                assert!(hides, "{path}{query} {accept}: {}", response.body);
+            }
+        }
+    }
+    for accept in [accepted[0], accepted[2], accepted[3]] {
+        let path = format!("{BLUE}{ALL_SHIRTS}?watch=true&includeObject=Object&resourceVersion={start}");
+        let mut resumed = fixture.watch_with(&path, &[("accept", accept)]).await;
+        put(&mut fixture, "cyan");
+        put(&mut fixture, "green");
+        fixture.delete("a", "copied");
+        put(&mut fixture, "blue");
+        fixture.delete("a", "copied");
+        put(&mut fixture, "blue");
+        let mut kinds = Vec::new();
+        for _ in 0..6 {
+            let event = resumed.next().await.unwrap();
+            kinds.push(event["type"].as_str().unwrap().to_owned());
+            let text = event.to_string();
+            assert!(["s3cret", "last-applied", "f:note"].iter().all(|word| !text.contains(word)), "{accept}: {text}");
+        }
+        assert!(kinds.contains(&"DELETED".to_owned()), "{kinds:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_tell_what_enters_and_leaves_the_view() {
     let mut fixture = Fixture::with_shirts(Settings::default());
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap(), ..blue() });
     let start = fixture.version;
     let mut watched = fixture.watch(&format!("{BLUE}{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
     let mut whole = fixture.watch(&format!("{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
@@ -185,7 +248,7 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
     assert_eq!(whole.next().await.unwrap()["object"]["spec"]["size"], 7, "a watch of the whole shares no line with it");
 
     // The same View again changes nothing; another one ends it.
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap(), ..blue() });
     fixture.put("a", "more", "blue");
     assert_eq!(watched.next().await.unwrap()["type"], "ADDED");
     serve(&fixture, blue());

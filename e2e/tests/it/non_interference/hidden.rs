@@ -74,6 +74,9 @@ impl Secrets {
                 "color": text, "size": { "type": "string", "enum": ["S", "M", "L", "XL"] }, "quantity": { "type": "integer" },
                 "tags": { "type": "array", "items": text },
                 "secret": secret,
+                "rows": { "type": "array", "items": { "type": "object", "properties": {
+                    "public": text, "secret": { "type": "string", "maxLength": 100 + self.count },
+                } } },
                 "hidden": { "type": "object", "properties": { format!("{}Level", self.word): text } },
                 "nested": { "type": "object", "properties": { "public": text, "private": { "type": "string", "maxLength": 100 + self.count } } },
             },
@@ -131,6 +134,9 @@ impl Secrets {
         let fields = json!([
             { "name": "tags", "jsonPath": "$.spec.tags[*]" },
             { "name": format!("{}-field", self.word), "jsonPath": format!("${}", self.selectable) },
+            { "name": "applied", "jsonPath": "$.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']" },
+            { "name": "notes", "jsonPath": "$.metadata.annotations[*]" },
+            { "name": "managers", "jsonPath": "$.metadata.managedFields[*].manager" },
         ]);
         let mut all =
             vec![cache(GROUP, "shirts", fields), cache(GROUP, "hats", json!([])), cache("", "pods", json!([]))];

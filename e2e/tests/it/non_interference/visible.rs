@@ -26,7 +26,8 @@ pub(crate) fn window(name: &str) -> Value {
                 "group": GROUP, "resource": "shirts", "namespaces": NAMESPACES, "labelSelector": { "matchLabels": { "app": "shop" } },
                 "fieldSelector": expression("spec.color", &["blue", "cyan"]),
                 "prune": [
-                    ".metadata.managedFields", ".metadata.annotations", ".spec.secret", ".spec.hidden", ".spec.nested.private", ".status.note",
+                    ".metadata.annotations['example.com/secret.note']", ".spec.secret", ".spec.hidden", ".spec.nested.private",
+                    ".spec.rows.secret", ".status.note",
                 ],
             },
             {
@@ -93,25 +94,47 @@ pub(crate) fn shirt(secrets: &Secrets, namespace: &str, name: &str, seed: u64, c
     let tags: Vec<String> = (0..random.below(4)).map(|_| format!("tag-{}", random.below(5))).collect();
     let tier = random.choose(&["web", "db", "batch"]);
     let value = |number: u64| secrets.value(seed.wrapping_add(number));
-    let mut annotations = json!({});
-    for number in 0..random.below(3) + secrets.churn {
-        annotations[format!("{}-{number}", secrets.word)] = value(number).into();
+    let spec = json!({
+        "color": color, "size": random.choose(&["S", "M", "L", "XL"]), "quantity": random.below(50), "tags": tags,
+        "secret": secrets.allowed[usize::try_from(seed % 2).unwrap_or_default()], "hidden": { format!("{}Level", secrets.word): value(11) },
+        "nested": { "public": random.suffix(6), "private": value(12) },
+        "rows": [{ "public": "row", "secret": value(14) }],
+    });
+    // What tools keep of it inside of the object: values, names, and how many of them there are.
+    let applied = json!({ "spec": spec, "note": value(15) }).to_string();
+    let annotations = json!({
+        "example.com/secret.note": value(16), "example.com/plain": "shown",
+        "kubectl.kubernetes.io/last-applied-configuration": applied, "kapp.k14s.io/original": applied,
+        "banzaicloud.com/last-applied": applied, "objectset.rio.cattle.io/applied": value(17),
+    });
+    let mut hidden = json!({ ".": {}, format!("f:{}Level", secrets.word): {} });
+    for number in 0..secrets.churn {
+        hidden[format!("v:\"{}\"", value(number))] = json!({});
     }
+    let written = json!({
+        "f:metadata": { "f:annotations": {
+            ".": {}, "f:example.com/secret.note": {}, "f:example.com/plain": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {},
+        } },
+        "f:spec": {
+            ".": {}, "f:color": {}, "f:secret": {}, "f:hidden": hidden, "f:nested": { "f:public": {}, "f:private": { format!("f:{}", secrets.word): {} } },
+            "f:rows": {
+                ".": {}, format!("k:{{\"public\":\"row\",\"secret\":\"{}\"}}", value(14)): { ".": {}, "f:public": {}, "f:secret": {} },
+                "k:{\"public\":\"row\"}": { ".": {}, "f:secret": { format!("f:{}", secrets.word): {} } },
+            },
+        },
+        "f:status": { "f:phase": {}, "f:note": { format!("v:\"{}\"", secrets.word): {} } },
+    });
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Shirt",
         "metadata": {
             "name": name, "namespace": namespace, "uid": Random::of(1, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
             "generation": 1, "labels": { "app": "shop", "tier": tier }, "annotations": annotations,
             "managedFields": [{
-                "manager": value(10), "operation": "Update", "apiVersion": format!("{GROUP}/v1"), "time": "2020-01-02T03:04:05Z",
-                "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { format!("f:{}", secrets.word): {} } },
+                "manager": "tailor", "operation": "Update", "apiVersion": format!("{GROUP}/v1"), "time": "2020-01-02T03:04:05Z",
+                "fieldsType": "FieldsV1", "fieldsV1": written,
             }],
         },
-        "spec": {
-            "color": color, "size": random.choose(&["S", "M", "L", "XL"]), "quantity": random.below(50), "tags": tags,
-            "secret": secrets.allowed[usize::try_from(seed % 2).unwrap_or_default()], "hidden": { format!("{}Level", secrets.word): value(11) },
-            "nested": { "public": random.suffix(6), "private": value(12) },
-        },
+        "spec": spec,
         "status": { "phase": random.choose(&["Sewn", "Cut"]), "note": value(13) },
     })
 }

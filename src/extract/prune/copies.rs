@@ -1,0 +1,108 @@
+//! Copies of an object's data inside the object itself, which go with the data.
+//!
+//! Tools that apply objects keep what they applied in an annotation, and metadata.managedFields names each field that a manager set, with
+//! the values of list keys and of set members. As soon as anything is pruned, these copies are pruned too. The list of annotations is
+//! bounded and known tools only: a View that must not show copies of other tools has to prune `.metadata.annotations`.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::{Part, Prune};
+
+/// Annotations that hold a copy of the object, of its spec, or a digest of it.
+pub const ANNOTATIONS: [&str; 11] = [
+    // kubectl apply.
+    "kubectl.kubernetes.io/last-applied-configuration",
+    // kube-apiserver: members of spec and status of a HorizontalPodAutoscaler that autoscaling/v1 does not have.
+    "autoscaling.alpha.kubernetes.io/behavior",
+    "autoscaling.alpha.kubernetes.io/conditions",
+    "autoscaling.alpha.kubernetes.io/current-metrics",
+    "autoscaling.alpha.kubernetes.io/metrics",
+    // Operators that use banzaicloud/k8s-objectmatcher.
+    "banzaicloud.com/last-applied",
+    // kapp.
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-md5",
+    // Rancher.
+    "objectset.rio.cattle.io/applied",
+    // OpenShift: the DeploymentConfig of a ReplicationController.
+    "openshift.io/encoded-deployment-config",
+];
+
+/// The members of an entry of managedFields that hold no data of the object. Members that are not known are pruned.
+const OF_ENTRY: [&str; 6] = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
+
+/// Where the names of fields are, as a path.
+pub(super) static FIELDS: LazyLock<Prune> = LazyLock::new(|| {
+    let mut fields = Prune::default();
+    fields.insert(&["metadata", "managedFields", "fieldsV1"]);
+    fields
+});
+
+/// Which copies a value can hold. `Prune` is what is pruned of the object at the same place.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Copies<'p> {
+    /// None.
+    None,
+    /// It is the object.
+    Object(&'p Prune),
+    /// It is metadata.
+    Metadata(&'p Prune),
+    /// It is metadata.managedFields, or an entry of it.
+    ManagedFields(&'p Prune),
+    /// It is a set of fields, as structured-merge-diff writes it.
+    Fields(&'p Prune),
+}
+
+impl<'p> Copies<'p> {
+    /// Those of a member; `None`: the member is a copy itself, or not known to be none.
+    pub(super) fn of_member(self, name: &str) -> Option<Copies<'p>> {
+        match self {
+            Copies::None => Some(Copies::None),
+            Copies::Object(prune) if name == "metadata" => Some(Copies::Metadata(prune)),
+            Copies::Metadata(prune) if name == "managedFields" => Some(Copies::ManagedFields(prune)),
+            Copies::Object(_) | Copies::Metadata(_) => Some(Copies::None),
+            Copies::ManagedFields(prune) if name == "fieldsV1" => Some(Copies::Fields(prune)),
+            Copies::ManagedFields(_) => OF_ENTRY.contains(&name).then_some(Copies::None),
+            Copies::Fields(prune) => of_field(prune, name),
+        }
+    }
+
+    /// Those of an element.
+    pub(super) fn of_element(self) -> Copies<'p> {
+        match self {
+            // Neither is a list.
+            Copies::Object(_) | Copies::Metadata(_) => Copies::None,
+            other => other,
+        }
+    }
+}
+
+/// What a member of a set of fields holds. Its name is `.` for the value itself, `f:` and the name of a member, `k:` and the keys of an
+/// element as JSON, `v:` and an element as JSON, or `i:` and a position.
+fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<Copies<'p>> {
+    let inside = Some(Copies::Fields(prune));
+    if name == "." {
+        return inside;
+    }
+    match name.split_at_checked(2)? {
+        ("f:", member) => match prune.0.get(member) {
+            Some(Part::Whole) => None,
+            Some(Part::Inside(prune)) => Some(Copies::Fields(prune)),
+            None => Some(Copies::None),
+        },
+        ("k:", keys) => {
+            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+            if keys.keys().any(|key| prune.0.contains_key(key)) { None } else { inside }
+        }
+        ("v:", value) => match serde_json::from_str(value).ok()? {
+            // An element with members may have one that is pruned.
+            Value::Array(_) | Value::Object(_) => None,
+            _ => inside,
+        },
+        ("i:", _) => inside,
+        _ => None,
+    }
+}

@@ -1,0 +1,90 @@
+//! The grammar of pruned paths: `.spec.secret`, `.metadata.annotations['example.com/key']`.
+//!
+//! A path has one name for each level: after a dot, or in brackets and quotes where the name has a dot, a bracket or a quote itself.
+//! There is no escape, so a name cannot have both kinds of quotes. Lists have no step: a path continues in each of their elements.
+
+/// A path that names nothing which can be pruned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPath {
+    /// It starts with something else.
+    #[error("must start with a dot and a name, such as .spec.secret")]
+    NoDot,
+    /// Nothing follows a dot, or is between quotes.
+    #[error("has an empty name at byte {at}")]
+    EmptyName {
+        /// Byte offset.
+        at: usize,
+    },
+    /// A bracket holds something else than one quoted name.
+    #[error(
+        "has a bracket at byte {at} that does not hold one name in quotes, such as ['example.com/key']; elements of lists cannot be named: \
+         a path continues in each of them"
+    )]
+    Bracket {
+        /// Byte offset.
+        at: usize,
+    },
+    /// A character that is only possible in quotes.
+    #[error("has {found:?} at byte {at}: write the name in brackets and quotes, such as ['example.com/key']")]
+    NeedsQuotes {
+        /// Byte offset.
+        at: usize,
+        /// The character.
+        found: char,
+    },
+    /// Clients do not work without it.
+    #[error(
+        "names what cannot be left out: clients follow and select objects by apiVersion, kind, metadata.name, metadata.namespace, \
+         metadata.uid, metadata.resourceVersion and metadata.labels"
+    )]
+    Required,
+}
+
+/// The names of a path, from the outside in.
+///
+/// # Errors
+/// [`InvalidPath`] with what is wrong and where.
+pub fn names(path: &str) -> Result<Vec<String>, InvalidPath> {
+    if !path.starts_with('.') {
+        return Err(InvalidPath::NoDot);
+    }
+    let mut names = Vec::new();
+    let mut at = 0;
+    while at < path.len() {
+        let rest = &path[at..];
+        let (name, length) = if let Some(rest) = rest.strip_prefix('.') {
+            let length = rest.find(['.', '[', ']', '\'', '"']).unwrap_or(rest.len());
+            (&rest[..length], length + 1)
+        } else if rest.starts_with('[') {
+            quoted(rest).ok_or(InvalidPath::Bracket { at })?
+        } else {
+            let found = rest.chars().next().unwrap_or_default();
+            return Err(InvalidPath::NeedsQuotes { at, found });
+        };
+        if name.is_empty() {
+            return Err(if names.is_empty() { InvalidPath::NoDot } else { InvalidPath::EmptyName { at } });
+        }
+        names.push(name.to_owned());
+        at += length;
+    }
+    if is_required(&names) { Err(InvalidPath::Required) } else { Ok(names) }
+}
+
+/// The name in a leading `['name']`, and the length of all of it.
+fn quoted(text: &str) -> Option<(&str, usize)> {
+    let mark = text.get(1..2).filter(|mark| matches!(*mark, "'" | "\""))?;
+    let inside = &text[2..];
+    let length = inside.find(mark)?;
+    inside[length + 1..].starts_with(']').then_some((&inside[..length], length + 4))
+}
+
+/// Whether a path names what every client needs.
+fn is_required(names: &[String]) -> bool {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    matches!(
+        names[..],
+        ["apiVersion" | "kind" | "metadata"]
+            | ["metadata", "name" | "namespace" | "uid" | "resourceVersion"]
+            | ["metadata", "labels", ..]
+    )
+}
