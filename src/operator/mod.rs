@@ -2,12 +2,13 @@
 //!
 //! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`. Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
 pub mod admission_policy;
 pub mod election;
 mod events;
 pub mod field_caches;
+pub mod own_permissions;
 pub mod phases;
 pub mod selectable_resources;
 pub mod status;
@@ -92,6 +93,7 @@ pub async fn run(operator: Operator) {
         ),
         phases::follow(registry, changed),
         admitting,
+        own_permissions::check(client.clone()),
         election::run(client, election.clone(), &leading),
         serving,
         writing,

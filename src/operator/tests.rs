@@ -308,3 +308,51 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     registry.replace(catalog(&[]));
     assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }
+
+#[test]
+fn only_permissions_that_are_not_needed_are_warned_of() {
+    use super::own_permissions::{excessive, warning};
+    use k8s_openapi::api::authorization::v1::ResourceRule;
+    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Form::Yaml);
+    assert!(broken.is_empty());
+    let own = documents.into_iter().map(|document| document.value);
+    let own = own.filter(|role| role["kind"] == "ClusterRole" && role["metadata"]["name"] == "fieldcache");
+    let rules: Vec<ResourceRule> =
+        own.flat_map(|role| serde_json::from_value::<Vec<_>>(role["rules"].clone()).unwrap()).collect();
+    assert!(rules.len() >= 6, "the rules of manifests/ were found");
+    assert_eq!(warning(&rules), None, "what manifests/ grant is needed");
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| ResourceRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources.iter().map(|name| (*name).to_owned()).collect()),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..ResourceRule::default()
+    };
+    let rows = [
+        (rule("", &["pods", "nodes"], &["get", "list", "watch"]), "", "what reads"),
+        (rule("", &["pods"], &["get", "delete"]), "delete pods", "one that writes"),
+        (
+            rule("apps", &["deployments", "scale"], &["patch"]),
+            "patch deployments.apps, patch scale.apps",
+            "two resources",
+        ),
+        (rule("*", &["*"], &["*"]), "* *.*", "everything"),
+        (
+            rule("fieldcache.dev", &["fieldcaches"], &["create"]),
+            "create fieldcaches.fieldcache.dev",
+            "what users write",
+        ),
+        (
+            rule("rbac.authorization.k8s.io", &["clusterroles"], &["bind"]),
+            "bind clusterroles.rbac.authorization.k8s.io",
+            "what gives permissions",
+        ),
+    ];
+    for (rule, expected, why) in rows {
+        let found: Vec<String> = excessive(&[rule]).into_iter().collect();
+        assert_eq!(found.join(", "), expected, "{why}");
+    }
+    let many: Vec<String> = (0..14).map(|number| format!("r{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let told = warning(&[rule("", &many, &["delete"])]).unwrap();
+    assert!(told.contains("delete r0, ") && told.contains(" and 4 more; "), "{told}");
+}
