@@ -209,12 +209,15 @@ async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Resu
             let upstream = upstream.send(Request::get(&*path)).await?;
             let own = own.send(Request::get(format!("{PROXY}{path}"))).await?;
             let is_refused = upstream.status == 403;
+            // The response of a View that is missing has the same addition.
+            let told = own.text().replace(r#": and cannot use the View \"all\""#, "");
+            let told: Option<serde_json::Value> = serde_json::from_str(&told).ok();
             if is_refused {
                 refused += 1
             } else {
                 allowed += 1
             }
-            if is_refused != (own.status == 403) || (is_refused && upstream.json().ok() != own.json().ok()) {
+            if is_refused != (own.status == 403) || (is_refused && upstream.json().ok() != told) {
                 differences.push(format!("{name}: {method} {path}\n  {upstream:?}\n  {own:?}"));
             }
         }

@@ -103,7 +103,11 @@ impl Secrets {
             "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object", "properties": { "brim": { "type": "string" } } } } } },
             "selectableFields": [{ "jsonPath": ".spec.brim" }],
         });
-        let mut all = vec![definition(("hats", "Hat", "Cluster"), &version)];
+        let tags = json!({ "type": "array", "items": { "type": "string" } });
+        let mut of_caps = version.clone();
+        of_caps["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["tags"] = tags;
+        let caps = definition(("caps", "Cap", "Namespaced"), &of_caps);
+        let mut all = vec![definition(("hats", "Hat", "Cluster"), &version), caps];
         if self.more_kinds {
             all.push(definition(("gloves", "Glove", "Namespaced"), &version));
         }
@@ -134,6 +138,7 @@ impl Secrets {
         ]);
         let mut all =
             vec![cache(GROUP, "shirts", fields), cache(GROUP, "hats", json!([])), cache("", "pods", json!([]))];
+        all.push(cache(GROUP, "caps", json!([{ "name": "tags", "jsonPath": "$.spec.tags[*]" }])));
         if self.more_kinds {
             all.push(cache(GROUP, "gloves", json!([])));
         }
@@ -156,6 +161,9 @@ impl Secrets {
             let hat = hat(random, &name, self.word);
             return (key("hats", None, &name), Some(hat));
         }
+        if random.below(6) == 0 {
+            return (key("caps", Some(&elsewhere), &name), Some(self.cap(random, &elsewhere, &name, number)));
+        }
         if random.below(8) == 0 {
             return (key("shirts", Some(namespace), &name), None);
         }
@@ -170,6 +178,22 @@ impl Secrets {
             "spec": { "color": color, "size": "XL", "quantity": random.below(100), "tags": tags, "secret": self.allowed[0] },
         });
         (key("shirts", Some(namespace), &name), Some(object))
+    }
+}
+
+impl Secrets {
+    /// A cap of another namespace, with values that those of the shown namespace have too.
+    fn cap(&self, random: &mut Random, namespace: &str, name: &str, number: u64) -> Value {
+        let tags = if self.overflows && number == 1 { 200 } else { random.below(4) };
+        let tags: Vec<String> = (0..tags).map(|tag| format!("tag-{tag}")).collect();
+        json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Cap",
+            "metadata": {
+                "name": name, "namespace": namespace, "uid": random.uid(), "creationTimestamp": "2021-01-01T00:00:00Z", "generation": 1,
+                "labels": { "tier": random.choose(&["web", "db"]), self.word: "yes" },
+            },
+            "spec": { "brim": random.choose(&["wide", "thin"]), "tags": tags },
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`world`] is one of them, a kube-apiserver and etcd with an operator; [`hidden`] is what differs, [`visible`] what does not, [`etcd`] how the same
 //! objects come into both. [`script`] asks both the same at random, [`watches`] watches both; [`outcome`] is an answer as it is compared, with
-//! [`versions`] mapped. [`leaks`] are answers of a server that tells too much, which have to be found.
+//! [`versions`] mapped. [`root`] asks outside of Views, as a caller of one namespace. [`leaks`] are answers of a server that tells too much, which have to be found.
 //! Times are not compared, nor what versions tell of how much a cluster writes.
 
 #![expect(clippy::disallowed_methods, reason = "hidden changes go on all the time, and not as fast as they can")]
@@ -12,6 +12,7 @@ mod etcd;
 mod hidden;
 mod leaks;
 mod outcome;
+mod root;
 mod script;
 mod versions;
 mod visible;
@@ -180,6 +181,8 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
         exchanges.len()
     );
 
+    let at_root = root::check(&worlds, SEED, changes.len()).await?;
+
     // Leaks, made on purpose.
     let planted = leaks::found(&worlds, &exchanges, &script).await?;
 
@@ -214,7 +217,7 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
         ensure!(told >= exchanges.len() + WATCHES, "the audit log tells of {told} answers through Views");
     }
     say(&format!(
-        "non-interference: {} requests ({read} answered with 200), {WATCHES} watches with {events} lines, {} leaks found:{}",
+        "non-interference: {at_root}; {} requests ({read} answered with 200), {WATCHES} watches with {events} lines, {} leaks found:{}",
         exchanges.len(),
         planted.len() + planted_watches.len(),
         planted.iter().chain(&planted_watches).map(|line| format!("\n  {line}")).collect::<String>(),

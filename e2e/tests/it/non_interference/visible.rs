@@ -8,6 +8,9 @@ use super::hidden::Secrets;
 pub(crate) const GROUP: &str = "stable.example.com";
 pub(crate) const NAMESPACES: [&str; 2] = ["team-a", "team-b"];
 
+/// A namespace that is the same in both clusters, and whose reader may read nothing else.
+pub(crate) const SAME: &str = "team-same";
+
 /// Where a custom resource stands in etcd.
 pub(crate) fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
     match namespace {
@@ -48,6 +51,11 @@ pub(crate) enum Change {
         color: &'static str,
     },
     Hat {
+        name: String,
+        seed: u64,
+    },
+    /// A cap of the namespace that is the same in both clusters; the View does not show it.
+    Cap {
         name: String,
         seed: u64,
     },
@@ -130,6 +138,20 @@ pub(crate) fn hat(name: &str, seed: u64) -> Value {
     })
 }
 
+/// A cap, of which nothing is left out.
+pub(crate) fn cap(name: &str, seed: u64) -> Value {
+    let mut random = Random::of(seed, 12);
+    let tags: Vec<String> = (0..random.below(4)).map(|_| format!("tag-{}", random.below(5))).collect();
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Cap",
+        "metadata": {
+            "name": name, "namespace": SAME, "uid": Random::of(3, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
+            "generation": 1, "labels": { "tier": random.choose(&["web", "db"]) },
+        },
+        "spec": { "brim": random.choose(&["wide", "thin", "none"]), "tags": tags },
+    })
+}
+
 /// A pod as it is created; its changing parts are exchanged in etcd.
 pub(crate) fn pod(secrets: &Secrets, name: &str) -> Value {
     json!({
@@ -155,7 +177,8 @@ pub(crate) fn first_changes() -> Vec<Change> {
     let hats = hat_names().zip(0..).map(|(name, seed)| Change::Hat { name, seed });
     let pods =
         (0..PODS).map(|number| Change::Pod { number, tone: TONES[number % 3], node: NODES[usize::from(number == 3)] });
-    shirts.chain(hats).chain(pods).collect()
+    let caps = (0..8).map(|number| Change::Cap { name: name(number), seed: number });
+    caps.chain(shirts).chain(hats).chain(pods).collect()
 }
 
 /// Changes that are seen while somebody watches; objects are only deleted while they are there.

@@ -18,13 +18,16 @@ use serde_json::{Value, json};
 use super::etcd::{Etcd, exchange, varint};
 use super::hidden::Secrets;
 use super::versions::Versions;
-use super::visible::{self, Change, NODES, PODS, TONES, key, pod_name};
+use super::visible::{self, Change, NODES, PODS, SAME, TONES, key, pod_name};
 
 const SOON: Duration = Duration::from_secs(120);
 const VIEWS: &str = "/apis/fieldcache.dev/v1alpha1/views";
 
 /// Who asks.
 const READER: &str = "reader-of-views";
+
+/// Who may read the caps of one namespace.
+const TENANT: &str = "reader-of-caps";
 
 /// 2020-01-02T03:04:05Z, as protobuf has it.
 const LONG_AGO: u64 = 1_577_934_245;
@@ -113,7 +116,10 @@ impl World {
                 .with_context(|| self.operator.process().tail())?;
             }
         }
-        let asking = self.endpoint_of("somebody", Some("system:masters"))?.client();
+        let tenant = self.tenant()?.client();
+        let caps = format!("/apis/{}/v1/namespaces/{SAME}/caps", visible::GROUP);
+        eventually("the caps are served", SOON, async || tenant.get_json(&caps).await.map(drop)).await?;
+        let asking = self.administrator()?.client();
         // The schemas are published when the control plane gets to it; until then both would have none.
         eventually("the schemas are published", SOON, async || {
             let document = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
@@ -148,6 +154,16 @@ impl World {
     /// The operator, asked by somebody who may use Views and nothing else.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         self.endpoint_of(READER, None)
+    }
+
+    /// The operator, asked by somebody who may read one namespace at the root.
+    pub(crate) fn tenant(&self) -> Result<Endpoint> {
+        self.endpoint_of(TENANT, None)
+    }
+
+    /// The operator, asked by somebody who may do everything.
+    pub(crate) fn administrator(&self) -> Result<Endpoint> {
+        self.endpoint_of("somebody", Some("system:masters"))
     }
 
     fn endpoint_of(&self, user: &str, group: Option<&str>) -> Result<Endpoint> {
@@ -191,6 +207,10 @@ impl World {
             }
             Change::Hat { name, seed } => {
                 self.etcd.put(&key("hats", None, name), visible::hat(name, *seed).to_string().as_bytes()).await?
+            }
+            Change::Cap { name, seed } => {
+                let cap = visible::cap(name, *seed).to_string();
+                self.etcd.put(&key("caps", Some(SAME), name), cap.as_bytes()).await?
             }
             Change::Pod { number, tone, node } => {
                 let mut bytes = self.locked(|written| written.pods[*number].clone());
@@ -248,6 +268,17 @@ async fn grant(client: &Client) -> Result<()> {
         "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": READER }, "subjects": [{ "apiGroup": api, "kind": "User", "name": READER }],
     });
     objects::create(client, &format!("/apis/{api}/v1/clusterrolebindings"), &binding).await?;
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SAME } });
+    objects::create(client, "/api/v1/namespaces", &namespace).await?;
+    let metadata = json!({ "name": TENANT });
+    let rule = json!({ "apiGroups": [visible::GROUP], "resources": ["caps"], "verbs": ["get", "list", "watch"] });
+    let role = json!({ "apiVersion": format!("{api}/v1"), "kind": "Role", "metadata": metadata, "rules": [rule] });
+    objects::create(client, &format!("/apis/{api}/v1/namespaces/{SAME}/roles"), &role).await?;
+    let binding = json!({
+        "apiVersion": format!("{api}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": { "apiGroup": api, "kind": "Role", "name": TENANT }, "subjects": [{ "apiGroup": api, "kind": "User", "name": TENANT }],
+    });
+    objects::create(client, &format!("/apis/{api}/v1/namespaces/{SAME}/rolebindings"), &binding).await?;
     Ok(())
 }
 

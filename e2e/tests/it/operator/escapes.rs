@@ -132,6 +132,7 @@ async fn nobody_gets_out_of_a_view() -> Result<()> {
     let prison = Prison::build(&folder).await?;
     let mut tried = Tried::default();
     paths(&prison, &mut tried).await?;
+    existence(&prison, &mut tried).await?;
     methods(&prison, &mut tried).await?;
     headers(&prison, &mut tried).await?;
     places(&prison, &mut tried).await?;
@@ -172,7 +173,7 @@ async fn paths(prison: &Prison, tried: &mut Tried) -> Result<()> {
         (format!("/{}{SHIRTS}", proxy("blue")), &[403, 404]),
         (format!("{own}{}{SHIRTS}", proxy("blue")), &[404]),
         (format!("{own}/{}{SHIRTS}", proxy("blue")), &[404]),
-        (format!("{VIEWS}/none/proxy{PODS}"), &[404]),
+        (format!("{VIEWS}/none/proxy{PODS}"), &[403]),
         (VIEWS.to_owned(), &[403, 404]),
         (format!("{VIEWS}/blue"), &[403, 404]),
         ("/apis/fieldcache.dev/v1alpha1/views/blue".to_owned(), &[403, 404]),
@@ -192,6 +193,74 @@ async fn paths(prison: &Prison, tried: &mut Tried) -> Result<()> {
         let answer = prison.agent.get(&format!("{own}{path}")).await?;
         tried.judge(&format!("{own}{path}"), &answer, &[200]);
         ensure!(!answer.text().contains("shirts") && !answer.text().contains("/secrets"), "{path}: {}", answer.text());
+    }
+    Ok(())
+}
+
+/// Whether a View exists: a caller that may not use it gets the same of every View and of none.
+async fn existence(prison: &Prison, tried: &mut Tried) -> Result<()> {
+    // Of one length: one with its own permission, one with the caller's, one that is not served, and none.
+    let shirts = json!([{ "group": "stable.example.com", "resource": "shirts" }]);
+    let services = json!([{ "group": "", "resource": "services" }]);
+    for (name, spec) in [
+        ("vista", json!({ "authorization": "View", "resources": shirts })),
+        ("right", json!({ "resources": shirts })),
+        (
+            "walls",
+            json!({ "resources": [{ "group": "stable.example.com", "resource": "shirts", "namespaces": ["team-b", "team-a"] }] }),
+        ),
+        ("broke", json!({ "authorization": "View", "resources": services })),
+    ] {
+        prison.stage.apply_this(&format!("{name}.json"), &view(name, spec)).await?;
+    }
+    let administrator = prison.stage.administrator(&prison.operator)?;
+    for (name, expected) in [("vista", 200), ("right", 200), ("walls", 200), ("broke", 503), ("blank", 404)] {
+        eventually("what an administrator gets", SOON, async || {
+            let answer = administrator.get(&format!("{}{SHIRTS}", proxy(name))).await?;
+            ensure!(answer.status == expected, "{name}: {answer:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    let comparable = |answer: &Answer, name: &str| {
+        let headers = answer.headers.iter().filter(|(header, _)| !["date", "audit-id"].contains(&header.as_str()));
+        let headers: Vec<String> = headers.map(|(header, value)| format!("{header}: {value:?}")).collect();
+        format!("{} {headers:?} {}", answer.status, answer.text().replace(name, "NAME"))
+    };
+    let namespaced = "/apis/stable.example.com/v1/namespaces/team-a/shirts";
+    let paths = [
+        SHIRTS.to_owned(),
+        namespaced.to_owned(),
+        format!("{namespaced}/example1"),
+        format!("{namespaced}/none"),
+        format!("{SHIRTS}?watch=true"),
+        format!("{SHIRTS}?fieldSelector=metadata.name%3Dx&explain=true"),
+        PODS.to_owned(),
+        "/apis/none.example.com/v1/things".to_owned(),
+        "/metrics".to_owned(),
+        "/logs".to_owned(),
+    ];
+    for path in &paths {
+        for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
+            let mut told = Vec::new();
+            for name in ["vista", "right", "walls", "broke", "blank"] {
+                let request = Request::new(method.clone(), format!("{}{path}", proxy(name)));
+                let answer = prison.agent.send(request.header("content-type", "application/json")).await?;
+                tried.judge(&format!("{method} {name} {path}"), &answer, &[403]);
+                told.push(comparable(&answer, name));
+            }
+            ensure!(told.iter().all(|text| *text == told[0]), "{method} {path}: {told:#?}");
+        }
+    }
+    // Discovery of a View with the caller's own permissions is as open as kube-apiserver's own; of others it is not.
+    for path in ["", "/apis", "/openapi/v3", "/version", "/livez"] {
+        let mut told = Vec::new();
+        for name in ["vista", "broke", "blank"] {
+            let answer = prison.agent.get(&format!("{}{path}", proxy(name))).await?;
+            tried.judge(&format!("{name} {path}"), &answer, &[403]);
+            told.push(comparable(&answer, name));
+        }
+        ensure!(told.iter().all(|text| *text == told[0]), "{path}: {told:#?}");
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 mod agents;
 mod aggregation;
 mod consumers;
+mod credentials;
 mod definitions;
 mod escapes;
 mod memory;

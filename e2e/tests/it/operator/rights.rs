@@ -90,7 +90,7 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     let refused = tailor.get(&list).await?;
     ensure!(refused.status == 403, "{refused:?}");
     let told = refused.text();
-    let expected = "views.fieldcache.dev \\\"blue\\\" is forbidden: User \\\"system:serviceaccount:team-a:tailor\\\" cannot use resource \\\"views\\\" in API group \\\"fieldcache.dev\\\" at the cluster scope";
+    let expected = "shirts.stable.example.com is forbidden: User \\\"system:serviceaccount:team-a:tailor\\\" cannot list resource \\\"shirts\\\" in API group \\\"stable.example.com\\\" at the cluster scope: and cannot use the View \\\"blue\\\"";
     ensure!(told.contains(expected), "{told}");
     grant(&stage, "uses-blue", may_use("blue"), account("team-a", "tailor")).await?;
     let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
