@@ -27,8 +27,8 @@ const READING: [&str; 3] = ["get", "list", "watch"];
 /// Permissions in one warning; the number of all is in it too.
 const MOST_SHOWN: usize = 10;
 
-/// What manifests/rbac.yaml and Kubernetes' own roles grant beside reads: group, resource, verbs.
-const NEEDED: [(&str, &str, &[&str]); 9] = [
+/// What manifests/ and Kubernetes' own roles grant beside reads, to this server or to all users: group, resource, verbs.
+const NEEDED: [(&str, &str, &[&str]); 10] = [
     ("authentication.k8s.io", "tokenreviews", &["create"]),
     ("authentication.k8s.io", "selfsubjectreviews", &["create"]),
     ("authorization.k8s.io", "subjectaccessreviews", &["create"]),
@@ -38,6 +38,7 @@ const NEEDED: [(&str, &str, &[&str]); 9] = [
     ("fieldcache.dev", "fieldcaches/status", &["patch"]),
     ("fieldcache.dev", "views/status", &["patch"]),
     ("fieldcache.dev", "selectableresources/status", &["patch"]),
+    ("view.fieldcache.dev", "placementreviews", &["create"]),
 ];
 
 /// Permissions of these rules that this server does not need, as `VERB RESOURCE.GROUP`; sorted.
