@@ -3,6 +3,7 @@
 //!
 //! Users are told apart by the address that they connect from, so a second one binds 127.0.0.2.
 
+mod bodies;
 mod fairness;
 mod memory;
 mod refusals;
