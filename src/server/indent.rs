@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use super::body::Pieces;
 use super::encode::CHUNK;
 
-/// The deepest level of objects and lists whose content is indented. Valid objects of Kubernetes' own types nest less than 40 levels.
+/// The deepest level of objects and lists whose content is indented. Only schemas in definitions nest nearly as deep.
 pub const DEEPEST: usize = 100;
 
 /// Where indented text goes.
