@@ -374,10 +374,10 @@ impl Server {
         if let Some(missing) = missing {
             return asked.failed(&self.unless_incomplete(missing), false);
         }
-        if let Some(through) = &mut asked.through {
-            if let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await {
-                return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
-            }
+        if let Some(through) = &mut asked.through
+            && let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await
+        {
+            return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
         }
         // The user, or the address: whose seats the request takes.
         let user = asked.user;
