@@ -52,7 +52,7 @@ impl Collector for Used {
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "What is used of a limit: open connections, watches of the user who has the most, seats taken while \
                     requests wait for one, large lists in flight and \
-                    their bytes, bytes of answers that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
+                    their bytes, bytes of watches that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
@@ -65,7 +65,7 @@ impl Collector for Used {
             }
         }
         let help =
-            "Connections and requests that were refused, and answers that were ended, because a limit was reached";
+            "Connections and requests that were refused, and watches that were ended, because a limit was reached";
         let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
         for limit in Limit::ALL {
             let refused = self.limits.refused(limit);
