@@ -37,8 +37,8 @@ pub struct LimitArguments {
     /// Most bytes of large lists answered at a time, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
-    /// Most bytes that are written for clients and not read by them; beyond it the answers of the slowest readers end, those of
-    /// the user with the most first
+    /// Most bytes of watches that are written and not read by clients; beyond it the watches of the slowest readers end, those
+    /// of the user with the most first
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
     /// Most request bodies in memory at a time; a user may have as many as are free, further ones get 429

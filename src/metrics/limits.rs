@@ -63,7 +63,7 @@ impl Collector for Used {
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, \
                     watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
-                    their bytes, request bodies in memory and their bytes, bytes of responses that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
+                    their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
@@ -75,7 +75,7 @@ impl Collector for Used {
                 family.encode_family(&label(limit))?.encode_gauge(&maximum)?;
             }
         }
-        let help = "Connections and requests that were rejected, responses that were ended and unauthenticated connections that \
+        let help = "Connections and requests that were rejected, watches that were ended, and unauthenticated connections that \
                     were closed for new ones, because a limit was reached";
         let mut family = encoder.encode_descriptor("fieldcache_limit_refused", help, None, MetricType::Counter)?;
         for limit in Limit::ALL {

@@ -42,6 +42,7 @@ pub mod placement_review;
 pub mod probes;
 pub mod read;
 pub mod route;
+mod settings;
 pub mod stall;
 mod streams;
 pub mod strong;
@@ -76,8 +77,7 @@ use tokio::time::Instant;
 
 use crate::access::attributes::Attributes;
 use crate::access::authorization::Decision;
-use crate::access::{Access, Admitted, Refusal};
-use crate::audit::Log;
+use crate::access::{Admitted, Refusal};
 use crate::model::Scope;
 use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
@@ -87,71 +87,17 @@ use audited::{Audited, Head};
 use body::{Body, Finish, Pieces};
 use connection::ConnectionState;
 use failure::Failure;
-use guards::Guard;
-use health::Check;
 use limits::exempt::is_exempt;
-use limits::{LimitSettings, Limits, User};
+use limits::{Limits, User};
 use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use route::{Address, Target};
-use strong::Consistency;
+pub use settings::{Clock, Settings};
 use tally::{Noted, Tally};
 use through::{Named, Through};
-
-/// Where a server takes the time from.
-pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
-
-/// What a server is told about its surroundings.
-#[derive(Clone)]
-pub struct Settings {
-    /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
-    /// request itself starts the load; the operator does not, as kube-apiserver does not.
-    pub patience: Duration,
-    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
-    pub max_lag: Option<Duration>,
-    /// How fresh an answer is whose request names no version.
-    pub consistency: Consistency,
-    /// Who may what; `None` where whoever reaches the server may everything that its source may.
-    pub access: Option<Arc<Access>>,
-    /// Where it is told who asked for what; `None` where that is not wanted.
-    pub audit: Option<Arc<Log>>,
-    /// Keeps browsers out; `None` where every client is authenticated.
-    pub guard: Option<Guard>,
-    /// Whether all is known that is to be served; `None` where it is from the beginning. Until then nothing is said not to be there.
-    pub is_complete: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
-    /// Checks of `/livez` and `/readyz`.
-    pub checks: Vec<Check>,
-    /// The time, for ages in tables.
-    pub clock: Clock,
-    /// Who answers what is not answered here; `None` where nobody stands behind the source.
-    pub upstream: Option<Arc<dyn Upstream>>,
-    /// What is handed on to it.
-    pub pass_through: PassThrough,
-    /// How much there may be of what clients take.
-    pub limits: LimitSettings,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            patience: Duration::ZERO,
-            max_lag: None,
-            consistency: Consistency::Eventual,
-            access: None,
-            audit: None,
-            guard: None,
-            is_complete: None,
-            checks: Vec::new(),
-            clock: Arc::new(jiff::Timestamp::now),
-            upstream: None,
-            pass_through: PassThrough::Off,
-            limits: LimitSettings::default(),
-        }
-    }
-}
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

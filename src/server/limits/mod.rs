@@ -8,7 +8,7 @@
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
-//! | bytes that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' answers end |
+//! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
 //! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
 //!
@@ -112,7 +112,7 @@ pub enum Limit {
     Lists,
     /// Bytes of large lists in flight.
     ListBytes,
-    /// Bytes that clients have not read.
+    /// Bytes of watches that clients have not read.
     UnreadBytes,
     /// Request bodies in memory.
     Bodies,

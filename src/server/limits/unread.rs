@@ -6,9 +6,10 @@
 //!
 //! - One answer is not continued while [`WATCH_AHEAD`] or [`LIST_AHEAD`] bytes of it are unread. So each holds at most
 //!   that and one more piece, whatever window the client announces.
-//! - All answers together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
-//!   stream is reset, or their HTTP/1.1 connection closed, which frees their bytes. The client of a watch resumes from its
-//!   last event, as after any lost connection.
+//! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
+//!   stream is reset, or their connection closed, which frees their bytes. The client resumes from its last event, as after
+//!   any lost connection. Other answers are not ended: their client would ask for the same again. They end when their
+//!   reader has taken nothing for two minutes (`stall`, `streams`).
 //!
 //! Counted apart: whole answers up to [`SMALL`]; one TLS buffer for each connection (bounded in `tls`); what the kernel
 //! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::router`).
@@ -36,7 +37,11 @@ pub const SMALL: usize = 16 << 10;
 /// The unread bytes of a server.
 #[derive(Debug)]
 pub struct Unread {
+    /// Of watches.
     most: u64,
+    /// Of watches.
+    watches: AtomicU64,
+    /// Of all answers.
     total: AtomicU64,
     /// Of answers that are about to end: counted in the total until they have.
     ending: AtomicU64,
@@ -58,6 +63,7 @@ pub struct Meter {
     unread: Arc<Unread>,
     user: User,
     ahead: u64,
+    is_watch: bool,
     answer: Option<Arc<Answer>>,
 }
 
@@ -67,6 +73,7 @@ pub struct Answer {
     unread: Arc<Unread>,
     user: User,
     number: u64,
+    is_watch: bool,
     bytes: AtomicU64,
     /// When its reader took something last.
     progress: AtomicU64,
@@ -90,6 +97,7 @@ impl Unread {
     pub fn new(most: quantity::Bytes) -> Unread {
         Unread {
             most: most.0,
+            watches: AtomicU64::new(0),
             total: AtomicU64::new(0),
             ending: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -101,15 +109,20 @@ impl Unread {
     /// Counts an answer to this user, which is a watch or not.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
-        Meter { unread: self.clone(), user: user.clone(), ahead, answer: None }
+        Meter { unread: self.clone(), user: user.clone(), ahead, is_watch, answer: None }
     }
 
-    /// Unread bytes.
+    /// Unread bytes of watches.
     pub fn bytes(&self) -> u64 {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    /// Unread bytes of all answers.
+    pub fn bytes_of_all(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Answers that were ended for the bound.
+    /// Watches that were ended for the bound.
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
     }
@@ -118,7 +131,7 @@ impl Unread {
         self.bytes().saturating_sub(self.ending.load(Ordering::Relaxed)) > self.most
     }
 
-    /// Ends the slowest answers, down to seven eighths of the bound so that this is done rarely.
+    /// Ends the slowest watches, down to seven eighths of the bound so that this is done rarely.
     fn end_slowest(&self) {
         let known: Vec<Arc<Answer>> = {
             let answers = self.lock();
@@ -128,7 +141,7 @@ impl Unread {
             answers.known.values().filter_map(Weak::upgrade).collect()
         };
         let alive: Vec<Arc<Answer>> =
-            known.into_iter().filter(|answer| !answer.is_ended.load(Ordering::Relaxed)).collect();
+            known.into_iter().filter(|answer| answer.is_watch && !answer.is_ended()).collect();
         let held: Vec<Held> = alive
             .iter()
             .map(|answer| Held {
@@ -145,7 +158,7 @@ impl Unread {
                 self.ended.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(
                     user = %answer.user, bytes,
-                    "an answer was ended: its reader is the slowest, and more than --max-unread-bytes={} are unread",
+                    "a watch was ended: its reader is the slowest, and more than --max-unread-bytes={} are unread",
                     quantity::Bytes(self.most)
                 );
                 answer.task.wake_by_ref();
@@ -182,13 +195,16 @@ impl Meter {
         }
         let answer = match &self.answer {
             Some(answer) => answer.clone(),
-            None => self.answer.insert(Answer::new(&self.unread, &self.user, context)).clone(),
+            None => self.answer.insert(Answer::new(self, context)).clone(),
         };
         let length = bytes.len() as u64;
         answer.bytes.fetch_add(length, Ordering::SeqCst);
         self.unread.total.fetch_add(length, Ordering::Relaxed);
-        if self.unread.is_too_much() {
-            self.unread.end_slowest();
+        if self.is_watch {
+            self.unread.watches.fetch_add(length, Ordering::Relaxed);
+            if self.unread.is_too_much() {
+                self.unread.end_slowest();
+            }
         }
         Bytes::from_owner(Piece { bytes, answer })
     }
@@ -200,7 +216,8 @@ impl Meter {
 }
 
 impl Answer {
-    fn new(unread: &Arc<Unread>, user: &User, context: &Context<'_>) -> Arc<Answer> {
+    fn new(meter: &Meter, context: &Context<'_>) -> Arc<Answer> {
+        let Meter { unread, user, is_watch, .. } = meter;
         let mut answers = unread.lock();
         let number = answers.next;
         answers.next += 1;
@@ -208,6 +225,7 @@ impl Answer {
             unread: unread.clone(),
             user: user.clone(),
             number,
+            is_watch: *is_watch,
             bytes: AtomicU64::new(0),
             progress: AtomicU64::new(unread.taken.load(Ordering::Relaxed)),
             ending: AtomicU64::new(0),
@@ -243,6 +261,9 @@ impl Drop for Piece {
         let (length, answer) = (self.bytes.len() as u64, &self.answer);
         answer.bytes.fetch_sub(length, Ordering::SeqCst);
         answer.unread.total.fetch_sub(length, Ordering::Relaxed);
+        if answer.is_watch {
+            answer.unread.watches.fetch_sub(length, Ordering::Relaxed);
+        }
         answer.progress.store(answer.unread.taken.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if answer.waits.swap(false, Ordering::SeqCst) {
             answer.task.wake_by_ref();

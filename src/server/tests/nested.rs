@@ -62,7 +62,7 @@ fn cells_of_nested_values_fit_the_stack_of_a_worker() {
         let json = Nested::new(OBJECT_LEVELS, shape.clone()).text();
         let found = on_worker_stack(|| {
             let value = shallow(json.as_bytes(), OBJECT_LEVELS).unwrap();
-            let is_found = ColumnPath::parse("[?(@!=1)]").first(&json!([value])).is_some();
+            let is_found = ColumnPath::parse("[*]").first(&json!([value])).is_some();
             (is_found, cell("string", Some(&value), jiff::Timestamp::UNIX_EPOCH) == json!(json))
         });
         assert_eq!(found, (true, true), "{shape:?}");

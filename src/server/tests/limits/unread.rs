@@ -101,7 +101,7 @@ async fn settled(fixture: &Fixture, is_settled: impl Fn(u64) -> bool) -> u64 {
         let mut before = u64::MAX;
         loop {
             sleep(Duration::from_millis(50)).await;
-            let now = unread.bytes();
+            let now = unread.bytes_of_all();
             if now == before && is_settled(now) {
                 return now;
             }

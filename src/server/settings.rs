@@ -1,0 +1,66 @@
+//! Settings of a server: its limits, policies and connections to the rest of the process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::access::Access;
+use crate::audit::Log;
+use crate::registry::upstream::Upstream;
+
+use super::guards::Guard;
+use super::health::Check;
+use super::limits::LimitSettings;
+use super::pass_through::PassThrough;
+use super::strong::Consistency;
+
+/// Returns the current time.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+
+/// The environment of a server.
+#[derive(Clone)]
+pub struct Settings {
+    /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
+    /// request itself starts the load; the operator does not, as kube-apiserver does not.
+    pub patience: Duration,
+    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    pub max_lag: Option<Duration>,
+    /// How fresh an answer is whose request names no version.
+    pub consistency: Consistency,
+    /// Who may what; `None` where whoever reaches the server may everything that its source may.
+    pub access: Option<Arc<Access>>,
+    /// Where it is told who asked for what; `None` where that is not wanted.
+    pub audit: Option<Arc<Log>>,
+    /// Keeps browsers out; `None` where every client is authenticated.
+    pub guard: Option<Guard>,
+    /// Whether all is known that is to be served; `None` where it is from the beginning. Until then nothing is said not to be there.
+    pub is_complete: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// Checks of `/livez` and `/readyz`.
+    pub checks: Vec<Check>,
+    /// The time, for ages in tables.
+    pub clock: Clock,
+    /// Who answers what is not answered here; `None` where nobody stands behind the source.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// What is handed on to it.
+    pub pass_through: PassThrough,
+    /// How much there may be of what clients take.
+    pub limits: LimitSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            patience: Duration::ZERO,
+            max_lag: None,
+            consistency: Consistency::Eventual,
+            access: None,
+            audit: None,
+            guard: None,
+            is_complete: None,
+            checks: Vec::new(),
+            clock: Arc::new(jiff::Timestamp::now),
+            upstream: None,
+            pass_through: PassThrough::Off,
+            limits: LimitSettings::default(),
+        }
+    }
+}
