@@ -15,6 +15,7 @@ mod faults;
 mod freshness;
 mod generator;
 mod harness;
+mod hostile;
 mod image;
 mod kinds;
 mod kubectl;
