@@ -28,7 +28,7 @@ type Body = UnsyncBoxBody<Bytes, anyhow::Error>;
 /// An answer: its media type, further headers, and its pieces; `None` ends it.
 pub struct Lie {
     /// Requests whose path and query this accepts are lied to.
-    pub of: fn(&str) -> bool,
+    pub of: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Whether only watches, or only what is no watch, or both.
     pub kind: Kind,
     /// The status.
@@ -36,8 +36,16 @@ pub struct Lie {
     /// Headers besides the media type, which is JSON.
     pub headers: Vec<(&'static str, String)>,
     /// Piece number N, counted from zero.
-    pub piece: Arc<dyn Fn(u64) -> Option<Bytes> + Send + Sync>,
+    pub piece: Pieces,
+    /// How often it was told.
+    pub told: AtomicU64,
 }
+
+/// The pieces of an answer by their number.
+pub type Pieces = Arc<dyn Fn(u64) -> Option<Bytes> + Send + Sync>;
+
+/// Lies in force.
+type Lies = Arc<Mutex<Arc<Vec<Lie>>>>;
 
 /// Which requests are lied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +61,7 @@ pub enum Kind {
 /// The server.
 pub struct Line {
     address: SocketAddr,
-    lie: Arc<Mutex<Option<Arc<Lie>>>>,
+    lies: Lies,
     /// Bytes of lies that were sent.
     pub sent: Arc<AtomicU64>,
     /// Lies that were told.
@@ -71,22 +79,22 @@ impl Line {
     pub async fn start(upstream: Client) -> Result<Arc<Line>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let lie: Arc<Mutex<Option<Arc<Lie>>>> = Arc::default();
+        let lies = Lies::default();
         let (sent, asked) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (held, bytes, requests) = (lie.clone(), sent.clone(), asked.clone());
+        let (held, bytes, requests) = (lies.clone(), sent.clone(), asked.clone());
         let connections: Arc<Mutex<JoinSet<()>>> = Arc::default();
         let open = connections.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (upstream, lie) = (upstream.clone(), held.clone());
+                let (upstream, lies) = (upstream.clone(), held.clone());
                 let (bytes, requests) = (bytes.clone(), requests.clone());
-                let serving = serve(stream, upstream, lie, bytes, requests);
+                let serving = serve(stream, upstream, lies, bytes, requests);
                 let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
                 while open.try_join_next().is_some() {}
                 open.spawn(serving);
             }
         });
-        Ok(Arc::new(Line { address, lie, sent, asked, connections, task }))
+        Ok(Arc::new(Line { address, lies, sent, asked, connections, task }))
     }
 
     /// `http://HOST:PORT`.
@@ -95,17 +103,24 @@ impl Line {
         format!("http://{}", self.address)
     }
 
-    /// Lies from now on.
-    pub fn lie(&self, lie: Lie) {
+    /// Tells these lies from now on.
+    pub fn lie(&self, lies: Vec<Lie>) {
         self.sent.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
-        *self.lie.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(lie));
+        *self.lies.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(lies);
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
     /// Sends everything on from now on.
     pub fn be_honest(&self) {
-        *self.lie.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lies.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+    }
+
+    /// How many lies have not been told yet.
+    #[must_use]
+    pub fn untold(&self) -> usize {
+        let lies = self.lies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lies.iter().filter(|lie| lie.told.load(Ordering::Relaxed) == 0).count()
     }
 }
 
@@ -115,20 +130,14 @@ impl Drop for Line {
     }
 }
 
-async fn serve(
-    stream: TcpStream,
-    upstream: Client,
-    lie: Arc<Mutex<Option<Arc<Lie>>>>,
-    sent: Arc<AtomicU64>,
-    asked: Arc<AtomicU64>,
-) {
+async fn serve(stream: TcpStream, upstream: Client, lies: Lies, sent: Arc<AtomicU64>, asked: Arc<AtomicU64>) {
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (upstream, sent, asked) = (upstream.clone(), sent.clone(), asked.clone());
-        let lie = lie.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lies = lies.lock().unwrap_or_else(PoisonError::into_inner).clone();
         async move {
             let path = request.uri().to_string();
             let is_watch = path.contains("watch=");
-            let lie = lie.filter(|lie| (lie.of)(&path));
+            let lie = lies.iter().find(|lie| (lie.of)(&path));
             let response = match lie {
                 Some(lie) => match lie.kind {
                     Kind::Watches if !is_watch => forward(&upstream, request).await,
@@ -136,7 +145,8 @@ async fn serve(
                     Kind::Lists if is_watch => Ok(gone()),
                     Kind::Watches | Kind::Lists | Kind::All => {
                         asked.fetch_add(1, Ordering::Relaxed);
-                        Ok(told(&lie, sent))
+                        lie.told.fetch_add(1, Ordering::Relaxed);
+                        Ok(told(lie, sent))
                     }
                 },
                 None => forward(&upstream, request).await,

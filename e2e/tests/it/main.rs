@@ -31,6 +31,7 @@ mod placement;
 mod placing;
 mod printers;
 mod recipes;
+mod security;
 mod self_check;
 mod tls;
 mod versions;
