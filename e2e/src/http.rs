@@ -149,6 +149,12 @@ impl Endpoint {
         HttpsConnectorBuilder::new().with_tls_config((*self.tls).clone()).https_or_http().enable_http2().build()
     }
 
+    /// The TLS settings, for connections made by hand.
+    #[must_use]
+    pub fn tls(&self) -> Arc<rustls::ClientConfig> {
+        self.tls.clone()
+    }
+
     /// A client with connections of its own.
     #[must_use]
     pub fn client(&self) -> Client {
@@ -399,6 +405,14 @@ impl Client {
             bail!("GET {path}: {}: {}", lines.status, String::from_utf8_lossy(&rest));
         }
         Ok(lines)
+    }
+
+    /// Sends a request and leaves the body of the response to be read as it comes, whatever the status.
+    ///
+    /// # Errors
+    /// As [`Client::open`], but it waits for headers without a deadline.
+    pub async fn stream(&self, request: Request) -> Result<http::Response<Incoming>> {
+        self.begin(request).await
     }
 
     async fn begin(&self, request: Request) -> Result<http::Response<Incoming>> {

@@ -18,6 +18,7 @@
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
 //! | [`faults`] | what can go wrong on the lines and in the programs, and the proxy that makes it go wrong |
+//! | [`hostile`] | attacks, each with a bound in memory and time, and a well-behaved client beside them |
 //! | [`checker`] | what clients were told, against what happened |
 //! | [`history`], [`selection`] | the true history of a resource, read from etcd, and what a selection makes of it |
 //! | [`workload`] | random changes of resources at a steady pace |
@@ -57,6 +58,7 @@ pub mod fieldcache;
 pub mod fixtures;
 pub mod generator;
 pub mod history;
+pub mod hostile;
 pub mod http;
 pub mod kubectl;
 pub mod objects;

@@ -1,5 +1,5 @@
 //! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients, and as long a time in which an
-//! operator is listened to.
+//! operator is listened to. Then the hostile suite runs, with more random cases than `make test` has.
 //!
 //! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 
@@ -14,16 +14,21 @@ use e2e::faults::campaign::{Summary, heavy, light, reach, schedule};
 use e2e::faults::churn::{Churn, endure};
 use e2e::faults::run::Company;
 use e2e::faults::schedule::{Reach, Schedule};
+use e2e::hostile::{self, Family};
 use e2e::quiet;
 use tokio::task::LocalSet;
 
 const USAGE: &str = "\
-usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N]
+usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N] [--hostile N] [--hostile-seed SEED] [--family NAME] [--case TEXT]
 
   --schedules N   random schedules of faults, 200 if nothing is said
   --minutes M     changes with real clients beside them, and an operator that keeps what changes, 30 if nothing is said
   --seed SEED     that of the first schedule, instead of a new one; alone it runs only that one
-  --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said";
+  --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said
+  --hostile N     the hostile suite with N random cases in each family, 50 if nothing is said; 0 omits the suite
+  --hostile-seed SEED  the seed of its first random case, instead of a new one
+  --family NAME   only this family of the hostile suite, and nothing else of the soak
+  --case TEXT     only its cases whose name contains this text";
 
 /// Schedules in a portion, after which what came of them so far is told.
 const PORTION: usize = 20;
@@ -33,13 +38,23 @@ struct Options {
     minutes: u64,
     seed: u64,
     at_once: usize,
+    hostile: usize,
+    hostile_seed: u64,
+    family: Option<String>,
+    case: Option<String>,
 }
 
 impl Options {
     fn read(arguments: impl Iterator<Item = String>) -> Result<Options> {
         let (mut schedules, mut minutes, mut seed, mut at_once) = (None, None, None, 4);
+        let (mut hostile, mut hostile_seed, mut family, mut case) = (None, None, None, None);
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
+            if let "--family" | "--case" = argument.as_str() {
+                let text = arguments.next().with_context(|| format!("{argument} needs a text"))?;
+                *(if argument == "--family" { &mut family } else { &mut case }) = Some(text);
+                continue;
+            }
             let mut number = || -> Result<u64> {
                 let text = arguments.next().with_context(|| format!("{argument} needs a number"))?;
                 text.parse().with_context(|| format!("{argument} {text}"))
@@ -49,16 +64,29 @@ impl Options {
                 "--minutes" => minutes = Some(number()?),
                 "--seed" => seed = Some(number()?),
                 "--at-once" => at_once = usize::try_from(number()?)?.max(1),
+                "--hostile" => hostile = Some(usize::try_from(number()?)?),
+                "--hostile-seed" => hostile_seed = Some(number()?),
                 "-h" | "--help" => bail!(USAGE),
                 other => bail!("unknown argument {other}\n{USAGE}"),
             }
         }
         let is_one = seed.is_some();
+        let is_family = family.is_some() || case.is_some();
         Ok(Options {
-            schedules: schedules.unwrap_or(if is_one { 1 } else { 200 }),
-            minutes: minutes.unwrap_or(if is_one { 0 } else { 30 }),
+            schedules: schedules.unwrap_or(if is_family {
+                0
+            } else if is_one {
+                1
+            } else {
+                200
+            }),
+            minutes: minutes.unwrap_or(if is_one || is_family { 0 } else { 30 }),
             seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0) >> 16),
             at_once,
+            hostile: hostile.unwrap_or(if is_one { 0 } else { 50 }),
+            hostile_seed: hostile_seed.unwrap_or_else(|| RandomState::new().hash_one(1) >> 16),
+            family,
+            case,
         })
     }
 }
@@ -128,9 +156,34 @@ async fn run(options: Options) -> Result<()> {
         Err(error) => wrong.push(format!("an operator could not be listened to: {error:#}")),
     }
     say(&format!("{summary}{endured}"));
+    // Alone: it measures memory, and it loads the machine.
+    match Box::pin(attacks(&options, &say)).await {
+        Ok(faults) => wrong.extend(faults),
+        Err(error) => wrong.push(format!("the hostile suite could not be run: {error:#}")),
+    }
     ensure!(wrong.is_empty(), "VERDICT: failed, {} things went wrong:\n{}", wrong.len(), wrong.join("\n"));
     say("VERDICT: passed, nothing went wrong");
     Ok(())
+}
+
+/// Runs the hostile suite and returns its faults.
+async fn attacks(options: &Options, say: &dyn Fn(&str)) -> Result<Vec<String>> {
+    if options.hostile == 0 {
+        return Ok(Vec::new());
+    }
+    let seeds: Vec<u64> = (options.hostile_seed..).take(options.hostile).collect();
+    say(&format!(
+        "the hostile suite with {} random cases in each family from seed {}",
+        seeds.len(),
+        options.hostile_seed
+    ));
+    let mut faults = Vec::new();
+    for family in Family::ALL {
+        if options.family.as_deref().is_none_or(|name| name == family.name()) {
+            faults.extend(Box::pin(hostile::run(family, &seeds, options.case.as_deref(), say)).await?.faults);
+        }
+    }
+    Ok(faults)
 }
 
 /// Runs the schedules, a portion after the other.

@@ -24,7 +24,7 @@ const SAMPLES: [&str; 2] = ["manifests/samples/", "manifests/placement/"];
 const HEADER: [&str; 2] = ["statement", "where it is kept"];
 
 /// Reads a file by its path from the root; `None` when it is not there.
-type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// One row of a table.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn rows(text: &str) -> (Vec<Row>, Vec<String>) {
 }
 
 /// The pointers of a cell. A reason may contain anything, so it stands alone.
-fn pointers(cell: &str) -> Vec<&str> {
+pub(crate) fn pointers(cell: &str) -> Vec<&str> {
     if cell.starts_with("not ours") {
         vec![cell]
     } else {
@@ -114,7 +114,7 @@ fn pointers(cell: &str) -> Vec<&str> {
     }
 }
 
-fn fault_of_pointer(pointer: &str, read: Read) -> Result<(), String> {
+pub(crate) fn fault_of_pointer(pointer: &str, read: Read) -> Result<(), String> {
     if let Some(reason) = pointer.strip_prefix("not ours") {
         let is_reason = reason.strip_prefix(": ").is_some_and(|reason| reason.contains(' '));
         return if is_reason { Ok(()) } else { Err(format!("no reason: {pointer}")) };
