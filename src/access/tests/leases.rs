@@ -75,7 +75,8 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let reviewer = Reviewer::new(cluster);
     let access = Arc::new(access(&reviewer, &config_map("", "")).await);
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
-    let lease = admitted.lease();
+    // Of the token alone: its permissions are due at times of their own.
+    let lease = admitted.leases.lease(&admitted.credential, &admitted.identity, &[]);
     let due = lease.due().unwrap();
     // Just before, a request has the token cached for ten seconds more.
     sleep_until(due - Duration::from_secs(2)).await;
