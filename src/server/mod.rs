@@ -327,14 +327,22 @@ impl Server {
         }
         // The user, or the address: whose seats the request takes.
         let user = asked.user;
-        let answered = if is_exempt(parts.uri.path(), named.as_ref()) {
-            self.dispatch(&mut asked, &parts.uri, body).await
-        } else {
-            let mut worker = self.limits.seats().worker(user);
-            match worker.arrive().await {
-                Ok(()) => worker.work_through(self.dispatch(&mut asked, &parts.uri, body)).await,
-                Err(limited) => Err(Failure::Limited(limited)),
+        let is_exempt = is_exempt(parts.uri.path(), named.as_ref());
+        let mut worker = (!is_exempt).then(|| self.limits.seats().worker(user));
+        let turn = match &mut worker {
+            Some(worker) => worker.arrive().await.map_err(Failure::Limited),
+            None => Ok(()),
+        };
+        let answered = match turn {
+            Ok(()) => {
+                // In one place for both: it is large.
+                let dispatched = std::pin::pin!(self.dispatch(&mut asked, &parts.uri, body));
+                match worker {
+                    Some(worker) => worker.work_through(dispatched).await,
+                    None => dispatched.await,
+                }
             }
+            Err(limited) => Err(limited),
         };
         match answered {
             Ok(mut response) => {
