@@ -49,6 +49,8 @@ pub struct Body {
     worker: Option<Box<Worker>>,
     /// Counts what is unread.
     meter: Option<Box<Meter>>,
+    /// Bytes in memory besides its pieces.
+    held_bytes: u64,
 }
 
 enum Kind {
@@ -60,7 +62,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None }
+        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None, held_bytes: 0 }
     }
 
     /// No bytes.
@@ -106,11 +108,26 @@ impl Body {
         }
     }
 
-    /// Has its unread bytes counted, unless there are few. The meter is told whether it is a watch.
-    pub(super) fn count_unread(&mut self, meter: impl FnOnce(bool) -> Meter) {
-        if !matches!(&self.kind, Kind::Whole(bytes) if bytes.len() <= unread::SMALL) {
-            self.meter = Some(Box::new(meter(self.is_stream())));
+    /// States how many bytes are in memory besides the pieces until the body has been made.
+    pub(super) fn holds(&mut self, bytes: u64) {
+        if matches!(self.kind, Kind::Pieces(_)) {
+            self.held_bytes += bytes;
         }
+    }
+
+    /// What it holds while its client does not read, if that is bounded before it is sent: not of watches, which end instead,
+    /// and not of what is small.
+    pub(super) fn may_hold(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Whole(bytes) => (bytes.len() > unread::SMALL).then_some(bytes.len() as u64),
+            Kind::Pieces(_) | Kind::Forwarded { waits: false, .. } => Some(unread::STREAMED + self.held_bytes),
+            Kind::Stream(_) | Kind::Forwarded { waits: true, .. } => None,
+        }
+    }
+
+    /// Has its unread bytes counted.
+    pub(super) fn count_unread(&mut self, meter: Meter) {
+        self.meter = Some(Box::new(meter));
     }
 
     /// Has its panics counted.
@@ -130,14 +147,28 @@ impl Body {
     }
 
     /// A piece, counted until it has been taken.
-    fn counted(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Frame<Bytes> {
-        let Some(meter) = self.meter.as_mut().filter(|_| streams::sends()) else { return frame };
+    ///
+    /// # Errors
+    /// It is longer than what its user may leave unread: the response breaks off.
+    fn counted(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Result<Frame<Bytes>, BodyError> {
+        let Some(meter) = self.meter.as_mut().filter(|_| streams::sends()) else { return Ok(frame) };
         let is_first = meter.answer().is_none();
-        let frame = frame.map_data(|bytes| meter.count(bytes, context));
+        let mut is_too_much = false;
+        let frame = frame.map_data(|bytes| {
+            meter.count(bytes, context).unwrap_or_else(|| {
+                is_too_much = true;
+                Bytes::new()
+            })
+        });
         if let Some(answer) = meter.answer().filter(|_| is_first) {
             streams::send(answer);
         }
-        frame
+        if is_too_much {
+            self.kind = Kind::Whole(Bytes::new());
+            self.held.clear();
+            return Err("the responses that this user has not read hold as much as they may".into());
+        }
+        Ok(frame)
     }
 
     /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
@@ -196,7 +227,7 @@ impl HttpBody for Body {
         });
         let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
         self.worker = worker;
-        let next = next.map(|next| next.map(|frame| frame.map(|frame| self.counted(frame, context))));
+        let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
         next
@@ -247,5 +278,8 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
         }
     }
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
-    if finish.gzip { (Body::pieces(Box::new(Gzip::new(all))), true) } else { (Body::pieces(all), false) }
+    let all = if finish.gzip { Box::new(Gzip::new(all)) } else { all };
+    let mut body = Body::pieces(all);
+    body.holds(size as u64 + if finish.gzip { gzip::STATE } else { 0 });
+    (body, finish.gzip)
 }

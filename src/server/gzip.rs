@@ -14,6 +14,9 @@ use libdeflater::{CompressionLvl, Compressor};
 
 use super::body::Pieces;
 
+/// About the memory of a compressor while a response is made, in bytes.
+pub const STATE: u64 = 288 << 10;
+
 /// Answers up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
 pub const WHOLE: usize = 512 * 1024;
 

@@ -89,8 +89,12 @@ pub(super) async fn answer(
     if let Some(next) = page.next.take().filter(|_| !is_selective) {
         page.meta.remaining = Some(state.remaining(&selection, &next));
     }
+    let length = page.bytes;
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
+    if agreed.format == Format::Yaml {
+        response.body_mut().holds(yaml::held_by(length.min(LONGEST_OBJECT)));
+    }
     if let Some(place) = place {
         response.body_mut().hold(place);
     }
@@ -103,6 +107,9 @@ pub(super) async fn answer(
     }
     Ok(response)
 }
+
+/// About the longest object that etcd stores, in bytes.
+const LONGEST_OBJECT: u64 = 3 << 19;
 
 /// The state that is wanted, once the copy has come as far, and where it was read.
 async fn shown(

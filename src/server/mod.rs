@@ -344,14 +344,22 @@ impl Server {
             }
             Err(limited) => Err(limited),
         };
-        match answered {
-            Ok(mut response) => {
-                response.body_mut().take_turns(|| self.limits.seats().worker(user));
-                response.body_mut().count_unread(|is_watch| self.limits.unread().meter(user, is_watch));
-                response
-            }
+        match answered.and_then(|response| self.admit_response(user, response)) {
+            Ok(response) => response,
             Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),
         }
+    }
+
+    /// Bounds what a response holds while its client does not read it, and shares the work of making it.
+    fn admit_response(&self, user: &User, mut response: Response<Body>) -> Result<Response<Body>, Failure> {
+        let (body, unread) = (response.body_mut(), self.limits.unread());
+        let held = body.may_hold();
+        let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(Failure::Limited)?;
+        if share.is_some() || body.is_stream() {
+            body.count_unread(unread.meter(user, body.is_stream(), share));
+        }
+        body.take_turns(|| self.limits.seats().worker(user));
+        Ok(response)
     }
 
     /// What is told of a failure: of something that is not served, while it is not known yet what is to be, that it is being read.
@@ -717,15 +725,18 @@ fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
 
 /// One JSON document as an answer.
 fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let pieces: Pieces = match format {
+    let length = json.len() as u64;
+    let (pieces, held): (Pieces, u64) = match format {
         Format::Json => {
             let mut text = json;
             text.push(b'\n');
-            Box::new(std::iter::once(Bytes::from(text)))
+            (Box::new(std::iter::once(Bytes::from(text))), length)
         }
-        Format::Yaml => Box::new(yaml::document(json)),
+        Format::Yaml => (Box::new(yaml::document(json)), yaml::held_by(length)),
     };
-    chunked(pieces, format, asked)
+    let mut response = chunked(pieces, format, asked);
+    response.body_mut().holds(held);
+    response
 }
 
 /// A failure as an answer.

@@ -133,6 +133,18 @@ enum Kind {
     Plain,
 }
 
+/// Values of a document in block style. One with more is printed on one line, which takes no memory for each value.
+const MOST_VALUES: usize = 1 << 17;
+
+/// Memory for each value while a document is written: its node, and its key where it is a member.
+const VALUE_COST: u64 = 128;
+
+/// The most memory that a document of this length, or a list of such documents, takes while it is written as YAML, in bytes.
+pub fn held_by(length: u64) -> u64 {
+    // Each value takes at least two bytes of JSON.
+    length + (length / 2).min(MOST_VALUES as u64) * VALUE_COST
+}
+
 /// A value of a document.
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -156,7 +168,15 @@ impl Outline {
         // The containers that are open: their nodes.
         let mut open: Vec<usize> = Vec::new();
         cursor.space();
+        let start = cursor.position();
         loop {
+            if nodes.len() > MOST_VALUES {
+                let mut whole = Cursor::new(json);
+                whole.space();
+                whole.skip_value(0)?;
+                let value = (start, whole.position());
+                return Ok(Outline(vec![Node { kind: Kind::Plain, key: (0, 0), value, after: 1 }]));
+            }
             let mut key = (0, 0);
             if let Some(&container) = open.last() {
                 let is_object = nodes[container].kind == Kind::Object;

@@ -25,6 +25,7 @@ pub mod exempt;
 pub mod fair_queue;
 pub mod lists;
 pub mod seats;
+pub mod shares;
 pub mod slowest;
 pub mod unread;
 pub mod watches;

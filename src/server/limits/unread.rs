@@ -8,8 +8,10 @@
 //!   that and one more piece, whatever window the client announces.
 //! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
 //!   stream is reset, or their connection closed, which frees their bytes. The client resumes from its last event, as after
-//!   any lost connection. Other answers are not ended: their client would ask for the same again. They end when their
-//!   reader has taken nothing for two minutes (`stall`, `streams`).
+//!   any lost connection.
+//! - All other responses together may hold as much again. Each takes its [`Share`] before it is sent, and a request
+//!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
+//!   repeat the request. They end when their reader has taken nothing for two minutes (`stall`, `streams`).
 //!
 //! Counted apart: whole answers up to [`SMALL`]; one TLS buffer for each connection (bounded in `tls`); what the kernel
 //! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::router`).
@@ -21,8 +23,9 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
-use super::User;
+use super::shares::{Share, Shares};
 use super::slowest::{Held, slowest};
+use super::{Limit, Limited, RETRY_AFTER, User};
 use crate::model::quantity;
 
 /// Unread bytes of a watch, beyond which it makes no further piece. Users have many watches.
@@ -30,6 +33,9 @@ const WATCH_AHEAD: u64 = 64 << 10;
 
 /// The same of another answer: two pieces, so that one is made while the other one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
+
+/// The most that a response which is streamed holds: what it may be ahead, and the piece that is made.
+pub const STREAMED: u64 = LIST_AHEAD + (64 << 10);
 
 /// Whole answers up to this size are not counted: they are as small as the request that they answer.
 pub const SMALL: usize = 16 << 10;
@@ -49,6 +55,8 @@ pub struct Unread {
     taken: AtomicU64,
     ended: AtomicU64,
     answers: Mutex<Answers>,
+    /// What responses other than watches may hold.
+    responses: Arc<Shares>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +73,8 @@ pub struct Meter {
     ahead: u64,
     is_watch: bool,
     answer: Option<Arc<Answer>>,
+    /// Held by the meter until there is an answer, then by the answer.
+    share: Option<Share>,
 }
 
 /// One answer of which something was unread.
@@ -84,6 +94,8 @@ pub struct Answer {
     waits: AtomicBool,
     /// Of the task that sends it.
     task: Waker,
+    /// What a response that is no watch may hold, until all of its pieces are free.
+    share: Mutex<Option<Share>>,
 }
 
 /// A piece with its count.
@@ -103,13 +115,32 @@ impl Unread {
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             answers: Mutex::default(),
+            responses: Arc::new(Shares::new(most.0)),
         }
     }
 
+    /// Takes the share of a response that is no watch and may hold so many bytes; a streamed one holds [`STREAMED`].
+    ///
+    /// # Errors
+    /// 429 when the responses that this user has not read hold as much as they may.
+    pub fn admit(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+        self.responses.take(user, bytes).ok_or_else(|| {
+            let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
+            let message = format!(
+                "too many requests, please try again later: responses of {} bytes are being sent, {} of them to user {user}, who may \
+                 have as much as is free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or \
+                 raise {flag}",
+                self.responses.total(),
+                self.responses.of(user),
+            );
+            Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
+        })
+    }
+
     /// Counts an answer to this user, which is a watch or not.
-    pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool) -> Meter {
+    pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<Share>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
-        Meter { unread: self.clone(), user: user.clone(), ahead, is_watch, answer: None }
+        Meter { unread: self.clone(), user: user.clone(), ahead, is_watch, answer: None, share }
     }
 
     /// Unread bytes of watches.
@@ -188,16 +219,23 @@ impl Meter {
         has_room()
     }
 
-    /// Counts a piece.
-    pub fn count(&mut self, bytes: Bytes, context: &Context<'_>) -> Bytes {
+    /// Counts a piece; `None` if it is longer than its share can become.
+    pub fn count(&mut self, bytes: Bytes, context: &Context<'_>) -> Option<Bytes> {
         if bytes.is_empty() {
-            return bytes;
+            return Some(bytes);
         }
         let answer = match &self.answer {
             Some(answer) => answer.clone(),
-            None => self.answer.insert(Answer::new(self, context)).clone(),
+            None => {
+                let share = self.share.take();
+                self.answer.insert(Answer::new(self, share, context)).clone()
+            }
         };
         let length = bytes.len() as u64;
+        let held = answer.bytes.load(Ordering::SeqCst).saturating_add(length);
+        if !self.is_watch && !answer.raise(held) {
+            return None;
+        }
         answer.bytes.fetch_add(length, Ordering::SeqCst);
         self.unread.total.fetch_add(length, Ordering::Relaxed);
         if self.is_watch {
@@ -206,7 +244,7 @@ impl Meter {
                 self.unread.end_slowest();
             }
         }
-        Bytes::from_owner(Piece { bytes, answer })
+        Some(Bytes::from_owner(Piece { bytes, answer }))
     }
 
     /// What was counted, if anything was: for the task that sends it, which ends when the answer is to.
@@ -216,7 +254,7 @@ impl Meter {
 }
 
 impl Answer {
-    fn new(meter: &Meter, context: &Context<'_>) -> Arc<Answer> {
+    fn new(meter: &Meter, share: Option<Share>, context: &Context<'_>) -> Arc<Answer> {
         let Meter { unread, user, is_watch, .. } = meter;
         let mut answers = unread.lock();
         let number = answers.next;
@@ -232,9 +270,16 @@ impl Answer {
             is_ended: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             task: context.waker().clone(),
+            share: Mutex::new(share),
         });
         answers.known.insert(number, Arc::downgrade(&answer));
         answer
+    }
+
+    /// Makes its share as large as this, if it may be.
+    fn raise(&self, bytes: u64) -> bool {
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share.as_mut().is_none_or(|share| share.raise(bytes))
     }
 
     /// Whether the task that sends it has to end.

@@ -5,6 +5,7 @@ mod fair_queue;
 mod lifetimes;
 mod places;
 mod seats;
+mod shares;
 mod sockets;
 mod unread;
 

@@ -8,8 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::{fill, user, with_limits};
+use super::{fill, get_as, user, whole, with_limits};
 use crate::model::quantity::Bytes;
+use crate::server::connection::ConnectionState;
 use crate::server::limits::slowest::{Held, slowest};
 use crate::server::limits::{Limit, LimitSettings};
 use crate::server::listen::Listener;
@@ -189,4 +190,41 @@ async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
     }
     drop((reading, stopped_beside, stopped, streams));
     settled(&fixture, |bytes| bytes == 0).await;
+}
+
+#[tokio::test]
+async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent() {
+    let mut fixture =
+        with_limits(LimitSettings { unread_bytes: Bytes(4 << 20), lists: 1000, ..LimitSettings::default() });
+    fill(&mut fixture);
+    let long = "y".repeat(30_000);
+    fixture.put("default", &long, "blue");
+    let object = format!("{SHIRTS}/{long}");
+    for (path, accept) in [
+        (SHIRTS.to_owned(), "application/json"),
+        (object.clone(), "application/json"),
+        (object, "application/yaml"),
+        (SHIRTS.to_owned(), "application/yaml"),
+    ] {
+        let ask = async |name: &str| {
+            let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").header("accept", accept);
+            let state = ConnectionState::of(user(name), true);
+            fixture.server.answer_to(&state, request.body(String::new()).unwrap()).await
+        };
+        let mut held = Vec::new();
+        let refused = loop {
+            let response = ask("a").await;
+            if response.status() != 200 {
+                break whole(response).await;
+            }
+            held.push(response);
+            assert!(held.len() < 60, "{path:.60} {accept}: as many as one wants");
+        };
+        assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"), "{path:.60} {accept}");
+        assert!(refused.body.contains("raise --max-unread-bytes"), "{}", refused.body);
+        assert_eq!(ask("b").await.status(), 200, "{path:.60} {accept}: another user");
+        assert_eq!(get_as(&fixture, &user("a"), &format!("{SHIRTS}/small")).await.status(), 200, "what is small");
+        held.clear();
+        assert_eq!(ask("a").await.status(), 200, "{path:.60} {accept}: what was read is free again");
+    }
 }

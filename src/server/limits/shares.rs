@@ -1,0 +1,100 @@
+//! A quantity that users share: a user may hold as much as is free for everyone else.
+//!
+//! Alone a user holds at most half, as one of two a third, and so on. So the sum never passes the maximum, and a part of it is
+//! always left for the next user. Nothing waits here: a request that gets no share is rejected, and its client repeats it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::User;
+
+/// What all users hold of a quantity.
+#[derive(Debug)]
+pub struct Shares {
+    most: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    total: u64,
+    /// Only users who hold something.
+    users: HashMap<User, u64>,
+}
+
+/// What one request holds; free again when dropped.
+#[derive(Debug)]
+pub struct Share {
+    shares: Arc<Shares>,
+    user: User,
+    amount: u64,
+}
+
+impl Shares {
+    /// Everything is free.
+    pub fn new(most: u64) -> Shares {
+        Shares { most, held: Mutex::default() }
+    }
+
+    /// The maximum of all users together.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// What all users hold.
+    pub fn total(&self) -> u64 {
+        self.lock().total
+    }
+
+    /// What a user holds.
+    pub fn of(&self, user: &User) -> u64 {
+        self.lock().users.get(user).copied().unwrap_or_default()
+    }
+
+    /// Takes an amount for a user; `None` if it is more than the user may hold.
+    pub fn take(self: &Arc<Shares>, user: &User, amount: u64) -> Option<Share> {
+        let mut share = Share { shares: self.clone(), user: user.clone(), amount: 0 };
+        share.grow(amount).then_some(share)
+    }
+
+    /// Every change is complete before the lock is released, so a panic elsewhere leaves it as it was.
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Share {
+    /// Takes as much more as is missing to an amount; false if it is more than the user may hold.
+    pub fn raise(&mut self, amount: u64) -> bool {
+        amount <= self.amount || self.grow(amount - self.amount)
+    }
+
+    /// Takes more; false, and nothing is taken, if it is more than the user may hold.
+    pub fn grow(&mut self, amount: u64) -> bool {
+        let mut held = self.shares.lock();
+        let free = self.shares.most.saturating_sub(held.total);
+        let before = held.users.get(&self.user).copied().unwrap_or_default();
+        if before.saturating_add(amount) > free {
+            return false;
+        }
+        if amount > 0 {
+            held.total += amount;
+            held.users.insert(self.user.clone(), before + amount);
+            self.amount += amount;
+        }
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.shares.lock();
+        held.total -= self.amount;
+        if let Some(of_user) = held.users.get_mut(&self.user) {
+            *of_user -= self.amount;
+            if *of_user == 0 {
+                held.users.remove(&self.user);
+            }
+        }
+    }
+}
