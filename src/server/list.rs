@@ -93,7 +93,7 @@ pub(super) async fn answer(
     let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
     if agreed.format == Format::Yaml {
-        response.body_mut().holds(yaml::held_by(length.min(LONGEST_OBJECT)));
+        response.body_mut().holds(yaml::most_held(length.min(LONGEST_OBJECT)));
     }
     if let Some(place) = place {
         response.body_mut().hold(place);

@@ -732,7 +732,10 @@ fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> 
             text.push(b'\n');
             (Box::new(std::iter::once(Bytes::from(text))), length)
         }
-        Format::Yaml => (Box::new(yaml::document(json)), yaml::held_by(length)),
+        Format::Yaml => {
+            let (pieces, held) = yaml::document(json);
+            (Box::new(pieces), held)
+        }
     };
     let mut response = chunked(pieces, format, asked);
     response.body_mut().holds(held);

@@ -32,10 +32,13 @@ pub fn from_json(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A JSON document as YAML, in pieces.
-pub fn document(json: Vec<u8>) -> impl Iterator<Item = Bytes> + Send {
-    let mut writer = Some(Writer::new(json, 0));
-    std::iter::from_fn(move || {
+/// A JSON document as YAML, in pieces, and the memory that it takes until it is written, in bytes.
+pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
+    let length = json.len() as u64;
+    let writer = Writer::new(json, 0);
+    let values = writer.outline.as_ref().map_or(0, |outline| outline.0.len() as u64);
+    let mut writer = Some(writer);
+    let pieces = std::iter::from_fn(move || {
         let mut out = Vec::new();
         let held = writer.as_mut()?;
         if held.fill(CHUNK, &mut out) {
@@ -45,7 +48,8 @@ pub fn document(json: Vec<u8>) -> impl Iterator<Item = Bytes> + Send {
             writer = None;
         }
         Some(Bytes::from(out))
-    })
+    });
+    (pieces, length + values * VALUE_COST)
 }
 
 /// The YAML form of a list's envelope: what stands before and after the items.
@@ -139,8 +143,8 @@ const MOST_VALUES: usize = 1 << 17;
 /// Memory for each value while a document is written: its node, and its key where it is a member.
 const VALUE_COST: u64 = 128;
 
-/// The most memory that a document of this length, or a list of such documents, takes while it is written as YAML, in bytes.
-pub fn held_by(length: u64) -> u64 {
+/// The most memory that an item of this length takes while a list is written, in bytes.
+pub fn most_held(length: u64) -> u64 {
     // Each value takes at least two bytes of JSON.
     length + (length / 2).min(MOST_VALUES as u64) * VALUE_COST
 }
