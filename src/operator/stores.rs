@@ -106,6 +106,10 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     if !Gvr::new(&*spec.group, "", &*spec.resource).has_collection_path() {
         return one("ResourceUnsupported", &selectable_resources::unsupported(&spec.resource));
     }
+    if let Some(reason) = definitions.unreadable.get(&spec.object_name()) {
+        let message = format!("the CustomResourceDefinition {} cannot be read: {reason}", spec.object_name());
+        return one("DefinitionUnreadable", &message);
+    }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
     let (versions, problems) = accept::versions(spec, &names);

@@ -18,6 +18,8 @@ pub struct Definitions {
     pub resources: BTreeMap<Gvr, Definition>,
     /// Definitions of custom resources that are established, by name.
     pub crds: BTreeMap<String, Arc<Crd>>,
+    /// Definitions of custom resources that cannot be read, by name, with the reason.
+    pub unreadable: BTreeMap<String, String>,
     /// Groups with their versions, preferred ones first.
     pub groups: Vec<Group>,
 }
@@ -47,6 +49,7 @@ impl Definitions {
         Definitions {
             resources: resources.iter().map(|resource| (resource.gvr.clone(), definition(resource))).collect(),
             crds: crds.iter().map(|crd| (crd.name.clone(), crd.clone())).collect(),
+            unreadable: BTreeMap::new(),
             groups,
         }
     }

@@ -245,6 +245,14 @@ impl Server {
         noted: &Noted,
         connection: &ConnectionState,
     ) -> Response<Body> {
+        // Nobody is known yet, so this is shared by address.
+        let length = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+        let waits =
+            self.settings.access.is_some().then(|| self.limits.admit_head(connection.user(), length)).transpose();
+        let waits = match waits {
+            Ok(waits) => waits,
+            Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
+        };
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
         let outside = parts.uri.clone();
@@ -288,6 +296,7 @@ impl Server {
         {
             admitted = Err(untold);
         }
+        drop(waits);
         let (through, missing) = match through.transpose() {
             Ok(through) => (through, None),
             Err(missing) => (None, Some(missing)),

@@ -203,10 +203,12 @@ fn claimed(identity: &Identity, wanted: ConsumerValue) -> Option<&str> {
         Some([value]) => Some(&**value),
         _ => None,
     };
+    // A token can be bound to a Node without a Pod: its creator chose that node.
+    let of_pod = |key: &str| extra(POD_NAME).and(extra(POD_UID)).and(extra(key));
     let found = match wanted {
-        ConsumerValue::NodeName => extra(NODE_NAME),
-        ConsumerValue::PodName => extra(POD_NAME),
-        ConsumerValue::PodUid => extra(POD_UID),
+        ConsumerValue::NodeName => of_pod(NODE_NAME),
+        ConsumerValue::PodName => of_pod(POD_NAME),
+        ConsumerValue::PodUid => of_pod(POD_UID),
         ConsumerValue::Namespace => Some(namespace),
         ConsumerValue::ServiceAccountName => Some(name),
     };

@@ -96,7 +96,7 @@ pub struct Cluster {
     check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
-    crds: BTreeMap<String, (Version, Option<Arc<Crd>>)>,
+    crds: BTreeMap<String, (Version, Result<Arc<Crd>, String>)>,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
     /// Resources that cannot be followed, as last reported.
@@ -270,10 +270,10 @@ impl Cluster {
                 continue;
             }
             let crd = match definition(&object.json()) {
-                Ok(crd) => Some(Arc::new(crd)),
+                Ok(crd) => Ok(Arc::new(crd)),
                 Err(error) => {
                     tracing::error!(crd = %key, error, "CustomResourceDefinition cannot be read; its kinds are not served");
-                    None
+                    Err(error)
                 }
             };
             self.crds.insert(key.to_owned(), (object.version(), crd));
@@ -288,9 +288,9 @@ impl Cluster {
     async fn publish_catalog(&mut self) {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> =
-            self.crds.values().filter_map(|(_, crd)| crd.clone()).filter(|crd| crd.established).collect();
+            self.crds.values().filter_map(|(_, crd)| crd.clone().ok()).filter(|crd| crd.established).collect();
         let custom: BTreeSet<Gvr> =
-            self.crds.values().filter_map(|(_, crd)| crd.as_ref()).flat_map(|crd| crd_resources(crd)).collect();
+            self.crds.values().filter_map(|(_, crd)| crd.as_ref().ok()).flat_map(|crd| crd_resources(crd)).collect();
         let mut resources = Vec::new();
         for found in &self.discovery.resources {
             // Until its CRD has been read, a custom resource is not known well enough to be served.
@@ -304,7 +304,11 @@ impl Cluster {
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
         // Without extra fields: they are judged by what the resource offers itself.
-        self.known.send_replace(Arc::new(Definitions::of(&resources, &crds, groups.clone())));
+        let unreadable =
+            self.crds.iter().filter_map(|(name, (_, crd))| Some((name.clone(), crd.as_ref().err()?.clone())));
+        let unreadable = unreadable.collect();
+        self.known
+            .send_replace(Arc::new(Definitions { unreadable, ..Definitions::of(&resources, &crds, groups.clone()) }));
         let extra = self.settings.store_options.borrow().clone();
         for resource in &mut resources {
             extra.apply(resource);
@@ -397,8 +401,8 @@ impl Cluster {
     /// Whether a custom resource's definition is there, and serves its version as far as it can be read.
     fn may_be_offered(&self, gvr: &Gvr) -> bool {
         match self.crds.get(&gvr.group_resource()) {
-            Some((_, Some(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
-            Some((_, None)) => true,
+            Some((_, Ok(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
+            Some((_, Err(_))) => true,
             None => false,
         }
     }

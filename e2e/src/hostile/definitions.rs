@@ -214,7 +214,8 @@ async fn served(arena: &Arena, plural: &str, group: &str, expected: Expected) ->
     ensure!(expected == Expected::Explained || told == "served", "{told}");
     for accept in ["application/json;as=Table;g=meta.k8s.io;v=v1", "application/yaml"] {
         let answer = client.send(Request::get(&*path).header("accept", accept)).await?;
-        ensure!(answer.status != 500, "as {accept}: {}", answer.status);
+        // kube-apiserver itself returns 500 for a path that ends with `watch` or `proxy`.
+        ensure!(!is_reachable || answer.status != 500, "as {accept}: {}", answer.status);
     }
     for path in [format!("/openapi/v3/apis/{group}/v1"), format!("/apis/{group}/v1"), "/openapi/v2".to_owned()] {
         let answer = client.get(&path).await?;

@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::{fixtures, objects};
 
 /// The bound on a line is 64 MiB, and a buffer that grows by doubling may take twice as much.
-const GROWTH: u64 = 160;
+const GROWTH: u64 = 256;
 const SECONDS: u64 = 120;
 /// An endless answer is one of so many pieces.
 const PIECES: u64 = 4_000;

@@ -46,6 +46,7 @@ use bodies::Bodies;
 use connections::Connections;
 use lists::Lists;
 use seats::Seats;
+use shares::{Share, Shares};
 use unread::Unread;
 use watches::Watches;
 
@@ -57,6 +58,12 @@ const RETRY_AFTER: u64 = 1;
 
 /// So many users may have full queues before only the first request of a further user may wait.
 const WAITING_USERS: usize = 16;
+
+/// About the memory of a request that waits for authentication or authorization, in bytes.
+const HEAD_BYTES: u64 = 16 << 10;
+
+/// Copies of a path while its request waits: in the request, its attributes, the review, and the keys of caches.
+const COPIES_OF_PATH: u64 = 12;
 
 /// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
 const SEATS_PER_CORE: u64 = 16;
@@ -262,6 +269,8 @@ pub struct Limits {
     lists: Arc<Lists>,
     unread: Arc<Unread>,
     bodies: Arc<Bodies>,
+    /// Bytes of requests that wait for authentication and authorization.
+    heads: Arc<Shares>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
@@ -276,6 +285,7 @@ impl Limits {
             lists: Arc::new(Lists::new(&settings)),
             unread: Arc::new(Unread::new(settings.unread_bytes)),
             bodies: Arc::new(Bodies::new(&settings)),
+            heads: Arc::new(Shares::new(settings.body_bytes.0)),
             refused: Default::default(),
         }
     }
@@ -308,6 +318,25 @@ impl Limits {
     /// Bytes that clients have not read.
     pub fn unread(&self) -> &Arc<Unread> {
         &self.unread
+    }
+
+    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query.
+    ///
+    /// # Errors
+    /// 429 when the requests that wait for this address hold as much as they may.
+    pub fn admit_head(&self, address: &User, path: usize) -> Result<Share, Limited> {
+        let bytes = HEAD_BYTES + path as u64 * COPIES_OF_PATH;
+        self.heads.take(address, bytes).ok_or_else(|| {
+            self.count(Limit::BodyBytes);
+            let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
+            let message = format!(
+                "too many requests, please try again later: requests of {} bytes wait for authentication or authorization, {} of them \
+                 from {address}, which may have as much as is free of {flag}={most}. Send fewer at a time, or raise {flag}",
+                self.heads.total(),
+                self.heads.of(address),
+            );
+            Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
+        })
     }
 
     /// Request bodies in memory.

@@ -11,8 +11,11 @@ use tokio::time::advance;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::access::Access;
 use crate::access::tests::cluster::Cluster;
+use crate::model::quantity;
 use crate::server::Settings;
+use crate::server::connection::ConnectionState;
 use crate::server::health::Check;
+use crate::server::limits::LimitSettings;
 use crate::store::HistoryLimits;
 
 /// Everybody but mallory may do everything.
@@ -189,4 +192,37 @@ async fn a_watch_ends_some_minutes_after_its_right() {
     assert_eq!(watched.next().await, None, "nothing is shown any more");
     let again = fixture.get_with(&path, &[ALICE]).await;
     assert_eq!(again.code, 403, "and who asks again is told why");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_for_a_review_are_bounded_by_address() {
+    let limits = LimitSettings { body_bytes: quantity::Bytes(8 << 20), ..LimitSettings::default() };
+    let settings = Settings { access: Some(stub().access()), limits, ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let at = |last: u8| Arc::new(ConnectionState::new(std::net::IpAddr::from([192, 0, 2, last]), false));
+    let (attacker, other) = (at(1), at(2));
+    // Each of them is about another name, so that no review answers two.
+    let ask = |state: &Arc<ConnectionState>, number: usize| {
+        let path = format!("{SHIRTS}/{}{number}", "x".repeat(15_000));
+        let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header(MALLORY.0, MALLORY.1);
+        let (server, state) = (fixture.server.clone(), state.clone());
+        let request = request.body(String::new()).unwrap();
+        Box::pin(async move { server.answer_to(&state, request).await })
+    };
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let mut response = ask(&attacker, waiting.len());
+        if let std::task::Poll::Ready(response) = futures::poll!(&mut response) {
+            break response;
+        }
+        waiting.push(response);
+        assert!(waiting.len() < 100, "as many as one wants");
+    };
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &http::HeaderValue::from(1)));
+    assert!(waiting.len() > 10, "{}", waiting.len());
+    assert_eq!(ask(&other, 0).await.status(), 403, "another address is served");
+    for response in waiting {
+        assert_eq!(response.await.status(), 403);
+    }
+    assert_eq!(ask(&attacker, 0).await.status(), 403, "what has ended is free again");
 }

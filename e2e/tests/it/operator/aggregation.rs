@@ -126,7 +126,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     grant(&stage, "alice-outer", json!([outer]), user("alice")).await?;
     eventually("then ours", SOON, async || {
         let refused = alice.get(&format!("{}{SHIRTS}", proxy("blue"))).await?;
-        ensure!(refused.status == 403 && refused.text().contains("cannot use resource"), "{refused:?}");
+        ensure!(refused.status == 403 && refused.text().contains("cannot use the View"), "{refused:?}");
         Ok(())
     })
     .await?;

@@ -73,7 +73,7 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
     let stranger = stage.token("team-b", "default", Some("fieldcache.dev")).await?;
     let stranger = Endpoint::secure(operator.address(), &authority, None)?.with_token(&stranger)?.client();
     let refused = stranger.get(&format!("{PROXY}{SHIRTS}")).await?;
-    ensure!(refused.status == 403 && refused.text().contains("in the namespace \\\"team-a\\\""), "{refused:?}");
+    ensure!(refused.status == 403 && refused.text().contains("cannot use the View \\\"blue-shirts\\\""), "{refused:?}");
     let wrong = stage.token("team-a", "tailor", None).await?;
     let wrong = Endpoint::secure(operator.address(), &authority, None)?.with_token(&wrong)?.client();
     ensure!(wrong.get(&format!("{PROXY}{SHIRTS}")).await?.status == 401, "a token for the API server is none here");
