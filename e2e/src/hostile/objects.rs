@@ -184,6 +184,7 @@ async fn read_in_all_forms(arena: &Arena, text: String) -> Result<String> {
     let outcome = read(arena).await;
     arena.delete("odd").await?;
     let count = outcome?;
+    arena.leaves("odd").await?;
     Ok(format!("{} KB, {count} responses", text.len() / 1000))
 }
 
