@@ -95,6 +95,8 @@ impl Arena {
         let file = self.folder.write("kubeconfig", document.to_string())?;
         let mut arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned).to_vec();
         arguments.extend(["--max-connections".to_owned(), CONNECTIONS.to_string()]);
+        // Less than by default, so that the bounds of the cases show whether it holds.
+        arguments.extend(["--max-unread-bytes", "64Mi"].map(str::to_owned));
         let operator = Box::pin(Fieldcache::operator(&file, self.folder.path(), arguments)).await?;
         let endpoint = operator.as_client(self.folder.path(), &identity(self.control_plane, User::Calm)?)?;
         self.operator = Some(operator);
@@ -274,6 +276,22 @@ impl Arena {
             self.process_id()?;
             let answer = client.get(&path).await?;
             ensure!(answer.status == 200, "{}", answer.status);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until the operator no longer serves an object.
+    ///
+    /// # Errors
+    /// If it does.
+    pub async fn leaves(&self, name: &str) -> Result<()> {
+        let client = self.client(User::Administrator)?;
+        let path = format!("{}/{name}", self.collection_in(NAMESPACE));
+        eventually("the operator no longer serves the object", SOON, async || {
+            self.process_id()?;
+            let answer = client.get(&path).await?;
+            ensure!(answer.status == 404, "{}", answer.status);
             Ok(())
         })
         .await

@@ -24,6 +24,9 @@ const AT_ONCE: usize = 4;
 /// Name, and the JSON text of `spec` (or of a whole object, where it begins with `apiVersion`).
 type Object = (String, Box<dyn Fn() -> String>);
 
+/// A row of the table.
+type Row = (&'static str, fn() -> String);
+
 /// The table.
 #[must_use]
 pub fn cases() -> Vec<Case> {
@@ -33,7 +36,7 @@ pub fn cases() -> Vec<Case> {
         objects.push((format!("maps of depth {depth}"), Box::new(move || free(&nested(depth, Shape::Maps)))));
         objects.push((format!("lists and maps of depth {depth}"), Box::new(move || free(&nested(depth, Shape::Both)))));
     }
-    let more: [(&str, fn() -> String); 23] = [
+    let more: [Row; 23] = [
         ("maps named secret of depth 3000", || free(&nested(3_000, Shape::Secrets))),
         ("lists of depth 9500", || free(&nested(9_500, Shape::Lists))),
         ("lists of depth 9000 in a list of the schema", || {
@@ -184,6 +187,7 @@ async fn read_in_all_forms(arena: &Arena, text: String) -> Result<String> {
     let outcome = read(arena).await;
     arena.delete("odd").await?;
     let count = outcome?;
+    arena.leaves("odd").await?;
     Ok(format!("{} KB, {count} responses", text.len() / 1000))
 }
 

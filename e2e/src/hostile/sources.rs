@@ -22,11 +22,11 @@ use crate::eventually::eventually;
 use crate::random::Random;
 use crate::{fixtures, objects};
 
-/// The bound on a line is 64 MiB, and a buffer that grows by doubling may take twice as much.
-const GROWTH: u64 = 256;
+/// The bound on an object or line is 64 MiB. While a buffer doubles, the old and the new one exist: 64 and 128 MiB.
+const GROWTH: u64 = 224;
 const SECONDS: u64 = 120;
 /// An endless answer is one of so many pieces.
-const PIECES: u64 = 4_000;
+const PIECES: u64 = 6_000;
 const PIECE: usize = 64 << 10;
 /// How long a lie lasts at most.
 const LASTS: Duration = Duration::from_secs(30);
