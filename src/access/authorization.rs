@@ -15,9 +15,14 @@ use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
 use super::secret::Secret;
+use crate::model::shares::Shares;
 
 /// How long an answer is remembered.
 const KEEP: Duration = Duration::from_secs(10);
+
+/// Reviews that are begun at a time, those that wait for a place of [`Backend`] included. A user may have as many as are free for
+/// all others: alone half of them, which the API server answers within a fraction of a second.
+const MOST_BEGUN: u64 = 400;
 
 /// Answers that are remembered.
 const MOST: usize = 8192;
@@ -45,6 +50,8 @@ pub struct Authorizer {
     counts: Arc<Counts>,
     secret: Arc<Secret>,
     decisions: Arc<Flights<Decision>>,
+    /// Reviews that were begun, by user.
+    begun: Arc<Shares<String>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -67,7 +74,13 @@ impl Authorizer {
     /// Asks this API server.
     pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
         let keep = |decision: &Decision| (!matches!(decision, Decision::Unanswered(_))).then_some(KEEP);
-        Authorizer { backend, counts, secret, decisions: Flights::new(MOST, keep) }
+        Authorizer {
+            backend,
+            counts,
+            secret,
+            decisions: Flights::new(MOST, keep),
+            begun: Arc::new(Shares::new(MOST_BEGUN)),
+        }
     }
 
     /// Whether somebody may do something.
@@ -101,8 +114,10 @@ impl Authorizer {
     }
 
     fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
-        let (backend, spec) = (self.backend.clone(), question.spec.clone());
+        let (backend, spec, begun) = (self.backend.clone(), question.spec.clone(), self.begun.clone());
         async move {
+            let user = spec["user"].as_str().unwrap_or_default().to_owned();
+            let Some(_share) = begun.take(&user, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
             match backend.review(Review::SubjectAccess, &access_review(&spec)).await {
                 Err(unanswered) => Decision::Unanswered(unanswered),
                 Ok(review) => match access_answer(&review) {

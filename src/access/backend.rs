@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::counts::{Counts, Review};
 use crate::registry::upstream::Upstream;
@@ -30,6 +30,9 @@ const MOST_AT_ONCE: usize = 100;
 
 /// A review is some kilobytes; groups and extra values can make it more.
 const LONGEST_ANSWER: usize = 1 << 20;
+
+/// Least time between log lines about missing answers.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Why there is no answer; Display is for the log, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +55,9 @@ pub enum Unanswered {
         /// Its words.
         message: String,
     },
+    /// It was not asked, because so many reviews of the same user wait already.
+    #[error("too many reviews of one user wait for the API server")]
+    TooMany,
     /// What it says cannot be read.
     #[error("the API server's answer to a {0} cannot be read: {1}")]
     Unreadable(&'static str, String),
@@ -65,12 +71,20 @@ pub struct Backend {
     counts: Arc<Counts>,
     /// Why the last review had no answer; `None` while they have.
     problem: Mutex<Option<Unanswered>>,
+    /// When a problem was logged last.
+    logged: Mutex<Option<Instant>>,
 }
 
 impl Backend {
     /// Asks this one.
     pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<Counts>) -> Backend {
-        Backend { upstream, places: Semaphore::new(MOST_AT_ONCE), counts, problem: Mutex::new(None) }
+        Backend {
+            upstream,
+            places: Semaphore::new(MOST_AT_ONCE),
+            counts,
+            problem: Mutex::new(None),
+            logged: Mutex::new(None),
+        }
     }
 
     /// Why the last review had no answer; `None` while they have.
@@ -90,14 +104,21 @@ impl Backend {
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         match &answered {
             Ok(_) => *problem = None,
-            Err(error) if problem.as_ref() != Some(error) => {
-                // Once for a row of the same: every request meets it.
-                tracing::warn!(%error, "requests are refused, because nobody says who may what");
+            Err(error) => {
                 *problem = Some(error.clone());
+                self.log(error);
             }
-            Err(_) => {}
         }
         answered
+    }
+
+    /// Logs a problem, but not again for a while: every request meets it, and successes can come between.
+    fn log(&self, error: &Unanswered) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|last| last.elapsed() >= LOG_PAUSE) {
+            tracing::warn!(%error, "requests are rejected: the API server does not answer reviews of tokens or permissions");
+            *logged = Some(Instant::now());
+        }
     }
 
     async fn tries(&self, review: Review, document: &Value) -> Result<Value, Unanswered> {

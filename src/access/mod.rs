@@ -44,7 +44,7 @@ use crate::registry::upstream::Upstream;
 use attributes::{Attributes, ResourceAttributes};
 use authentication::{Credential, Found, Peer};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
-use backend::Backend;
+use backend::{Backend, Unanswered};
 use counts::{Authenticated, Counts};
 pub use identity::Identity;
 use lease::{AuthorizationLease, Leases};
@@ -117,8 +117,23 @@ pub enum Refusal {
     Forbidden(Box<Forbidden>),
     /// It cannot be found out now whether they may.
     Undecided,
+    /// So many of this user's requests wait for a decision already.
+    TooManyUndecided,
     /// The path cannot be asked about.
     Incomplete(String),
+}
+
+impl Refusal {
+    /// Of a request about which there is no decision.
+    pub fn without_decision(why: &Unanswered) -> Refusal {
+        match why {
+            Unanswered::TooMany => Refusal::TooManyUndecided,
+            Unanswered::Unreachable(_)
+            | Unanswered::Late(_)
+            | Unanswered::Refused { .. }
+            | Unanswered::Unreadable(..) => Refusal::Undecided,
+        }
+    }
 }
 
 /// What was asked, of whom and why not; kube-apiserver's message is made of it.
@@ -310,7 +325,7 @@ impl Access {
             match self.authorizer.decide(identity, attributes).await {
                 Decision::Allowed => {}
                 Decision::Denied(reason) => return Ok(Some((attributes, reason))),
-                Decision::Unanswered(_) => return Err(Refusal::Undecided),
+                Decision::Unanswered(why) => return Err(Refusal::without_decision(&why)),
             }
         }
         Ok(None)
@@ -339,7 +354,7 @@ impl Access {
         };
         let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
         match (by_use, by_own) {
-            (Decision::Unanswered(_), _) | (_, Decision::Unanswered(_)) => Err(Refusal::Undecided),
+            (Decision::Unanswered(why), _) | (_, Decision::Unanswered(why)) => Err(Refusal::without_decision(&why)),
             (Decision::Allowed, _) => Err(forbidden(identity, denied, reason)),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {

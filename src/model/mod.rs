@@ -2,7 +2,7 @@
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
-//! of bytes as people write it; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded.
+//! of bytes as people write it; [`shares`] divides a quantity between users; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded.
 //! This room knows no JSON and no selector.
 
 pub mod gvr;
@@ -11,6 +11,7 @@ pub mod percent;
 pub mod quantity;
 pub mod quote;
 pub mod record;
+pub mod shares;
 pub mod version;
 
 #[cfg(test)]

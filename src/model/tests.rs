@@ -1,5 +1,7 @@
 //! Tables for names, keys and versions.
 
+mod shares;
+
 use proptest::{prop_assert_eq, proptest};
 
 use super::{FieldIndex, GroupVersion, Gvr, Key, Texts, Version, quantity};

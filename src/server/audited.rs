@@ -147,7 +147,7 @@ impl Audited {
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
             Err(Failure::Refused(Refusal::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
-            Err(Failure::Refused(Refusal::Undecided)) => Some(decided(None, UNDECIDED)),
+            Err(Failure::Refused(Refusal::Undecided | Refusal::TooManyUndecided)) => Some(decided(None, UNDECIDED)),
             Ok(None) | Err(_) => None,
         };
         if let Some(decided) = decided {

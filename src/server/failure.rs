@@ -205,9 +205,9 @@ impl Failure {
             | Failure::Behind
             | Failure::TooManyHandedOn(_)
             | Failure::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
-            Failure::Refused(Refusal::TooManyFailures | Refusal::Unreviewed | Refusal::Unjudged) => {
-                Some(LOADING_RETRY_SECONDS)
-            }
+            Failure::Refused(
+                Refusal::TooManyFailures | Refusal::TooManyUndecided | Refusal::Unreviewed | Refusal::Unjudged,
+            ) => Some(LOADING_RETRY_SECONDS),
             _ => None,
         }
     }
@@ -364,6 +364,12 @@ fn refused(refusal: &Refusal) -> Parts {
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
             "too many tokens from this address were not accepted; ask again later, with one that is",
+        )
+        .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
+        Refusal::TooManyUndecided => Parts::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "TooManyRequests",
+            "too many requests, please try again later: the permissions of many other requests of this user are being checked",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         Refusal::Impersonation(header) => Parts::new(

@@ -48,6 +48,10 @@ const STREAMS_PER_CONNECTION: u32 = 2000;
 /// megabytes for a reader that stops.
 const UNSENT: u32 = 128 << 10;
 
+/// The longest head of an HTTP/1.1 request: the longest path, and as much for headers as HTTP/2 allows. Each connection may hold
+/// one that has not arrived whole, without credentials too. Hyper's default is five times as much.
+const LONGEST_HEAD: usize = (64 << 10) + (16 << 10);
+
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -324,7 +328,7 @@ pub(super) async fn serve<Io>(
 {
     let link = Arc::new(Link::default());
     let mut builder = Builder::new(Streams(link.clone()));
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(LONGEST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())

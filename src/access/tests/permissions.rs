@@ -1,6 +1,7 @@
 //! Decisions kept, and permissions renewed: once for all who have the same, ended when they are gone.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::Method;
@@ -11,7 +12,7 @@ use super::{Reviewer, Says, allowed};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
-use crate::access::backend::Backend;
+use crate::access::backend::{Backend, Unanswered};
 use crate::access::counts::{Counts, Decided};
 use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
@@ -192,4 +193,31 @@ async fn who_needs_no_permission_is_never_asked_for_it() {
     advance(Duration::from_secs(100_000)).await;
     assert!(!permission.is_due() && permission.due().is_none() && permission.renew().await);
     assert_eq!(reviewer.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_with_many_reviews_under_way_leaves_places_for_others() {
+    let reviewer = Reviewer::new(cluster);
+    let (authorizer, _) = authorizer(&reviewer);
+    let decide = |who: &str, number: usize| {
+        let (authorizer, user) = (authorizer.clone(), user(who));
+        Box::pin(async move { authorizer.decide(&user, &list(&format!("/path-{number}"))).await })
+    };
+    let (mut rejected, mut waiting) = (0, Vec::new());
+    for number in 0..300 {
+        let mut decision = decide("alice", number);
+        match futures::poll!(&mut decision) {
+            Poll::Ready(decision) => {
+                assert_eq!(decision, Decision::Unanswered(Unanswered::TooMany));
+                rejected += 1;
+            }
+            Poll::Pending => waiting.push(decision),
+        }
+    }
+    assert_eq!((rejected, waiting.len()), (100, 200), "half of all, alone");
+    assert_ne!(decide("bob", 0).await, Decision::Unanswered(Unanswered::TooMany));
+    for decision in waiting {
+        assert_ne!(decision.await, Decision::Unanswered(Unanswered::TooMany));
+    }
+    assert_ne!(decide("alice", 300).await, Decision::Unanswered(Unanswered::TooMany), "what has ended is free again");
 }

@@ -1,19 +1,19 @@
 //! Request bodies in memory: how many at a time and how many bytes, shared between users.
 //!
 //! Only bodies that are read whole are counted; bodies that are forwarded stream. A place is held until the response is made, bytes are
-//! counted as they arrive. How much a user may hold is in [`super::shares`].
+//! counted as they arrive. How much a user may hold is in [`crate::model::shares`].
 
 use std::sync::Arc;
 
-use super::shares::{Share, Shares};
-use super::{Limit, LimitSettings, Limited, RETRY_AFTER, User};
+use super::{Limit, LimitSettings, Limited, RETRY_AFTER, Share, User};
 use crate::model::quantity::Bytes;
+use crate::model::shares::Shares;
 
 /// Bodies in memory.
 #[derive(Debug)]
 pub struct Bodies {
-    bodies: Arc<Shares>,
-    bytes: Arc<Shares>,
+    bodies: Arc<Shares<User>>,
+    bytes: Arc<Shares<User>>,
 }
 
 /// What is in memory.

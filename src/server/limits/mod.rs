@@ -25,7 +25,6 @@ pub mod exempt;
 pub mod fair_queue;
 pub mod lists;
 pub mod seats;
-pub mod shares;
 pub mod slowest;
 pub mod unread;
 pub mod watches;
@@ -39,6 +38,7 @@ use std::time::Duration;
 
 use crate::model::quantity;
 use crate::model::quote;
+use crate::model::shares::{self, Shares};
 use crate::registry::OverMemory;
 use crate::server::connection::CloseReason;
 
@@ -46,7 +46,6 @@ use bodies::Bodies;
 use connections::Connections;
 use lists::Lists;
 use seats::Seats;
-use shares::{Share, Shares};
 use unread::Unread;
 use watches::Watches;
 
@@ -67,6 +66,9 @@ const COPIES_OF_PATH: u64 = 12;
 
 /// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
 const SEATS_PER_CORE: u64 = 16;
+
+/// What one request holds of a quantity that users share.
+pub type Share = shares::Share<User>;
 
 /// Whom limits are shared by. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -270,7 +272,7 @@ pub struct Limits {
     unread: Arc<Unread>,
     bodies: Arc<Bodies>,
     /// Bytes of requests that wait for authentication and authorization.
-    heads: Arc<Shares>,
+    heads: Arc<Shares<User>>,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 

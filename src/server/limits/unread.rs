@@ -23,10 +23,10 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
-use super::shares::{Share, Shares};
 use super::slowest::{Held, slowest};
-use super::{Limit, Limited, RETRY_AFTER, User};
+use super::{Limit, Limited, RETRY_AFTER, Share, User};
 use crate::model::quantity;
+use crate::model::shares::Shares;
 
 /// Unread bytes of a watch, beyond which it makes no further piece. Users have many watches.
 const WATCH_AHEAD: u64 = 64 << 10;
@@ -56,7 +56,7 @@ pub struct Unread {
     ended: AtomicU64,
     answers: Mutex<Answers>,
     /// What responses other than watches may hold.
-    responses: Arc<Shares>,
+    responses: Arc<Shares<User>>,
 }
 
 #[derive(Debug, Default)]

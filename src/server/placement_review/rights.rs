@@ -46,7 +46,7 @@ pub(super) async fn caller(server: &Server, asked: &Asked<'_>) -> Result<Caller,
                 let forbidden = Forbidden { user: identity.user.clone(), attributes, reason };
                 return Ok(Caller::OnePod(Box::new(forbidden)));
             }
-            Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+            Decision::Unanswered(why) => return Err(Failure::Refused(Refusal::without_decision(&why))),
         }
     }
     Ok(Caller::Whole)
@@ -75,7 +75,7 @@ impl Caller {
             match access.may(&admitted.identity, &attributes).await {
                 Decision::Allowed => return Ok(Right::Event),
                 Decision::Denied(_) => {}
-                Decision::Unanswered(_) => return Err(Failure::Refused(Refusal::Undecided)),
+                Decision::Unanswered(why) => return Err(Failure::Refused(Refusal::without_decision(&why))),
             }
         }
         Err(Failure::Refused(Refusal::Forbidden(refused)))

@@ -122,9 +122,10 @@ async fn what_fieldcache_may_by_its_label_is_to_read() -> Result<()> {
         ("everything", rule(&["pods"], &["*"]), Some("only the verbs get, list and watch")),
         ("uses", rule(&["views"], &["use"]), Some("only the verbs get, list and watch")),
         ("executes", rule(&["pods", "pods/exec"], &["get"]), Some("may not name subresources")),
+        ("all-resources", rule(&["*"], &["get", "list", "watch"]), Some("nor the resource *")),
         ("reads", rule(&["pods", "deployments"], &reads), None),
         ("lists", rule(&["services"], &["list", "watch"]), None),
-        ("paths", json!({ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }), None),
+        ("paths", json!({ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }), Some("may not have nonResourceURLs")),
     ];
     // The policy works some time after it has been made.
     eventually("the policy is in force", SOON, async || {

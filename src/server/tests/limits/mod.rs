@@ -5,7 +5,6 @@ mod fair_queue;
 mod lifetimes;
 mod places;
 mod seats;
-mod shares;
 mod sockets;
 mod unread;
 

@@ -208,3 +208,20 @@ async fn a_panic_beside_answers_ends_one_connection() {
     task.await.unwrap();
     assert_eq!(connections.open(), 0);
 }
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
+    let fixture = with_limits(LimitSettings::default());
+    let running = run(&fixture).await;
+    for (bytes, code) in [(60 << 10, "200"), (90 << 10, "431")] {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        let head = format!("GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nx: {}", "x".repeat(bytes));
+        stream.write_all(head.as_bytes()).await.unwrap();
+        if code == "200" {
+            stream.write_all(b"\r\n\r\n").await.unwrap();
+        }
+        let mut first = [0; 12];
+        timeout(Duration::from_secs(10), stream.read_exact(&mut first)).await.expect("a response").unwrap();
+        assert_eq!(String::from_utf8_lossy(&first), format!("HTTP/1.1 {code}"), "{bytes} bytes");
+    }
+}

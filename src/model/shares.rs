@@ -1,22 +1,21 @@
-//! A quantity that users share: a user may hold as much as is free for everyone else.
+//! A quantity that users share: a user may hold as much as is free for everyone else. A user is any key.
 //!
 //! Alone a user holds at most half, as one of two a third, and so on. So the sum never passes the maximum, and a part of it is
 //! always left for the next user. Nothing waits here: a request that gets no share is rejected, and its client repeats it.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use super::User;
 
 /// What all users hold of a quantity.
 #[derive(Debug)]
-pub struct Shares {
+pub struct Shares<User: Eq + Hash> {
     most: u64,
-    held: Mutex<Held>,
+    held: Mutex<Held<User>>,
 }
 
-#[derive(Debug, Default)]
-struct Held {
+#[derive(Debug)]
+struct Held<User> {
     total: u64,
     /// Only users who hold something.
     users: HashMap<User, u64>,
@@ -24,16 +23,16 @@ struct Held {
 
 /// What one request holds; free again when dropped.
 #[derive(Debug)]
-pub struct Share {
-    shares: Arc<Shares>,
+pub struct Share<User: Clone + Eq + Hash> {
+    shares: Arc<Shares<User>>,
     user: User,
     amount: u64,
 }
 
-impl Shares {
+impl<User: Clone + Eq + Hash> Shares<User> {
     /// Everything is free.
-    pub fn new(most: u64) -> Shares {
-        Shares { most, held: Mutex::default() }
+    pub fn new(most: u64) -> Shares<User> {
+        Shares { most, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
     }
 
     /// The maximum of all users together.
@@ -52,18 +51,18 @@ impl Shares {
     }
 
     /// Takes an amount for a user; `None` if it is more than the user may hold.
-    pub fn take(self: &Arc<Shares>, user: &User, amount: u64) -> Option<Share> {
+    pub fn take(self: &Arc<Shares<User>>, user: &User, amount: u64) -> Option<Share<User>> {
         let mut share = Share { shares: self.clone(), user: user.clone(), amount: 0 };
         share.grow(amount).then_some(share)
     }
 
     /// Every change is complete before the lock is released, so a panic elsewhere leaves it as it was.
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Held<User>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Share {
+impl<User: Clone + Eq + Hash> Share<User> {
     /// Takes as much more as is missing to an amount; false if it is more than the user may hold.
     pub fn raise(&mut self, amount: u64) -> bool {
         amount <= self.amount || self.grow(amount - self.amount)
@@ -86,7 +85,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl<User: Clone + Eq + Hash> Drop for Share<User> {
     fn drop(&mut self) {
         let mut held = self.shares.lock();
         held.total -= self.amount;
