@@ -20,6 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::gzip::{self, Gzip};
 use super::indent::Pretty;
+use super::limits::Share;
 use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
 use super::streams::{self, Said};
@@ -51,6 +52,20 @@ pub struct Body {
     meter: Option<Box<Meter>>,
     /// Bytes in memory besides its pieces.
     held_bytes: u64,
+    /// What a small body holds, until its bytes are free.
+    share: Option<Share>,
+}
+
+/// The bytes of a small body with what they hold.
+struct SharedBytes {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 enum Kind {
@@ -62,7 +77,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None, held_bytes: 0 }
+        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None, held_bytes: 0, share: None }
     }
 
     /// No bytes.
@@ -125,6 +140,19 @@ impl Body {
         }
     }
 
+    /// The length of a small body, of which nothing is counted yet.
+    pub(super) fn small_length(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Whole(bytes) if !bytes.is_empty() && self.meter.is_none() => Some(bytes.len()),
+            _ => None,
+        }
+    }
+
+    /// Keeps a share until the bytes of a small body are free.
+    pub(super) fn share(&mut self, share: Share) {
+        self.share = Some(share);
+    }
+
     /// Has its unread bytes counted.
     pub(super) fn count_unread(&mut self, meter: Meter) {
         self.meter = Some(Box::new(meter));
@@ -151,6 +179,9 @@ impl Body {
     /// # Errors
     /// It is longer than what its user may leave unread: the response breaks off.
     fn counted(&mut self, frame: Frame<Bytes>, context: &Context<'_>) -> Result<Frame<Bytes>, BodyError> {
+        if let Some(share) = self.share.take() {
+            return Ok(frame.map_data(|bytes| Bytes::from_owner(SharedBytes { bytes, _share: share })));
+        }
         let Some(meter) = self.meter.as_mut().filter(|_| streams::sends()) else { return Ok(frame) };
         let is_first = meter.answer().is_none();
         let mut is_too_much = false;

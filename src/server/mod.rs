@@ -218,6 +218,12 @@ impl Server {
         if parts.method == Method::HEAD {
             response = response.map(|_| Body::empty());
         }
+        if let Some(length) = response.body().small_length() {
+            match self.limits.unread().admit_small(connection.user(), length) {
+                Some(share) => response.body_mut().share(share),
+                None => connection.evict(),
+            }
+        }
         noted.answered(&self.tally, &parts.method, begun, &mut response);
         response
     }

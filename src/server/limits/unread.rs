@@ -13,7 +13,10 @@
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
 //!   repeat the request. They end when their reader has taken nothing for two minutes (`stall`, `streams`).
 //!
-//! Counted apart: whole answers up to [`SMALL`]; one TLS buffer for each connection (bounded in `tls`); what the kernel
+//! A small response takes its share after it is made, by the address of the client, because it can come before authentication.
+//! Without room its connection ends.
+//!
+//! Counted apart: one TLS buffer for each connection (bounded in `tls`); what the kernel
 //! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::router`).
 
 use std::collections::HashMap;
@@ -36,6 +39,9 @@ const LIST_AHEAD: u64 = 128 << 10;
 
 /// The most that a response which is streamed holds: what it may be ahead, and the piece that is made.
 pub const STREAMED: u64 = LIST_AHEAD + (64 << 10);
+
+/// Memory of a response besides its body: its stream, its task and its head.
+const RESPONSE: u64 = 2 << 10;
 
 /// Whole answers up to this size are not counted: they are as small as the request that they answer.
 pub const SMALL: usize = 16 << 10;
@@ -135,6 +141,11 @@ impl Unread {
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })
+    }
+
+    /// Takes the share of a small response, which is made before it is known whether there is room; `None`: there is none.
+    pub fn admit_small(&self, address: &User, length: usize) -> Option<Share> {
+        self.responses.take(address, RESPONSE + length as u64)
     }
 
     /// Counts an answer to this user, which is a watch or not.

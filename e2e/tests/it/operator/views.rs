@@ -132,7 +132,8 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
     stage.kubectl.succeed(&["delete", BLUE]).await?;
     eventually("it is gone", Duration::from_secs(30), async || {
         let answer = tailor.get(&format!("{PROXY}{SHIRTS}")).await?;
-        ensure!(answer.status == 404, "{answer:?}");
+        // Who may not use it is not told whether it exists.
+        ensure!(answer.status == 403 && answer.text().contains("cannot use the View"), "{answer:?}");
         Ok(())
     })
     .await

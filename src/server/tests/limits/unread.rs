@@ -78,6 +78,11 @@ async fn ask(running: &Running, from: &str, path: &str) -> TcpStream {
 
 /// Opens so many streams of HTTP/2, with windows as large as may be, and reads nothing.
 async fn ask_by_streams(running: &Running, from: &str, path: &str, streams: u8) -> TcpStream {
+    ask_by_streams_of(running, from, path, streams, [0x7f, 0xff, 0xff, 0xff]).await
+}
+
+/// The same with another window for each stream.
+async fn ask_by_streams_of(running: &Running, from: &str, path: &str, streams: u8, window: [u8; 4]) -> TcpStream {
     let mut stream = connect(running, from).await;
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let mut frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
@@ -85,7 +90,7 @@ async fn ask_by_streams(running: &Running, from: &str, path: &str, streams: u8) 
         bytes.extend_from_slice(payload);
     };
     // SETTINGS_INITIAL_WINDOW_SIZE, and as much for the connection.
-    frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    frame(4, 0, 0, &[&[0, 4], &window[..]].concat());
     frame(8, 0, 0, &[0x7f, 0xff, 0, 0]);
     for number in 0..streams {
         // GET, http, and :path and :authority as literals without an index.
@@ -227,4 +232,26 @@ async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent()
         held.clear();
         assert_eq!(ask("a").await.status(), 200, "{path:.60} {accept}: what was read is free again");
     }
+}
+
+#[tokio::test]
+async fn small_responses_that_are_not_read_are_bounded_and_end_their_connection() {
+    // Room for some 250 of one address.
+    let (fixture, running) = serve(1 << 20).await;
+    let mut stopped = Vec::new();
+    for _ in 0..8 {
+        stopped.push(ask_by_streams_of(&running, "127.0.0.1", "/livez", 100, [0, 0, 0, 1]).await);
+    }
+    let mut ended = 0;
+    for stream in &mut stopped {
+        let mut rest = Vec::new();
+        ended += usize::from(timeout(Duration::from_millis(500), stream.read_to_end(&mut rest)).await.is_ok());
+    }
+    assert!((1..8).contains(&ended), "{ended} of 8 connections have ended");
+    let mut other = connect(&running, "127.0.0.2").await;
+    other.write_all(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await.unwrap();
+    let mut first = [0; 15];
+    timeout(SOON, other.read_exact(&mut first)).await.expect("a response").unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK", "another address is served");
+    drop((stopped, fixture));
 }
