@@ -98,7 +98,7 @@ pub(super) async fn answer(
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
-    let proofs = options.bookmarks.then(|| Proofs::asked(&asked.query, &resource.live)).flatten();
+    let proofs = if options.bookmarks { Proofs::asked(asked, resource).await } else { None };
     let watch = Watch {
         lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
         subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
@@ -223,8 +223,15 @@ struct Proofs {
 
 impl Proofs {
     /// Reads the parameter. A version in it is one that somebody waits for there, so the source is asked for it here.
-    fn asked(query: &Query, live: &Live) -> Option<Proofs> {
-        let wanted = Version::parse(query.get(PROOFS_PARAMETER)?)?;
+    ///
+    /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
+    /// the whole resource: they get the bookmarks of every client.
+    async fn asked(asked: &Asked<'_>, resource: &Resource) -> Option<Proofs> {
+        let wanted = Version::parse(asked.query.get(PROOFS_PARAMETER)?)?;
+        if asked.through.is_some() || !asked.may_list_all(&resource.gvr).await {
+            return None;
+        }
+        let live = &resource.live;
         if matches!(live.state(), LiveState::Ready(snapshot) if snapshot.version() < wanted) {
             let _is_far = !live.freshness().want(wanted);
         }

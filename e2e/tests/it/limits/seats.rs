@@ -23,7 +23,8 @@ const TEXT: usize = 4_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_of_another_user_is_answered_while_most_of_a_flood_still_waits() -> Result<()> {
-    let stage = Box::pin(Stage::set(&["--max-seats", "32"])).await?;
+    // Room for all responses of the flood, so that seats alone decide.
+    let stage = Box::pin(Stage::set(&["--max-seats", "32", "--max-unread-bytes", "1Gi"])).await?;
     for number in 0..COUNT {
         let mut object = shirt(&stage.group, &format!("shirt-{number}"), "grey");
         object["metadata"]["annotations"] = json!({ "text": "x".repeat(TEXT) });
