@@ -1,20 +1,22 @@
-//! Whether Views that give rights are written under our admission policy.
+//! Whether the admission policies that protect Views with `authorization: View` are in force.
 //!
-//! A View with `authorization: View` shows its users what they may not read elsewhere, so only who may read it may write it. That is
-//! asked by a ValidatingAdmissionPolicy, when a View is written and of who writes it: later nobody knows any more. The policy and its
-//! binding are applied with everything else; a replica serves such Views only while both are as it knows them. It puts nothing
-//! right itself: who may write admission policies may do everything, and fieldcache may not.
+//! Such a View shows its users objects that they may not read elsewhere. So only users who may read a resource may write such a View of
+//! it, or a FieldCache, which defines what the View selects by. ValidatingAdmissionPolicies check the author at each write; the author
+//! is not known later. A replica serves such Views only while each policy and each binding is exactly that of this release. It repairs
+//! nothing itself: a permission to write admission policies would be a permission to do everything.
 //!
-//! Rights that were taken away count like a policy that is gone; an API server that does not answer does not, for then nobody is asked
-//! who may use a View either, and without an answer nobody may.
+//! If fieldcache may not read the policies any more, it treats them as missing. If the API server does not respond, the last state
+//! counts: reviews of the permission to use a View fail then as well.
 //!
-//! What this cannot tell: who wrote a View in a time when the policy was not there. README says what to do then.
+//! Not covered: who wrote an object while its policy was absent. README describes what to do then.
 
+use futures::stream::select_all;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
     ValidatingAdmissionPolicySpec,
 };
+use kube::runtime::reflector::Store;
 use kube::runtime::watcher::Config;
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -24,45 +26,64 @@ use tokio::sync::watch;
 use super::world;
 use crate::manifest::yaml::{self, Form};
 
-/// The policy and its binding, as they are applied.
+/// The policies, each followed by its binding, as they are applied.
 pub const MANIFEST: &str = include_str!("../../manifests/view-policy.yaml");
 
-/// The name of both.
-pub const NAME: &str = "views.fieldcache.dev";
+/// The names of the policies, in the order of [`MANIFEST`]. A binding has the name of its policy.
+pub const NAMES: [&str; 2] = ["views.fieldcache.dev", "fieldcaches.fieldcache.dev"];
 
-/// Fine, or what is wrong and what to do about it: a sentence without a full stop.
+/// In force, or what is wrong and what to do about it: a sentence without a full stop.
 pub type PolicyState = Result<(), String>;
 
-/// What is known before anything has been read.
+/// The state before anything has been read.
 pub fn unread() -> PolicyState {
-    Err(format!("the ValidatingAdmissionPolicy {NAME} and its binding have not been read yet"))
+    Err(format!("the ValidatingAdmissionPolicies {} and their bindings have not been read yet", NAMES.join(" and ")))
 }
 
-/// Both as they have to be.
+/// A policy and its binding, as this release requires them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct RequiredPolicy {
+    name: &'static str,
     policy: ValidatingAdmissionPolicySpec,
     binding: ValidatingAdmissionPolicyBindingSpec,
 }
 
-impl Wanted {
+impl RequiredPolicy {
     /// Reads [`MANIFEST`].
     ///
     /// # Errors
-    /// Says so when it does not hold both.
-    pub fn read() -> Result<Wanted, String> {
+    /// If it does not hold exactly the policies of [`NAMES`] with their bindings.
+    pub fn read_all() -> Result<Vec<RequiredPolicy>, String> {
         let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Form::Yaml);
         if let Some(broken) = broken.first() {
             return Err(broken.to_string());
         }
-        let [policy, binding] = <[_; 2]>::try_from(documents).map_err(|_| "it is not two documents".to_owned())?;
-        let policy: ValidatingAdmissionPolicy = typed(policy.value)?;
-        let binding: ValidatingAdmissionPolicyBinding = typed(binding.value)?;
-        let policy = policy.spec.ok_or_else(|| "the policy has no spec".to_owned())?;
-        Ok(Wanted { policy, binding: binding.spec })
+        if documents.len() != 2 * NAMES.len() {
+            return Err(format!("it has {} documents instead of {}", documents.len(), 2 * NAMES.len()));
+        }
+        let mut values = documents.into_iter().map(|document| document.value);
+        let mut required = Vec::with_capacity(NAMES.len());
+        for name in NAMES {
+            let (Some(policy), Some(binding)) = (values.next(), values.next()) else {
+                return Err(format!("it lacks {name}"));
+            };
+            let policy: ValidatingAdmissionPolicy = typed(policy)?;
+            let binding: ValidatingAdmissionPolicyBinding = typed(binding)?;
+            if policy.name_any() != name || binding.name_any() != name {
+                return Err(format!("it lacks {name}, or has it in another place"));
+            }
+            let policy = policy.spec.ok_or_else(|| format!("the policy {name} has no spec"))?;
+            required.push(RequiredPolicy { name, policy, binding: binding.spec });
+        }
+        Ok(required)
     }
 
-    /// Holds what is there against it.
+    /// Its name, which is also that of its binding.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Compares the objects of the cluster with it.
     ///
     /// # Errors
     /// What is wrong.
@@ -71,14 +92,11 @@ impl Wanted {
         policy: Option<&ValidatingAdmissionPolicy>,
         binding: Option<&ValidatingAdmissionPolicyBinding>,
     ) -> PolicyState {
-        let apply = "apply manifests/view-policy.yaml of this release, and look at who has written Views with authorization View since";
-        let missing =
-            |kind: &str| Err(format!("there is no {kind} {NAME}, so anybody could have written this View: {apply}"));
-        let differs = |kind: &str| {
-            Err(format!(
-                "the {kind} {NAME} is not that of this release, so it may let anybody write this View: {apply}"
-            ))
-        };
+        let name = self.name;
+        let consequence = "so users who may not read what this View shows can decide what it shows: apply manifests/view-policy.yaml \
+                           of this release, and review Views with authorization View, and FieldCaches, that were written since";
+        let missing = |kind: &str| Err(format!("there is no {kind} {name}, {consequence}"));
+        let differs = |kind: &str| Err(format!("the {kind} {name} is not that of this release, {consequence}"));
         let Some(policy) = policy.filter(|policy| policy.metadata.deletion_timestamp.is_none()) else {
             return missing("ValidatingAdmissionPolicy");
         };
@@ -99,40 +117,83 @@ fn typed<Kind: DeserializeOwned>(document: Value) -> Result<Kind, String> {
     serde_json::from_value(document).map_err(|error| error.to_string())
 }
 
-/// Tells how it stands, for as long as it is polled.
+/// A required policy, and what the cluster has of it.
+struct Followed {
+    required: RequiredPolicy,
+    policies: Store<ValidatingAdmissionPolicy>,
+    bindings: Store<ValidatingAdmissionPolicyBinding>,
+    may_read_policy: bool,
+    may_read_binding: bool,
+}
+
+/// Which object of a [`Followed`] has changed.
+#[derive(Clone, Copy)]
+enum Part {
+    Policy,
+    Binding,
+}
+
+impl Followed {
+    /// `None` until the policy and its binding have been listed once.
+    fn state(&self) -> Option<PolicyState> {
+        let name = self.required.name();
+        if !self.may_read_policy || !self.may_read_binding {
+            return Some(Err(format!(
+                "fieldcache may not read the ValidatingAdmissionPolicy {name} or its binding: grant the permissions of manifests/rbac.yaml"
+            )));
+        }
+        self.policies.wait_until_ready().now_or_never()?.ok()?;
+        self.bindings.wait_until_ready().now_or_never()?.ok()?;
+        let policy = self.policies.state().into_iter().find(|policy| policy.name_any() == name);
+        let binding = self.bindings.state().into_iter().find(|binding| binding.name_any() == name);
+        Some(self.required.check(policy.as_deref(), binding.as_deref()))
+    }
+}
+
+/// In force if all are; otherwise the first problem. `None` if there is no problem and one of them has not been read yet.
+fn together(states: impl IntoIterator<Item = Option<PolicyState>>) -> Option<PolicyState> {
+    let mut all = Some(Ok(()));
+    for state in states {
+        match state {
+            Some(Err(problem)) => return Some(Err(problem)),
+            Some(Ok(())) => {}
+            None => all = None,
+        }
+    }
+    all
+}
+
+/// Reports the state of all policies together, for as long as it is polled.
 pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
-    let wanted = match Wanted::read() {
-        Ok(wanted) => wanted,
+    let required = match RequiredPolicy::read_all() {
+        Ok(required) => required,
         Err(problem) => {
-            // A defect of ours: a test reads it. Nothing is served by it.
-            let _ = state.send_replace(Err(format!("this release does not know its own admission policy: {problem}")));
+            // A defect of this program, which a test excludes. Views with authorization View are not served.
+            let _ = state.send_replace(Err(format!("this release cannot read its own admission policies: {problem}")));
             return std::future::pending().await;
         }
     };
-    let named = Config::default().fields(&format!("metadata.name={NAME}"));
-    let (policies, policy_changes) = world::follow_strictly::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
-    let (bindings, binding_changes) = world::follow_strictly::<ValidatingAdmissionPolicyBinding>(client, named);
-    let policy_changes = policy_changes.map(|change| (0, change));
-    let binding_changes = binding_changes.map(|change| (1, change));
-    let mut changes = std::pin::pin!(futures::stream::select(policy_changes, binding_changes));
-    let mut may_read = [true, true];
-    while let Some((which, change)) = changes.next().await {
-        may_read[which] = change.is_ok();
-        let now = if may_read == [true, true] {
-            // Both must have been listed once; what is then not there is missing.
-            let (Some(_), Some(_)) =
-                (policies.wait_until_ready().now_or_never(), bindings.wait_until_ready().now_or_never())
-            else {
-                continue;
-            };
-            let policy = policies.state().into_iter().find(|policy| policy.name_any() == NAME);
-            let binding = bindings.state().into_iter().find(|binding| binding.name_any() == NAME);
-            wanted.check(policy.as_deref(), binding.as_deref())
-        } else {
-            Err(format!(
-                "the ValidatingAdmissionPolicy {NAME} or its binding may not be read: grant the rights of manifests/rbac.yaml"
-            ))
-        };
+    let (mut followed, mut changes) = (Vec::new(), Vec::new());
+    for (index, required) in required.into_iter().enumerate() {
+        // One watch for each name: RBAC grants list and watch by name only for a selector of that one name.
+        let named = Config::default().fields(&format!("metadata.name={}", required.name()));
+        let (policies, policy_changes) =
+            world::follow_strictly::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
+        let (bindings, binding_changes) =
+            world::follow_strictly::<ValidatingAdmissionPolicyBinding>(client.clone(), named);
+        changes.push(policy_changes.map(move |change| (index, Part::Policy, change)).boxed());
+        changes.push(binding_changes.map(move |change| (index, Part::Binding, change)).boxed());
+        followed.push(Followed { required, policies, bindings, may_read_policy: true, may_read_binding: true });
+    }
+    let mut changes = select_all(changes);
+    while let Some((index, part, change)) = changes.next().await {
+        if let Some(changed) = followed.get_mut(index) {
+            match part {
+                Part::Policy => changed.may_read_policy = change.is_ok(),
+                Part::Binding => changed.may_read_binding = change.is_ok(),
+            }
+        }
+        let Some(now) = together(followed.iter().map(Followed::state)) else { continue };
         state.send_if_modified(|held| {
             let differs = *held != now;
             if differs {

@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::json;
 
-use super::admission_policy::{MANIFEST, Wanted};
+use super::admission_policy::{MANIFEST, NAMES, RequiredPolicy};
 use super::election::{Election, Judgment, judge, written};
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
@@ -256,26 +256,15 @@ fn a_lease_counts_its_holders() {
 
 #[test]
 fn the_admission_policy_is_right_only_as_it_is_applied() {
-    let wanted = Wanted::read().unwrap();
+    let required = RequiredPolicy::read_all().unwrap();
+    assert_eq!(required.iter().map(RequiredPolicy::name).collect::<Vec<_>>(), NAMES);
     let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Form::Yaml);
     assert!(broken.is_empty(), "{broken:?}");
-    let served = |changed: &dyn Fn(&mut serde_json::Value, &mut serde_json::Value)| {
-        let (mut policy, mut binding) = (documents[0].value.clone(), documents[1].value.clone());
-        changed(&mut policy, &mut binding);
-        let policy: Option<ValidatingAdmissionPolicy> = serde_json::from_value(policy).unwrap();
-        let binding: Option<ValidatingAdmissionPolicyBinding> = serde_json::from_value(binding).unwrap();
-        wanted.check(policy.as_ref(), binding.as_ref())
-    };
-    assert_eq!(served(&|_, _| {}), Ok(()));
-    let described = |policy: &mut serde_json::Value, _: &mut serde_json::Value| {
-        policy["metadata"]["labels"] = json!({"team": "a"});
-        policy["status"] = json!({"observedGeneration": 1});
-    };
-    assert_eq!(served(&described), Ok(()), "what others write around it does not matter");
     type Change = fn(&mut serde_json::Value, &mut serde_json::Value);
-    let rows: [(&str, Change, &str); 9] = [
-        ("no policy", |policy, _| *policy = json!(null), "there is no ValidatingAdmissionPolicy views"),
-        ("no binding", |_, binding| *binding = json!(null), "there is no ValidatingAdmissionPolicyBinding views"),
+    // `NAME` stands for the name of the policy.
+    let rows: [(&str, Change, &str); 10] = [
+        ("no policy", |policy, _| *policy = json!(null), "there is no ValidatingAdmissionPolicy NAME"),
+        ("no binding", |_, binding| *binding = json!(null), "there is no ValidatingAdmissionPolicyBinding NAME"),
         ("going", |policy, _| policy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"), "there is no"),
         ("no spec", |policy, _| policy["spec"] = json!(null), "is not that of this release"),
         ("fails open", |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"), "is not that of this release"),
@@ -285,13 +274,46 @@ fn the_admission_policy_is_right_only_as_it_is_applied() {
             |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),
             "is not that of this release",
         ),
-        ("notes", |_, binding| binding["spec"]["validationActions"] = json!(["Audit"]), "PolicyBinding views"),
+        (
+            "covers no updates",
+            |policy, _| policy["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["CREATE"]),
+            "ValidatingAdmissionPolicy NAME is not that of this release",
+        ),
+        ("notes", |_, binding| binding["spec"]["validationActions"] = json!(["Audit"]), "PolicyBinding NAME"),
         ("elsewhere", |_, binding| binding["spec"]["policyName"] = json!("other"), "is not that of this release"),
     ];
-    for (what, change, expected) in rows {
-        let problem = served(&change).unwrap_err();
-        assert!(problem.contains(expected) && problem.contains("manifests/view-policy.yaml"), "{what}: {problem}");
+    for (required, documents) in required.iter().zip(documents.chunks(2)) {
+        let name = required.name();
+        let served = |changed: &dyn Fn(&mut serde_json::Value, &mut serde_json::Value)| {
+            let (mut policy, mut binding) = (documents[0].value.clone(), documents[1].value.clone());
+            changed(&mut policy, &mut binding);
+            let policy: Option<ValidatingAdmissionPolicy> = serde_json::from_value(policy).unwrap();
+            let binding: Option<ValidatingAdmissionPolicyBinding> = serde_json::from_value(binding).unwrap();
+            required.check(policy.as_ref(), binding.as_ref())
+        };
+        assert_eq!(served(&|_, _| {}), Ok(()), "{name}");
+        let described = |policy: &mut serde_json::Value, _: &mut serde_json::Value| {
+            policy["metadata"]["labels"] = json!({"team": "a"});
+            policy["status"] = json!({"observedGeneration": 1});
+        };
+        assert_eq!(served(&described), Ok(()), "{name}: metadata and status of others do not matter");
+        for (what, change, expected) in rows {
+            let (problem, expected) = (served(&change).unwrap_err(), expected.replace("NAME", name));
+            assert!(problem.contains(&expected), "{name}: {what}: {problem}");
+            assert!(problem.contains("manifests/view-policy.yaml"), "{name}: {what}: {problem}");
+        }
     }
+}
+
+#[test]
+fn the_manifests_permit_to_read_every_admission_policy_by_name() {
+    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Form::Yaml);
+    assert!(broken.is_empty(), "{broken:?}");
+    let rules = documents.iter().filter_map(|document| document.value["rules"].as_array()).flatten();
+    let of_policies: Vec<_> =
+        rules.filter(|rule| rule["apiGroups"] == json!(["admissionregistration.k8s.io"])).collect();
+    assert_eq!(of_policies.len(), 1, "{of_policies:?}");
+    assert_eq!(of_policies[0]["resourceNames"], json!(NAMES));
 }
 
 #[test]

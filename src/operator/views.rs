@@ -268,7 +268,7 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
         }
     };
     let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", "everything that it selects by is there");
-    // Who may write a View that gives rights is for that policy to say: without it anybody could give any right.
+    // The admission policies restrict who decides what such a View shows. Without them, any author of Views or FieldCaches could.
     let policy = world.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
         let ready = Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem);

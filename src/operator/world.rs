@@ -38,7 +38,7 @@ pub struct World {
     pub field_caches: Store<FieldCache>,
     /// What is thought of them.
     pub verdicts: watch::Receiver<Arc<Verdicts>>,
-    /// Whether Views that give rights are written under our admission policy.
+    /// Whether the admission policies that protect Views with `authorization: View` are in force.
     pub policy: watch::Receiver<PolicyState>,
 }
 

@@ -435,17 +435,23 @@ async fn writers(prison: &Prison, folder: &RunDirectory, tried: &mut Tried) -> R
     let file = folder.write("mine.json", secrets.to_string())?.display().to_string();
     let narrower = r#"{"spec":{"consumer":null}}"#;
     let right = r#"{"spec":{"authorization":"View"}}"#;
+    let fields = r#"{"spec":{"selectableFields":[{"name":"level","jsonPath":"$.metadata.labels.level"}]}}"#;
     let status = r#"{"status":{"endpoint":{"url":"https://elsewhere.example.com"}}}"#;
     let policy = "validatingadmissionpolicy/views.fieldcache.dev";
     let binding = "validatingadmissionpolicybinding/views.fieldcache.dev";
-    let attempts: [&[&str]; 9] = [
+    let cache_policy = "validatingadmissionpolicy/fieldcaches.fieldcache.dev";
+    let cache_binding = "validatingadmissionpolicybinding/fieldcaches.fieldcache.dev";
+    let attempts: [&[&str]; 12] = [
         &["create", "-f", &file],
         &["apply", "--server-side", "-f", &file],
         &["patch", "view/own", "--type=merge", "-p", narrower],
         &["patch", "view/rights", "--type=merge", "-p", right],
         &["patch", "view/own", "--subresource=status", "--type=merge", "-p", status],
+        &["patch", "fieldcache/shirts.stable.example.com", "--type=merge", "-p", fields],
         &["delete", policy],
         &["delete", binding],
+        &["delete", cache_policy],
+        &["delete", cache_binding],
         &["patch", policy, "--type=merge", "-p", r#"{"spec":{"failurePolicy":"Ignore"}}"#],
         &["get", "pods", "-A"],
     ];

@@ -1,5 +1,5 @@
-//! Views as rights: the right to use one is enough, only who may read what it shows may write it, and without the policy that asks
-//! for this it is not served.
+//! Views with `authorization: View`: the permission to use one is enough. Only users who may read what it shows may write it, or a
+//! FieldCache that it depends on. Without the admission policies that ensure this it is not served.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const LATE: Duration = Duration::from_secs(180);
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 const POLICY: &str = "validatingadmissionpolicy/views.fieldcache.dev";
 const BINDING: &str = "validatingadmissionpolicybinding/views.fieldcache.dev";
+const CACHE_POLICY: &str = "validatingadmissionpolicy/fieldcaches.fieldcache.dev";
+const CACHE_BINDING: &str = "validatingadmissionpolicybinding/fieldcaches.fieldcache.dev";
 
 /// Group and plural of a resource.
 type Named = (&'static str, &'static str);
@@ -127,7 +129,9 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     let audited = r#"[{"op":"replace","path":"/spec/validationActions","value":["Audit"]}]"#;
     let narrowed =
         r#"[{"op":"add","path":"/spec/matchResources","value":{"objectSelector":{"matchLabels":{"a":"b"}}}}]"#;
-    let rows: [(&str, &[&str]); 7] = [
+    let unquestioned = r#"[{"op":"remove","path":"/spec/validations/1"}]"#;
+    let created = r#"[{"op":"replace","path":"/spec/matchConstraints/resourceRules/0/operations","value":["CREATE"]}]"#;
+    let rows: [(&str, &[&str]); 13] = [
         ("the policy is deleted", &["delete", POLICY]),
         ("the binding is deleted", &["delete", BINDING]),
         ("a question is not asked", &["patch", POLICY, "--type=json", "-p", none]),
@@ -135,6 +139,12 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
         ("some Views are not asked about", &["patch", POLICY, "--type=json", "-p", elsewhere]),
         ("the answer is only noted", &["patch", BINDING, "--type=json", "-p", audited]),
         ("the binding is for some Views only", &["patch", BINDING, "--type=json", "-p", narrowed]),
+        ("the policy for FieldCaches is deleted", &["delete", CACHE_POLICY]),
+        ("the binding for FieldCaches is deleted", &["delete", CACHE_BINDING]),
+        ("a FieldCache needs one permission only", &["patch", CACHE_POLICY, "--type=json", "-p", unquestioned]),
+        ("updates of FieldCaches are not covered", &["patch", CACHE_POLICY, "--type=json", "-p", created]),
+        ("FieldCaches are not denied", &["patch", CACHE_BINDING, "--type=json", "-p", audited]),
+        ("the binding is for some FieldCaches only", &["patch", CACHE_BINDING, "--type=json", "-p", narrowed]),
     ];
     for (index, (what, arguments)) in rows.into_iter().enumerate() {
         stage.kubectl.succeed(arguments).await?;
@@ -156,7 +166,7 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
         }
         stage.kubectl.succeed(&["apply", "--server-side", "--force-conflicts", "-f", &manifest]).await?;
         // A member that is not in the manifest stays where others have put it.
-        if arguments[1] == BINDING && arguments.len() > 2 {
+        if [BINDING, CACHE_BINDING].contains(&arguments[1]) && arguments.len() > 2 {
             stage.kubectl.succeed(&["replace", "--force", "-f", &manifest]).await?;
         }
         eventually("the policy is there again", SOON, async || {
@@ -205,6 +215,33 @@ async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<(
     .await
 }
 
+/// A user with the ClusterRole `fieldcache-editor` and these rules.
+async fn editor(stage: &Stage, name: &str, rules: Value) -> Result<()> {
+    grant(stage, name, rules, user(name)).await?;
+    bind_editor(stage, name).await
+}
+
+async fn bind_editor(stage: &Stage, name: &str) -> Result<()> {
+    let (binding, user) = (format!("edits-{name}"), format!("--user={name}"));
+    let role = "--clusterrole=fieldcache-editor";
+    stage.kubectl.succeed(&["create", "clusterrolebinding", &binding, role, &user]).await.map(drop)
+}
+
+/// The user `local`, who is an editor and may list and watch shirts in one namespace only.
+async fn local_editor(stage: &Stage) -> Result<()> {
+    let role = ["create", "clusterrole", "local", "--verb=list,watch", "--resource=shirts.stable.example.com"];
+    stage.kubectl.succeed(&role).await?;
+    let local = ["create", "rolebinding", "local", "-n", "team-a", "--clusterrole=local", "--user=local"];
+    stage.kubectl.succeed(&local).await?;
+    bind_editor(stage, "local").await
+}
+
+/// kubectl with the certificate of a user.
+async fn as_user(stage: &Stage, name: &str) -> Result<Kubectl> {
+    let (_, document) = stage.control_plane.as_user(name, None)?;
+    Kubectl::with_kubeconfig(&stage.folder.write(&format!("{name}-kubeconfig"), document.to_string())?)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
     let stage = Stage::start().await?;
@@ -226,21 +263,9 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
         ),
     ];
     for (name, rules) in rows {
-        grant(&stage, name, rules, user(name)).await?;
-        let binding = format!("edits-{name}");
-        let who = format!("--user={name}");
-        stage
-            .kubectl
-            .succeed(&["create", "clusterrolebinding", &binding, "--clusterrole=fieldcache-editor", &who])
-            .await?;
+        editor(&stage, name, rules).await?;
     }
-    // In one namespace only.
-    let role = ["create", "clusterrole", "local", "--verb=list,watch", "--resource=shirts.stable.example.com"];
-    stage.kubectl.succeed(&role).await?;
-    let local = ["create", "rolebinding", "local", "-n", "team-a", "--clusterrole=local", "--user=local"];
-    stage.kubectl.succeed(&local).await?;
-    let edits = ["create", "clusterrolebinding", "edits-local", "--clusterrole=fieldcache-editor", "--user=local"];
-    stage.kubectl.succeed(&edits).await?;
+    local_editor(&stage).await?;
 
     let shirts = ("stable.example.com", "shirts");
     let mut eight = vec![shirts];
@@ -256,12 +281,8 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
         ("reads", "View", &[shirts, ("", "pods")], Some(1)),
         ("all", "View", &eight, None),
     ];
-    let as_user = async |name: &str| {
-        let (_, document) = stage.control_plane.as_user(name, None)?;
-        Kubectl::with_kubeconfig(&stage.folder.write(&format!("{name}-kubeconfig"), document.to_string())?)
-    };
     // The policy works some time after it has been made.
-    let nobody = as_user("nobody").await?;
+    let nobody = as_user(&stage, "nobody").await?;
     let first = stage.folder.write("first.json", view("first", "View", &[shirts]).to_string())?;
     eventually("the policy is in force", SOON, async || {
         let ran = nobody.run(&["create", "--dry-run=server", "-f", &first.display().to_string()]).await?;
@@ -270,7 +291,7 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
     })
     .await?;
     for (index, (name, authorization, resources, refused)) in rows.into_iter().enumerate() {
-        let kubectl = as_user(name).await?;
+        let kubectl = as_user(&stage, name).await?;
         let own = view(&format!("v{index}"), authorization, resources);
         let file = stage.folder.write(&format!("v{index}.json"), own.to_string())?;
         let ran = kubectl.run(&["create", "-f", &file.display().to_string()]).await?;
@@ -295,11 +316,106 @@ async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
         ("reads", &["patch", "view/v6", "--type=json", "-p", more]),
     ];
     for (name, arguments) in attempts {
-        let ran = as_user(name).await?.run(arguments).await?;
+        let ran = as_user(&stage, name).await?.run(arguments).await?;
         let is_refused = ran.exit_code != 0 && ran.stderr.contains("cannot be given away");
         ensure!(is_refused, "{name}: {arguments:?}: {}{}", ran.stdout, ran.stderr);
     }
     let kept = stage.kubectl.succeed(&["get", "view/v0", "-o", "jsonpath={.spec.authorization}"]).await?;
     ensure!(kept == "Caller", "{kept}");
+    Ok(())
+}
+
+/// A FieldCache of a resource, with one extra field and, if asked for, a scope.
+fn field_cache((group, resource): Named, path: &str, is_scoped: bool) -> Value {
+    let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+    let mut cache = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": name },
+        "spec": { "group": group, "resource": resource, "selectableFields": [{ "name": "level", "jsonPath": path }] },
+    });
+    if is_scoped {
+        cache["spec"]["scope"] = json!({ "labelSelector": { "matchLabels": { "team": "a" } } });
+    }
+    cache
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_users_who_may_read_a_resource_may_write_its_field_cache() -> Result<()> {
+    const CACHE: &str = "fieldcache/shirts.stable.example.com";
+    let stage = Stage::start().await?;
+    let rule = |verbs: &[&str]| json!({ "apiGroups": ["stable.example.com"], "resources": ["shirts"], "verbs": verbs });
+    let all = ["list", "watch"];
+    let named =
+        json!([{ "apiGroups": ["stable.example.com"], "resources": ["shirts"], "resourceNames": ["a"], "verbs": all }]);
+    for (name, rules) in [
+        ("nobody", json!([])),
+        ("lists", json!([rule(&["get", "list"])])),
+        ("watches", json!([rule(&["get", "watch"])])),
+        ("named", named),
+        ("reads", json!([rule(&all)])),
+    ] {
+        editor(&stage, name, rules).await?;
+    }
+    local_editor(&stage).await?;
+    let shirts = ("stable.example.com", "shirts");
+    let write = |name: &str, cache: Value| -> Result<String> {
+        Ok(stage.folder.write(name, cache.to_string())?.display().to_string())
+    };
+    let scoped = write("scoped.json", field_cache(shirts, "$.spec.color", true))?;
+    let redefined = write("redefined.json", field_cache(shirts, "$.spec.size", true))?;
+    let pods = write("pods.json", field_cache(("", "pods"), "$.spec.nodeName", false))?;
+    let list = "permission to list shirts.stable.example.com in all namespaces";
+    let watch = "permission to watch shirts.stable.example.com in all namespaces";
+    let denied = async |name: &str, arguments: &[&str], expected: &str| -> Result<()> {
+        let ran = as_user(&stage, name).await?.run(arguments).await?;
+        let is_denied = ran.exit_code != 0 && ran.stderr.contains("fieldcaches.fieldcache.dev' denied request");
+        let row = format!("{name}: {arguments:?}: {}{}", ran.stdout, ran.stderr);
+        ensure!(is_denied && ran.stderr.contains("orbidden") && ran.stderr.contains(expected), "{row}");
+        Ok(())
+    };
+    let allowed = async |name: &str, arguments: &[&str]| as_user(&stage, name).await?.succeed(arguments).await;
+
+    // A policy is in force some time after it was created, its watches some time after that.
+    eventually("the policy is in force", SOON, async || {
+        denied("nobody", &["create", "--dry-run=server", "-f", &scoped], list).await
+    })
+    .await?;
+    for (name, expected) in [("nobody", list), ("lists", watch), ("watches", list), ("named", list), ("local", list)] {
+        denied(name, &["create", "-f", &scoped], expected).await?;
+    }
+    denied("reads", &["create", "-f", &pods], "permission to list pods in all namespaces").await?;
+    allowed("reads", &["create", "-f", &scoped]).await?;
+
+    // Each kind of update that can make a View show more, and others.
+    let field = r#"{"spec":{"selectableFields":[{"name":"level","jsonPath":"$.metadata.annotations.missing"}]}}"#;
+    let no_fields = r#"{"spec":{"selectableFields":null}}"#;
+    let no_scope = r#"{"spec":{"scope":null}}"#;
+    for (name, expected) in [("nobody", list), ("lists", watch), ("watches", list), ("named", list), ("local", list)] {
+        let attempts: [&[&str]; 8] = [
+            &["patch", CACHE, "--type=merge", "-p", field],
+            &["patch", CACHE, "--type=merge", "-p", no_fields],
+            &["patch", CACHE, "--type=merge", "-p", no_scope],
+            &["replace", "-f", &redefined],
+            &["apply", "--server-side", "--force-conflicts", "-f", &redefined],
+            &["annotate", CACHE, "a=b"],
+            // The store of a resource in --resources remains, without the scope.
+            &["delete", CACHE],
+            &["delete", "fieldcaches", "--all"],
+        ];
+        for arguments in attempts {
+            denied(name, arguments, expected).await?;
+        }
+    }
+    let held = stage.kubectl.succeed(&["get", CACHE, "-o", "json"]).await?;
+    let held: Value = serde_json::from_str(&held)?;
+    ensure!(held["spec"] == field_cache(shirts, "$.spec.color", true)["spec"], "{held}");
+    ensure!(held["metadata"]["deletionTimestamp"].is_null() && held["metadata"]["annotations"].is_null(), "{held}");
+
+    allowed("reads", &["replace", "-f", &redefined]).await?;
+    allowed("reads", &["patch", CACHE, "--type=merge", "-p", field]).await?;
+    allowed("reads", &["patch", CACHE, "--type=merge", "-p", no_scope]).await?;
+    // Without the FieldCache, Views that depend on it are not served.
+    allowed("nobody", &["delete", CACHE]).await?;
+    allowed("reads", &["create", "-f", &scoped]).await?;
+    allowed("reads", &["delete", CACHE]).await?;
     Ok(())
 }
