@@ -311,6 +311,7 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let all: Pieces = Box::new(first.into_iter().chain(pieces));
     let all = if finish.gzip { Box::new(Gzip::new(all)) } else { all };
     let mut body = Body::pieces(all);
-    body.holds(size as u64 + if finish.gzip { gzip::STATE } else { 0 });
+    // The first pieces are a part of what a streamed response may hold.
+    body.holds((size as u64).saturating_sub(unread::STREAMED) + if finish.gzip { gzip::STATE } else { 0 });
     (body, finish.gzip)
 }

@@ -26,7 +26,7 @@ use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::consumer::FollowedPod;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::views::Restriction;
-use crate::registry::{Live, LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Change, Cursor, Snapshot};
 use crate::subscribe::{Transition, is_undecided, transition};
 
@@ -36,7 +36,7 @@ use super::failure::Failure;
 use super::limits::seats::Seats;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
-use super::params::{ListOptions, Query, read_version};
+use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
 use super::{Asked, Server, explain, media_type, read, with_type};

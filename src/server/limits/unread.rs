@@ -63,6 +63,8 @@ pub struct Unread {
     answers: Mutex<Answers>,
     /// What responses other than watches may hold.
     responses: Arc<Shares<User>>,
+    /// The same of small ones: rejections are among them, so they need room when there is none for others.
+    small: Arc<Shares<User>>,
 }
 
 #[derive(Debug, Default)]
@@ -122,6 +124,7 @@ impl Unread {
             ended: AtomicU64::new(0),
             answers: Mutex::default(),
             responses: Arc::new(Shares::new(most.0)),
+            small: Arc::new(Shares::new(most.0)),
         }
     }
 
@@ -145,7 +148,7 @@ impl Unread {
 
     /// Takes the share of a small response, which is made before it is known whether there is room; `None`: there is none.
     pub fn admit_small(&self, address: &User, length: usize) -> Option<Share> {
-        self.responses.take(address, RESPONSE + length as u64)
+        self.small.take(address, RESPONSE + length as u64)
     }
 
     /// Counts an answer to this user, which is a watch or not.
