@@ -204,7 +204,7 @@ pub(super) async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Sn
     let wanted = catalog.resources().filter(|resource| {
         resource.origin == ResourceOrigin::Custom
             && !resource.plan.fields().is_empty()
-            && !matches!(resource.live.state(), LiveState::Idle | LiveState::Gone)
+            && !matches!(resource.live.state(), LiveState::Idle | LiveState::Gone(_))
     });
     for resource in wanted {
         let mut states = resource.live.subscribe();
@@ -292,7 +292,7 @@ async fn show_progress(registry: &Registry) {
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }
-                LiveState::Idle | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone => {
+                LiveState::Idle | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_) => {
                     loading.remove(&name);
                 }
             }

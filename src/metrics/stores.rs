@@ -60,7 +60,7 @@ impl Stores {
             | LiveState::Loading(_)
             | LiveState::Refused { .. }
             | LiveState::OverMemory(_)
-            | LiveState::Gone => None,
+            | LiveState::Gone(_) => None,
         });
         loaded.collect()
     }

@@ -173,7 +173,7 @@ fn what_is_not_loaded_or_gone_has_no_series() {
     let panicked = "fieldcache_feed_panics_total{group=\"stable.example.com\",version=\"v1\",resource=\"hats\"} 1";
     let text = metrics.text(Format::Plain);
     assert!(text.contains(panicked), "what keeps it from loading is shown: {text}");
-    shirts.live.publish(LiveState::Gone);
+    shirts.live.end(crate::registry::GoneReason::NotServed);
     let text = metrics.text(Format::Plain);
     assert!(!text.lines().any(|line| line.starts_with("fieldcache_store_") && line.contains("shirts")), "{text}");
     assert!(text.contains("fieldcache_request_total{verb=\"LIST\""), "what was answered stays counted: {text}");

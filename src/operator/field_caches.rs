@@ -129,7 +129,7 @@ impl Stores {
                     (reason, message)
                 }
                 Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
-                Some(LiveState::Idle | LiveState::Gone) | None => ("Loading", "about to be read".to_owned()),
+                Some(LiveState::Idle | LiveState::Gone(_)) | None => ("Loading", "about to be read".to_owned()),
             };
             stores.waiting.get_or_insert(((*gvr).clone(), waiting.0, waiting.1));
         }

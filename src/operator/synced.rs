@@ -65,7 +65,7 @@ impl Synced {
                 // What the API server refuses to show is told on its FieldCache; waiting does not help.
                 Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),
                 Some(LiveState::Loading(progress)) => Err(progress),
-                Some(LiveState::Idle | LiveState::Gone) | None => Err("about to be read".to_owned()),
+                Some(LiveState::Idle | LiveState::Gone(_)) | None => Err("about to be read".to_owned()),
             };
             (format!("store/{gvr}"), result)
         };

@@ -332,9 +332,9 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
         (vec!["store/pods.v1".to_owned()], false),
         "not in the catalog yet"
     );
-    registry.replace(catalog(&[&pods]));
+    registry.replace(catalog(&[&pods]), |_| None);
     assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
-    registry.replace(catalog(&[]));
+    registry.replace(catalog(&[]), |_| None);
     assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }
 

@@ -189,7 +189,7 @@ impl FollowedPod {
             LiveState::Ready(snapshot) => {
                 asked_of(&snapshot, &self.key, &self.uid, &self.terms).as_ref() != Some(&self.labels)
             }
-            LiveState::Gone => true,
+            LiveState::Gone(_) => true,
             // Nothing is known of the Pod for now, and what was shown stays the caller's own right.
             LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
         }

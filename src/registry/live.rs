@@ -35,7 +35,36 @@ pub enum LiveState {
     /// There is a complete copy.
     Ready(Snapshot),
     /// The resource is no longer served, or is served with other fields by a new [`super::Resource`].
-    Gone,
+    Gone(Gone),
+}
+
+/// How the data of a resource ended.
+#[derive(Clone, Debug)]
+pub struct Gone {
+    /// Why.
+    pub reason: GoneReason,
+    /// The last copy, if there was one: watches send the changes of it that they have not sent yet.
+    pub last: Option<Snapshot>,
+}
+
+/// Why a resource is no longer served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneReason {
+    /// The same resource is served by another copy, with another definition or other fields.
+    Replaced,
+    /// The source does not serve it any more.
+    NotServed,
+    /// It is no longer cached: no FieldCache names it.
+    NotCached,
+}
+
+/// What is known of the objects of a resource that the source does not serve any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// Their definition was deleted, which happens only after all of them are. The version: of the deletion, or later.
+    ObjectsDeleted(Version),
+    /// They may still exist, for example in another version.
+    VersionEnded,
 }
 
 /// Which of the states it is, without the data: followed by those whom changes of objects do not concern.
@@ -64,7 +93,7 @@ impl LiveState {
             LiveState::Refused { .. } => Phase::Refused,
             LiveState::OverMemory(_) => Phase::OverMemory,
             LiveState::Ready(_) => Phase::Ready,
-            LiveState::Gone => Phase::Gone,
+            LiveState::Gone(_) => Phase::Gone,
         }
     }
 }
@@ -74,6 +103,8 @@ impl LiveState {
 pub struct Live {
     state: watch::Sender<LiveState>,
     phase: watch::Sender<Phase>,
+    /// Set when the source has said that it does not serve the resource any more.
+    departure: watch::Sender<Option<Departure>>,
     router: Arc<Router>,
     /// How far the data is known to reach, and how far readers want it to.
     freshness: Freshness,
@@ -128,6 +159,7 @@ impl Default for Live {
         Live {
             state: watch::Sender::new(LiveState::Idle),
             phase: watch::Sender::new(Phase::Idle),
+            departure: watch::Sender::new(None),
             router: Arc::default(),
             freshness: Freshness::default(),
             demands: watch::Sender::new(0),
@@ -146,6 +178,41 @@ impl Default for Live {
 }
 
 impl Live {
+    /// The resource is no longer served: shows that for ever, with the last copy, and wakes all watches.
+    pub fn end(&self, reason: GoneReason) {
+        let last = match self.state() {
+            LiveState::Ready(snapshot) => Some(snapshot),
+            LiveState::Gone(_)
+            | LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_) => None,
+        };
+        self.publish(LiveState::Gone(Gone { reason, last }));
+    }
+
+    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls [`Live::end`];
+    /// where there is no copy, nothing follows, and this ends it.
+    pub fn depart(&self, departure: Departure) {
+        if matches!(self.state(), LiveState::Ready(_)) {
+            self.departure.send_replace(Some(departure));
+        } else {
+            self.end(GoneReason::NotServed);
+        }
+    }
+
+    /// What is known since the source does not serve the resource any more; `None` while it does.
+    pub fn departure(&self) -> Option<Departure> {
+        *self.departure.borrow()
+    }
+
+    /// Waits until the source does not serve the resource any more. Safe to drop at any point.
+    pub async fn departed(&self) {
+        if self.departure.subscribe().wait_for(Option::is_some).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// Shows readers another state, then tells those watches whom it concerns. After `Gone` nothing else is shown.
     ///
     /// One task at a time calls this for a state with data: the changes of two snapshots are told in their order.
@@ -156,11 +223,11 @@ impl Live {
             | LiveState::Loading(_)
             | LiveState::Refused { .. }
             | LiveState::OverMemory(_)
-            | LiveState::Gone => None,
+            | LiveState::Gone(_) => None,
         };
         let phase = state.phase();
         let is_shown = self.state.send_if_modified(|held| {
-            if matches!(held, LiveState::Gone) {
+            if matches!(held, LiveState::Gone(_)) {
                 return false;
             }
             *held = state;
@@ -233,10 +300,10 @@ impl Live {
         self.demand();
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));
+        // The sender is held here.
         let state = match timeout(patience, settled).await {
             Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => LiveState::Gone,
-            Err(_) => self.state(),
+            Ok(Err(_)) | Err(_) => self.state(),
         };
         match state {
             LiveState::Ready(snapshot) => Ok(snapshot),
@@ -244,7 +311,7 @@ impl Live {
             LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
             LiveState::Refused { code, message } => Err(NotReady::Refused { code, message }),
             LiveState::OverMemory(over) => Err(NotReady::OverMemory(over)),
-            LiveState::Gone => Err(NotReady::Gone),
+            LiveState::Gone(_) => Err(NotReady::Gone),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
 //! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
-//! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches cleanly.
+//! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches after the last change.
 //! [`views`] are parts of the catalog under names of their own, some of them another one for each [`consumer`].
 //! This room knows neither a Kubernetes client nor HTTP.
 
@@ -27,7 +27,7 @@ pub use catalog::{Catalog, Excerpt, Group, Resource, ResourceOrigin, Subresource
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use freshness::{Freshness, Lagging};
-pub use live::{Live, LiveState, NotReady, OpenWatch, Phase};
+pub use live::{Departure, Gone, GoneReason, Live, LiveState, NotReady, OpenWatch, Phase};
 pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};
@@ -82,14 +82,19 @@ impl Registry {
         self.catalog.subscribe()
     }
 
-    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, are gone.
-    pub fn replace(&self, catalog: Catalog) {
+    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end: those for which `departure`
+    /// says that the source does not serve them any more, when their feed has taken what the source still sends; the others now.
+    pub fn replace(&self, catalog: Catalog, departure: impl Fn(&Resource) -> Option<Departure>) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
         for resource in previous.copies() {
-            let kept = next.copy(&resource.gvr).is_some_and(|kept| Arc::ptr_eq(kept, resource));
-            if !kept {
-                resource.live.publish(LiveState::Gone);
+            match next.copy(&resource.gvr) {
+                Some(kept) if Arc::ptr_eq(kept, resource) => {}
+                Some(_) => resource.live.end(GoneReason::Replaced),
+                None => match departure(resource) {
+                    Some(departure) => resource.live.depart(departure),
+                    None => resource.live.end(GoneReason::NotCached),
+                },
             }
         }
     }

@@ -101,7 +101,7 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     let mut states = live.subscribe();
     let reached = states.wait_for(|state| match state {
         LiveState::Ready(snapshot) => snapshot.version() >= version,
-        LiveState::Gone => true,
+        LiveState::Gone(_) => true,
         LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
     });
     let waited = tokio::select! {
@@ -114,7 +114,7 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     };
     match (waited, live.state()) {
         (Some(LiveState::Ready(snapshot)), _) => Ok(snapshot),
-        (Some(LiveState::Gone), _) => Err(Failure::Replaced),
+        (Some(LiveState::Gone(_)), _) => Err(Failure::Replaced),
         (_, LiveState::Ready(newest)) if newest.version() >= version => Ok(newest),
         (_, LiveState::Ready(newest)) => Err(Failure::TooLargeVersion { asked: version, current: newest.version() }),
         _ => Err(Failure::TooLargeVersion { asked: version, current: held.version() }),

@@ -26,7 +26,7 @@ use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::consumer::FollowedPod;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::views::Restriction;
-use crate::registry::{LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Change, Cursor, Snapshot};
 use crate::subscribe::{Transition, is_undecided, transition};
 
@@ -332,7 +332,8 @@ impl Watch {
 
     /// Why a View shows something else now than when the watch began.
     fn shown_anew(&self) -> Option<&'static str> {
-        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
+        // A View of a resource that the source does not serve any more ends with it, after its last events.
+        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.live.departure().is_none() {
             return Some("the View has changed");
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
@@ -423,8 +424,11 @@ impl Watch {
 
     /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
-        let snapshot = match self.resource.live.state() {
-            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => snapshot,
+        let (snapshot, gone) = match self.resource.live.state() {
+            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
+            LiveState::Gone(Gone { reason, last: Some(snapshot) }) if snapshot.epoch() == self.epoch => {
+                (snapshot, Some(reason))
+            }
             // Some of what this watch was told was not so: a client that resumed would keep it.
             LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
                 let told = place.after.max(place.seen);
@@ -434,7 +438,7 @@ impl Watch {
             }
             // Another history, or none any more: the client resumes or relists.
             LiveState::Ready(_)
-            | LiveState::Gone
+            | LiveState::Gone(_)
             | LiveState::Idle
             | LiveState::Loading(_)
             | LiveState::Refused { .. }
@@ -468,6 +472,14 @@ impl Watch {
         }
         if !place.is_behind {
             place.seen = place.seen.max(snapshot.version());
+            // Every change has been sent. A client that resumes is told what is served now.
+            if let Some(reason) = gone {
+                if reason == GoneReason::NotCached {
+                    let message = format!("too old resource version: {} is no longer cached here", self.resource.gvr);
+                    write_error(&Failure::Expired { message, continue_token: None }, batch);
+                }
+                return false;
+            }
         }
         self.place = Place::Following(place);
         !place.is_behind
@@ -561,8 +573,8 @@ impl Watch {
         let next = bookmark.min(self.deadline);
         let view_ended = async {
             match &mut self.view_ended {
-                Some(ended) => drop(ended.wait_for(|ended| *ended).await),
-                None => std::future::pending().await,
+                Some(ended) if self.resource.live.departure().is_none() => drop(ended.wait_for(|ended| *ended).await),
+                Some(_) | None => std::future::pending().await,
             }
         };
         let pod_changed = async {

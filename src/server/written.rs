@@ -160,7 +160,7 @@ impl Holder {
             LiveState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
                 object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
             }),
-            LiveState::Gone | LiveState::Refused { .. } | LiveState::OverMemory(_) => true,
+            LiveState::Gone(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => true,
             LiveState::Idle | LiveState::Loading(_) => false,
         });
         match &*settled.await.ok()? {

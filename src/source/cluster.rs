@@ -27,8 +27,8 @@ use crate::extract::{Plan, Unreadable};
 use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource, ResourceOrigin,
-    Subresource, VersionInfo, Where,
+    Catalog, Definitions, Departure, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry,
+    Resource, ResourceOrigin, Subresource, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -38,6 +38,9 @@ const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 const IDLE_CHECK: Duration = Duration::from_secs(60);
 /// Discovery is asked again this often: aggregated APIs come and go without a CRD.
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
+/// So long is a resource followed that the cluster does not serve any more, unless the cluster ends its watch before: as long as the
+/// last events can take.
+const FAREWELL: Duration = Duration::from_secs(30);
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -99,6 +102,8 @@ pub struct Cluster {
     crds: BTreeMap<String, (Version, Result<Arc<Crd>, String>)>,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
+    /// The version at which they were read last.
+    crds_version: Version,
     /// Resources that cannot be followed, as last reported.
     unsupported: BTreeSet<Gvr>,
     /// The resource of the CRDs, which is followed whether it is served or not.
@@ -159,6 +164,7 @@ impl Cluster {
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
             knows_crds: false,
+            crds_version: Version::ZERO,
             unsupported: BTreeSet::new(),
             definitions: None,
             successors: Successors::default(),
@@ -237,7 +243,7 @@ impl Cluster {
                         self.publish_catalog().await;
                         self.rediscover().await;
                     }
-                    LiveState::Gone => break,
+                    LiveState::Gone(_) => break,
                     LiveState::Ready(_)
                     | LiveState::Idle
                     | LiveState::Loading(_)
@@ -262,6 +268,7 @@ impl Cluster {
     /// Reads what has changed among the CRDs; true when something has.
     fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = !std::mem::replace(&mut self.knows_crds, true);
+        self.crds_version = snapshot.version();
         let mut present = BTreeSet::new();
         for (_, object) in snapshot.range(std::ops::Bound::Unbounded) {
             let key = object.key();
@@ -307,8 +314,7 @@ impl Cluster {
         let unreadable =
             self.crds.iter().filter_map(|(name, (_, crd))| Some((name.clone(), crd.as_ref().err()?.clone())));
         let unreadable = unreadable.collect();
-        self.known
-            .send_replace(Arc::new(Definitions { unreadable, ..Definitions::of(&resources, &crds, groups.clone()) }));
+        let known = Definitions { unreadable, ..Definitions::of(&resources, &crds, groups.clone()) };
         let extra = self.settings.store_options.borrow().clone();
         for resource in &mut resources {
             extra.apply(resource);
@@ -335,6 +341,7 @@ impl Cluster {
             );
         }
         self.unsupported = unsupported;
+        let there: BTreeSet<Gvr> = resources.iter().map(|resource| resource.gvr.clone()).collect();
         let (resources, fresh) = self.choose(&previous, resources);
         let served: BTreeSet<GroupVersion> = resources.iter().map(|resource| resource.gvr.group_version()).collect();
         for group in &mut groups {
@@ -344,7 +351,15 @@ impl Cluster {
         let catalog = Catalog::new(groups, resources, self.version.clone())
             .with_documents(self.documents.clone())
             .with_offers(self.offers());
-        self.registry.replace(catalog);
+        self.registry.replace(catalog, |resource| {
+            let is_defined = self.crds.contains_key(&resource.gvr.group_resource());
+            let is_deleted = resource.origin == ResourceOrigin::Custom && self.knows_crds && !is_defined;
+            let departure =
+                if is_deleted { Departure::ObjectsDeleted(self.crds_version) } else { Departure::VersionEnded };
+            (!there.contains(&resource.gvr)).then_some(departure)
+        });
+        // After the catalog: who acts on it finds resources that the cluster does not serve any more departing.
+        self.known.send_replace(Arc::new(known));
         for resource in fresh {
             self.start_keeper(resource);
         }
@@ -419,7 +434,7 @@ impl Cluster {
             return;
         }
         if let Some(gone) = self.definitions.take() {
-            gone.live.publish(LiveState::Gone);
+            gone.live.end(GoneReason::Replaced);
         }
         self.definitions = found.map(|found| Arc::new(found.anew()));
         fresh.extend(self.definitions.clone());
@@ -540,7 +555,14 @@ async fn keep(
                     served = *demands.borrow();
                     break;
                 }
-                never = follow(&connection, resource, &mut feed, settings.max_lag) => match never {},
+                () = follow(&connection, resource, &mut feed, settings.max_lag) => {
+                    take_leave(&mut feed, &resource.live);
+                    return;
+                }
+                () = outstayed(&resource.live) => {
+                    take_leave(&mut feed, &resource.live);
+                    return;
+                }
                 () = gone(&resource.live) => return,
                 // What is followed is followed anew, from a list that relies on nothing.
                 () = mismatch(&mut check) => feed.retract(),
@@ -548,6 +570,10 @@ async fn keep(
                     tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
                     // A demand that comes after the last look starts the next load.
                     served = seen;
+                    if resource.live.departure().is_some() {
+                        resource.live.end(GoneReason::NotServed);
+                        return;
+                    }
                     resource.live.publish(LiveState::Idle);
                     break;
                 }
@@ -571,10 +597,25 @@ async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     }
 }
 
+/// Waits until the source has had [`FAREWELL`] to send what is left of a resource that it does not serve any more.
+async fn outstayed(live: &Live) {
+    live.departed().await;
+    sleep(FAREWELL).await;
+}
+
+/// Ends a resource that the source does not serve any more. Where its definition was deleted all objects were deleted before, so
+/// those of which the source has not said so are removed: watches send a DELETED event for each.
+fn take_leave(feed: &mut Feed, live: &Live) {
+    if let Some(Departure::ObjectsDeleted(version)) = live.departure() {
+        feed.remove_all(version);
+    }
+    live.end(GoneReason::NotServed);
+}
+
 async fn gone(live: &Live) {
     let mut states = live.subscribe();
     // An error means that the resource itself is dropped, which is gone as well.
-    let _ = states.wait_for(|state| matches!(state, LiveState::Gone)).await;
+    let _ = states.wait_for(|state| matches!(state, LiveState::Gone(_))).await;
 }
 
 /// Waits until nobody has asked for long; answers how many demands there had been at the last look.

@@ -236,6 +236,16 @@ impl Feed {
         }
     }
 
+    /// Removes every object that is left, as none exists at this version any more, and shows that. Does nothing before the first list.
+    pub fn remove_all(&mut self, version: Version) {
+        self.take(SourceEvent::Abort);
+        if self.ready && self.store.len() > 0 {
+            self.take(SourceEvent::Begin);
+            self.take(SourceEvent::Commit(version.max(self.store.version())));
+            self.publish();
+        }
+    }
+
     /// Shows readers what has been taken so far.
     pub fn publish(&mut self) {
         if self.ready {

@@ -25,10 +25,10 @@ use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
 use crate::crd::{Crd, served_groups};
 use crate::extract::{Plan, judge};
-use crate::model::{GroupVersion, Gvr, Key};
+use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
-use crate::registry::{Catalog, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, GoneReason, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -233,12 +233,18 @@ impl FolderFeeds {
                 }
             }
         }
-        self.feeds = feeds;
+        // What is left has no definition any more, so none of its objects is served.
+        for (gvr, mut feed) in std::mem::replace(&mut self.feeds, feeds) {
+            feed.remove_all(Version::ZERO);
+            if let Some(resource) = previous.copy(&gvr) {
+                resource.live.end(GoneReason::NotServed);
+            }
+        }
         let extra = Arc::new(extra_entries(kept.iter().map(|resource| &**resource)));
         let groups = groups(&crds);
         let documents = Arc::new(documents(crds, extra));
         let catalog = Catalog::new(groups, kept, version_info()).with_documents(documents);
-        self.registry.replace(catalog);
+        self.registry.replace(catalog, |_| None);
         fresh
     }
 }

@@ -89,9 +89,9 @@ enum ListMode {
     Pages,
 }
 
-/// Follows a resource for ever; the caller ends it by dropping the future, at any point. Proofs come in time for readers
-/// who accept a lag of `max_lag`.
-pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, max_lag: Duration) -> ! {
+/// Follows a resource until the source has ended its watch of one that it does not serve any more ([`Live::departure`]). The caller may
+/// drop the future at any point. Proofs come in time for readers who accept a lag of `max_lag`.
+pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, max_lag: Duration) {
     let (gvr, live) = (&resource.gvr, &*resource.live);
     let (base, selection) = (collection(gvr), selection(resource));
     let source = Source { connection, base: &base, selection: &selection, live, max_lag };
@@ -126,6 +126,10 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
+        // A watch that we closed for a proof says nothing about the resource.
+        if live.departure().is_some() && !matches!(end, End::ProofNeeded) {
+            return;
+        }
         if !feed.needs_list() {
             not_older = true;
         }

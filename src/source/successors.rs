@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::select_all;
 
 use crate::model::Gvr;
-use crate::registry::{LiveState, Resource};
+use crate::registry::{GoneReason, LiveState, Resource};
 
 /// At most one a resource.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Successors {
             Some(loading) if loading.same_definition(&wanted) => loading,
             other => {
                 if let Some(obsolete) = other {
-                    obsolete.live.publish(LiveState::Gone);
+                    obsolete.live.end(GoneReason::Replaced);
                 }
                 let successor = Arc::new(wanted);
                 fresh.push(successor.clone());
@@ -54,7 +54,7 @@ impl Successors {
     /// Nothing is to take the place of this resource any more.
     pub(super) fn drop(&mut self, gvr: &Gvr) {
         if let Some(obsolete) = self.loading.remove(gvr) {
-            obsolete.live.publish(LiveState::Gone);
+            obsolete.live.end(GoneReason::Replaced);
         }
     }
 
@@ -85,5 +85,5 @@ impl Successors {
 /// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either, and
 /// where there is no memory for both the old one goes, which makes room.
 fn is_settled(state: &LiveState) -> bool {
-    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone)
+    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_))
 }

@@ -56,13 +56,13 @@ fn what_leaves_the_catalog_is_gone_and_what_stays_is_untouched() {
         resource.live.publish(ready());
     }
     let replacement = resource("replaced");
-    registry.replace(catalog(&[&kept, &replacement]));
+    registry.replace(catalog(&[&kept, &replacement]), |_| None);
     assert!(matches!(kept.live.state(), LiveState::Ready(_)));
     assert!(matches!(replacement.live.state(), LiveState::Idle));
     for gone in [&replaced, &dropped] {
-        assert!(matches!(gone.live.state(), LiveState::Gone), "{}", gone.gvr);
+        assert!(matches!(gone.live.state(), LiveState::Gone(_)), "{}", gone.gvr);
         gone.live.publish(ready());
-        assert!(matches!(gone.live.state(), LiveState::Gone), "nothing follows Gone");
+        assert!(matches!(gone.live.state(), LiveState::Gone(_)), "nothing follows Gone");
     }
 }
 
@@ -102,7 +102,7 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     assert_eq!(started.elapsed(), Duration::ZERO, "and so is a want of memory");
 
     let gone = Live::default();
-    gone.publish(LiveState::Gone);
+    gone.end(crate::registry::GoneReason::NotServed);
     assert_eq!(gone.snapshot(patience).await.unwrap_err(), NotReady::Gone);
 }
 

@@ -28,7 +28,7 @@ pub(super) fn fixture_with(settings: Settings) -> Fixture {
     let outcome = accept(&[request], &Subject { plan: &base.plan, schema: None, columns: &[] });
     let plan = base.plan.with_extra(&outcome.fields).unwrap();
     fixture.shirts.resource = Arc::new(Resource { plan, ..base });
-    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]));
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
     fixture.shirts.publish();
     fixture
 }

@@ -738,7 +738,9 @@ async fn discovery_shows_what_can_be_reached() {
         expected.push("view.fieldcache.dev/v1alpha1 placementreviews create".to_owned());
         let behind = Behind::teapot();
         let fixture = before(&behind, mode);
-        fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offers()));
+        fixture
+            .registry
+            .replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offers()), |_| None);
         assert_eq!(aggregated(&fixture).await, expected, "{mode:?}");
         assert!(behind.lines().is_empty(), "{mode:?}: discovery is ours");
 
@@ -778,7 +780,7 @@ async fn discovery_shows_what_can_be_reached() {
 async fn a_row_of_another_groups_kind_names_it_in_the_older_documents() {
     let behind = Behind::teapot();
     let fixture = before(&behind, PassThrough::All);
-    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offers()));
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offers()), |_| None);
     let list = fixture.get("/api/v1").await.json();
     let rows = list["resources"].as_array().unwrap();
     let named = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();

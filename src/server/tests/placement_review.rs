@@ -376,7 +376,7 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{}", answer.body);
     assert!(answer.message().starts_with("storage is (re)initializing: nodes: "), "{}", answer.body);
 
-    fixture.registry.replace(catalog(&[&fixture.nodes, &fixture.namespaces]));
+    fixture.registry.replace(catalog(&[&fixture.nodes, &fixture.namespaces]), |_| None);
     let answer = fixture.review(&asking(&on_ssd())).await;
     assert_eq!(answer.code.as_u16(), 503);
     assert!(answer.message().contains("pods are not kept here: make a FieldCache named pods"), "{}", answer.body);
@@ -384,7 +384,7 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     let part = Arc::new(Resource { excerpt: Some(Arc::new(Excerpt::default())), ..(*fixture.pods.resource).clone() });
     let held = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
     let whole: Catalog = catalog(&[]);
-    fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version));
+    fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version), |_| None);
     let answer = fixture.review(&asking(&on_ssd())).await;
     assert!(answer.message().contains("that of pods is a part: take the scope out"), "{}", answer.body);
 }

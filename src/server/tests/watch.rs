@@ -9,7 +9,7 @@ use tokio::time::{Instant, advance, sleep};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
 use crate::model::Version;
-use crate::registry::LiveState;
+use crate::registry::{Departure, Gone, GoneReason, LiveState};
 use crate::server::{Settings, empty};
 use crate::store::{HistoryLimits, Trust};
 
@@ -301,13 +301,60 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
     let mut fixture = Fixture::new();
     let mut shirts = fixture.watch(&watch("resourceVersion=100")).await;
     let mut hats = fixture.watch("/apis/stable.example.com/v1/hats?watch=1&resourceVersion=100").await;
-    fixture.registry.replace(catalog(&[&fixture.hats, &fixture.pods]));
+    fixture.registry.replace(catalog(&[&fixture.hats, &fixture.pods]), |_| None);
+    let error = shirts.next().await.unwrap();
+    assert_eq!(error["object"]["code"], 410, "{error}");
+    assert_eq!(
+        error["object"]["message"],
+        "too old resource version: shirts.v1.stable.example.com is no longer cached here"
+    );
     shirts.expect_end("the resource went").await;
     assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n");
     fixture.put_hat("top");
     assert_eq!(hats.line().await, "ADDED top@101");
     fixture.hats.resource.live.publish(LiveState::Loading("again".to_owned()));
     hats.expect_end("another history may follow").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_event() {
+    // More than a mailbox keeps, so that some are read from history after the end.
+    for (departure, changes) in [(Departure::VersionEnded, 1), (Departure::ObjectsDeleted(Version::new(900)), 300)] {
+        let mut fixture = Fixture::new();
+        let mut idle = fixture.watch(&watch("resourceVersion=100")).await;
+        let mut busy = fixture.watch(&watch("resourceVersion=100")).await;
+        fixture.registry.replace(catalog(&[&fixture.hats, &fixture.pods]), |_| Some(departure));
+        assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n", "new requests find nothing");
+        fixture.put("default", "first", "blue");
+        assert_eq!(busy.line().await, "ADDED default/first@101", "the feed goes on");
+        for number in 1..changes {
+            fixture.put("default", &format!("x{number:03}"), "blue");
+        }
+        fixture.shirts.resource.live.end(GoneReason::NotServed);
+        assert_eq!(idle.line().await, "ADDED default/first@101");
+        for number in 1..changes {
+            for watched in [&mut busy, &mut idle] {
+                assert_eq!(
+                    watched.line().await,
+                    format!("ADDED default/x{number:03}@{}", 101 + number),
+                    "{departure:?}"
+                );
+            }
+        }
+        busy.expect_end("everything was sent").await;
+        idle.expect_end("everything was sent").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it() {
+    let fixture = Fixture::new();
+    fixture.hats.resource.live.publish(LiveState::Loading("1 object read".to_owned()));
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
+    assert!(matches!(
+        fixture.hats.resource.live.state(),
+        LiveState::Gone(Gone { reason: GoneReason::NotServed, last: None })
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -549,7 +596,7 @@ async fn a_resource_that_is_replaced_under_a_waiting_request_answers_as_the_new_
     let request = http::Request::builder().uri(SHIRTS).body(String::new()).unwrap();
     let (answer, ()) = tokio::join!(old.server.answer(request), async {
         sleep(Duration::from_secs(1)).await;
-        old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
+        old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]), |_| None);
     });
     assert_eq!(answer.status(), 200);
     let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -574,7 +621,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         };
         let (answered, ()) = tokio::join!(answer, async {
             sleep(Duration::from_secs(25)).await;
-            old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]));
+            old.registry.replace(catalog(&[&new.shirts, &old.hats, &old.pods]), |_| None);
         });
         assert_eq!(answered, (429, seconds), "{query}: both attempts together");
     }

@@ -130,7 +130,7 @@ async fn a_list_without_an_end_is_given_up() {
         let sent = tokio::select! {
             biased;
             sent = timeout(SOON, sending) => sent,
-            never = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => match never {},
+            () = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => panic!("the source still serves the resource"),
         };
         let sent = sent.unwrap_or_else(|_| panic!("{what} is read without an end")).unwrap();
         assert!(sent >> 20 <= megabytes + 16, "{what}: {sent} bytes");
@@ -156,7 +156,7 @@ async fn who_waits_for_a_list_that_only_fails_is_told_how() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let waited = tokio::select! {
         waited = resource.live.snapshot(SOON) => waited.unwrap_err(),
-        never = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => match never {},
+        () = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => panic!("the source still serves the resource"),
     };
     assert!(
         matches!(&waited, NotReady::Refused { code: 500, message } if message.contains("no such path")),

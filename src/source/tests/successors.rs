@@ -19,7 +19,7 @@ fn ready() -> LiveState {
 }
 
 fn is_gone(resource: &Resource) -> bool {
-    matches!(resource.live.state(), LiveState::Gone)
+    matches!(resource.live.state(), LiveState::Gone(_))
 }
 
 async fn settles(successors: &Successors) -> bool {
