@@ -2,7 +2,7 @@
 
 use super::Access;
 use crate::extract::FieldRef;
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelSelector};
 use crate::store::Object;
 
 /// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
@@ -30,6 +30,31 @@ impl Selection {
     /// Whether it has a label or field requirement.
     pub fn is_selective(&self) -> bool {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
+    }
+
+    /// What its requirements take in memory, in bytes, about.
+    pub fn held_bytes(&self) -> usize {
+        // Each text is allocated for itself.
+        const TEXT: usize = size_of::<String>() + 16;
+        let texts = |values: &[String]| values.iter().map(|value| TEXT + value.len()).sum::<usize>();
+        let labels = self.labels.requirements.iter().map(|requirement| {
+            let values = match &requirement.operator {
+                LabelOperator::In(values) | LabelOperator::NotIn(values) => texts(values),
+                LabelOperator::Exists
+                | LabelOperator::DoesNotExist
+                | LabelOperator::GreaterThan(_)
+                | LabelOperator::LessThan(_) => 0,
+            };
+            size_of_val(requirement) + TEXT + requirement.key.len() + values
+        });
+        let fields = self.fields.iter().map(|term| {
+            let values = match &term.operator {
+                FieldExpressionOperator::In(values) | FieldExpressionOperator::NotIn(values) => texts(values),
+                FieldExpressionOperator::Exists | FieldExpressionOperator::DoesNotExist => 0,
+            };
+            size_of_val(term) + values
+        });
+        labels.sum::<usize>() + fields.sum::<usize>()
     }
 
     /// How its objects are found.

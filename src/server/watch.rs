@@ -96,7 +96,8 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
+    let counted =
+        server.limits.watches().open(asked.user, held_by_selector(asked, &selection)).map_err(Failure::Limited)?;
     let proofs = if options.bookmarks { Proofs::asked(asked, resource).await } else { None };
     let watch = Watch {
         lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
@@ -147,6 +148,14 @@ async fn explanation(
         return None;
     }
     Some(explain::explanation(asked, resource, selection, &State::current(snapshot.clone())).await)
+}
+
+/// What a selector holds for as long as its watch lasts, in bytes: the selection itself, its text in the audit event, and
+/// where permissions are asked for again the same requirements in the question.
+fn held_by_selector(asked: &Asked<'_>, selection: &Selection) -> usize {
+    const COPIES_IN_QUESTION: usize = 3;
+    let copies = if asked.admitted.is_some() { 1 + COPIES_IN_QUESTION } else { 1 };
+    copies * selection.held_bytes()
 }
 
 /// Where a watch begins.
