@@ -68,22 +68,8 @@ impl Selection {
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
-            && self.matches_labels(object)
+            && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
-    }
-}
-
-impl Selection {
-    fn matches_labels(&self, object: &Object) -> bool {
-        let mut requirements = self.labels.requirements.iter();
-        if object.has_many_labels() && requirements.len() > 1 {
-            let labels: Vec<(&str, &str)> = object.labels().collect();
-            return requirements.all(|requirement| {
-                let place = labels.binary_search_by_key(&&*requirement.key, |(key, _)| *key);
-                requirement.matches(place.ok().map(|place| labels[place].1))
-            });
-        }
-        requirements.all(|requirement| requirement.matches(object.label(&requirement.key)))
     }
 }
 
@@ -114,7 +100,16 @@ impl FieldTerm {
         match self.field {
             FieldRef::Name => self.operator.matches(|found| found(object.name())),
             FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
-            FieldRef::Field(index) => self.operator.matches(|found| object.values(index).any(found)),
+            // One of few values is looked for among all, several of them among many values one by one.
+            FieldRef::Field(index) => match &self.operator {
+                FieldExpressionOperator::In(values) if object.has_many_texts() => {
+                    values.iter().any(|value| object.has_value(index, value))
+                }
+                FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
+                    !values.iter().any(|value| object.has_value(index, value))
+                }
+                operator => operator.matches(|found| object.values(index).any(found)),
+            },
             FieldRef::Empty => self.operator.matches(|found| found("")),
         }
     }
