@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::Access;
 use crate::extract::FieldRef;
-use crate::model::FieldIndex;
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::Object;
 
@@ -71,13 +70,10 @@ impl Selection {
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
-            && self.matches_labels(object)
-            && self.matches_fields(object)
+            && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
+            && self.fields.iter().all(|term| term.matches(object))
     }
 }
-
-/// With more terms than this, the values of a field are read once for all of them.
-const FEW_TERMS: usize = 4;
 
 impl Selection {
     /// The same selection with as few requirements as possible: a caller may repeat one thousands of times, and each costs when the
@@ -158,34 +154,6 @@ impl Selection {
         }
         self.fields = fields;
     }
-
-    fn matches_fields(&self, object: &Object) -> bool {
-        if self.fields.len() <= FEW_TERMS {
-            return self.fields.iter().all(|term| term.matches(object));
-        }
-        let mut values: HashMap<FieldIndex, HashSet<&str>> = HashMap::new();
-        self.fields.iter().all(|term| {
-            let FieldRef::Field(index) = term.field else { return term.matches(object) };
-            let held = values.entry(index).or_insert_with(|| object.values(index).collect());
-            match &term.operator {
-                FieldExpressionOperator::In(wanted) => wanted.iter().any(|value| held.contains(&**value)),
-                FieldExpressionOperator::NotIn(wanted) => !wanted.iter().any(|value| held.contains(&**value)),
-                FieldExpressionOperator::Exists | FieldExpressionOperator::DoesNotExist => term.matches(object),
-            }
-        })
-    }
-
-    fn matches_labels(&self, object: &Object) -> bool {
-        let mut requirements = self.labels.requirements.iter();
-        if object.has_many_labels() && requirements.len() > 1 {
-            let labels: Vec<(&str, &str)> = object.labels().collect();
-            return requirements.all(|requirement| {
-                let place = labels.binary_search_by_key(&&*requirement.key, |(key, _)| *key);
-                requirement.matches(place.ok().map(|place| labels[place].1))
-            });
-        }
-        requirements.all(|requirement| requirement.matches(object.label(&requirement.key)))
-    }
 }
 
 impl FieldTerm {
@@ -215,7 +183,16 @@ impl FieldTerm {
         match self.field {
             FieldRef::Name => self.operator.matches(|found| found(object.name())),
             FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
-            FieldRef::Field(index) => self.operator.matches(|found| object.values(index).any(found)),
+            // One of few values is looked for among all, several of them among many values one by one.
+            FieldRef::Field(index) => match &self.operator {
+                FieldExpressionOperator::In(values) if object.has_many_texts() => {
+                    values.iter().any(|value| object.has_value(index, value))
+                }
+                FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
+                    !values.iter().any(|value| object.has_value(index, value))
+                }
+                operator => operator.matches(|found| object.values(index).any(found)),
+            },
             FieldRef::Empty => self.operator.matches(|found| found("")),
         }
     }

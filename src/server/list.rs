@@ -141,8 +141,7 @@ async fn shown(
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    let state = wanted.state(snapshot)?;
-    Ok((state, from))
+    Ok((wanted.state(snapshot)?, from))
 }
 
 /// A Go type as upstream's messages print it.
