@@ -42,6 +42,7 @@ pub mod placement_review;
 pub mod probes;
 pub mod read;
 pub mod route;
+mod row;
 mod settings;
 pub mod stall;
 mod streams;
