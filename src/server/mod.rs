@@ -29,6 +29,7 @@ pub mod get;
 pub mod guards;
 pub mod gzip;
 pub mod health;
+pub mod heartbeat;
 pub mod indent;
 pub mod limits;
 pub mod list;
