@@ -28,6 +28,7 @@
 
 pub mod arena;
 pub mod bystander;
+pub mod columns;
 pub mod definitions;
 pub mod line;
 pub mod memory;
