@@ -6,7 +6,7 @@
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
-//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
@@ -22,7 +22,6 @@
 pub mod bodies;
 pub mod connections;
 pub mod exempt;
-pub mod fair_queue;
 pub mod lists;
 pub mod seats;
 pub mod slowest;
