@@ -86,11 +86,7 @@ impl Lists {
     /// What is in flight.
     pub fn in_flight(&self) -> InFlight {
         let used = self.0.in_use();
-        InFlight {
-            lists: usize::try_from(used.places).unwrap_or(usize::MAX),
-            bytes: used.bytes,
-            waiting: used.waiting,
-        }
+        InFlight { lists: usize::try_from(used.places).unwrap_or(usize::MAX), bytes: used.bytes, waiting: used.waiting }
     }
 }
 
