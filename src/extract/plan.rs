@@ -128,7 +128,7 @@ struct Inner {
     trie: Trie,
 }
 
-/// Most different values that an object may have of one field. With more the field cannot be selected by: see
+/// Most different values of one field that are indexed for an object. An object with more is evaluated by itself: see
 /// [`FieldIndex::overflow`].
 pub const MAX_VALUES: usize = 64;
 
@@ -398,9 +398,10 @@ impl Plan {
         let mut overflowing = Vec::new();
         for (index, source) in (0..).zip(&reading.sources) {
             if source.is_many {
-                match several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)? {
-                    Some(values) => values.iter().for_each(|value| texts.push_value(FieldIndex(index), value)),
-                    None => overflowing.push(FieldIndex(index)),
+                let values = several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)?;
+                values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
+                if values.len() > MAX_VALUES {
+                    overflowing.push(FieldIndex(index));
                 }
                 continue;
             }
@@ -443,31 +444,26 @@ fn wire_steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// The different values of a field that can have several, sorted; nulls are none. `None` when they are too many.
-fn several(
-    bytes: &[u8],
-    spans: impl Iterator<Item = Span>,
-    shift: usize,
-) -> Result<Option<Vec<Cow<'_, str>>>, Unreadable> {
+/// The different values of a field that can have several, sorted; nulls are none.
+fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, Unreadable> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
+    let mut sort_above = 4 * MAX_VALUES;
     for span in spans {
         let span = Span { start: span.start - shift, end: span.end - shift };
         if span.of(bytes) == b"null" {
             continue;
         }
         values.push(text_at(bytes, span)?);
-        // Now and then, so that memory is bounded by what differs.
-        if values.len() > 4 * MAX_VALUES {
+        // Each time that they may have doubled, so that memory is bounded by what differs.
+        if values.len() > sort_above {
             values.sort_unstable();
             values.dedup();
-            if values.len() > MAX_VALUES {
-                return Ok(None);
-            }
+            sort_above = sort_above.max(2 * values.len());
         }
     }
     values.sort_unstable();
     values.dedup();
-    Ok((values.len() <= MAX_VALUES).then_some(values))
+    Ok(values)
 }
 
 fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, Unreadable> {

@@ -108,7 +108,7 @@ pub struct ExtraField {
     }]))]
     pub name: String,
     /// Where the values stand in an object: an RFC 9535 path of names, wildcards and list elements, such as
-    /// $.spec.steps[*].image. The values must be strings, booleans or integers; an object may have up to 64 different ones.
+    /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different ones are indexed for an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-kubernetes-validations" = [{
         "rule": "self.startsWith('$')",

@@ -19,10 +19,15 @@ impl FieldIndex {
     /// Most fields of a plan: the numbers above are those of [`FieldIndex::overflow`].
     pub const MOST: usize = 1 << 15;
 
-    /// The number under which an object says that it has more values of this field than are kept: its only value there is
-    /// the empty text, and of the field itself it has none.
+    /// The number under which an object says that it has more values of this field than are indexed: its only value there is
+    /// the empty text. A store finds such objects by this mark and compares their values one by one.
     pub fn overflow(self) -> FieldIndex {
         FieldIndex(self.0 | 1 << 15)
+    }
+
+    /// Whether this is the number of such a mark.
+    pub fn is_overflow(self) -> bool {
+        usize::from(self.0) >= FieldIndex::MOST
     }
 }
 
@@ -111,7 +116,7 @@ pub struct Record {
     pub version: Version,
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
     /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
-    /// many, sorted and without repetition, or the mark of [`FieldIndex::overflow`].
+    /// many, sorted and without repetition, and with too many to be indexed the mark of [`FieldIndex::overflow`].
     pub texts: Texts,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.

@@ -50,6 +50,11 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         self.lock().users.get(user).copied().unwrap_or_default()
     }
 
+    /// What the user with most holds.
+    pub fn of_heaviest(&self) -> u64 {
+        self.lock().users.values().copied().max().unwrap_or_default()
+    }
+
     /// Takes an amount for a user; `None` if it is more than the user may hold.
     pub fn take(self: &Arc<Shares<User>>, user: &User, amount: u64) -> Option<Share<User>> {
         let mut share = Share { shares: self.clone(), user: user.clone(), amount: 0 };

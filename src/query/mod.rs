@@ -16,5 +16,5 @@ pub mod token;
 pub use explain::{Access, Explanation};
 pub use page::{Listing, State};
 pub use plan::{Hits, Plan};
-pub use selection::{FieldTerm, Selection, Unusable};
+pub use selection::{FieldTerm, Selection};
 pub use token::{ContinueToken, TokenError};

@@ -4,6 +4,9 @@
 //! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
 //! exact list lengths, not estimates: every set knows its own. What each set stands for is only put into words when somebody
 //! asks: see [`super::explain`].
+//!
+//! Objects with too many labels or values to be indexed are in the set of every requirement on labels, or on that field, and in
+//! none that is taken away. Those that are left in the end are compared with the selection one by one.
 
 use std::sync::Arc;
 
@@ -15,7 +18,6 @@ use crate::extract::{Field, FieldRef};
 use crate::model::Key;
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
 use crate::store::postings::Posting;
-use crate::store::slots::SlotSet;
 use crate::store::{Attribute, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
@@ -40,6 +42,8 @@ pub struct Plan<'a> {
     selection: &'a Selection,
     include: Vec<Set<'a>>,
     exclude: Vec<Set<'a>>,
+    /// Objects that the index does not tell enough of to decide on the selection.
+    undecided: Vec<Posting<'a>>,
     /// Known to select nothing, for this reason.
     nothing: bool,
 }
@@ -57,8 +61,6 @@ struct Set<'a> {
 enum Slots<'a> {
     /// The union of these lists.
     Union(Vec<Posting<'a>>),
-    /// A set that the index keeps.
-    Kept(&'a SlotSet),
     /// A set made for this plan: a few slots found by name.
     Made(RoaringBitmap),
 }
@@ -69,11 +71,13 @@ impl<'a> Set<'a> {
         Set { slots: Slots::Union(postings), cost, about }
     }
 
-    fn kept(present: Option<&'a SlotSet>, about: Operand<'a>) -> Set<'a> {
-        match present {
-            Some(present) => Set { slots: Slots::Kept(present), cost: present.len(), about },
-            None => Set::union(Vec::new(), about),
+    /// The same with objects that may belong to it.
+    fn with(mut self, undecided: Option<Posting<'a>>) -> Set<'a> {
+        if let (Slots::Union(postings), Some(undecided)) = (&mut self.slots, undecided) {
+            self.cost += undecided.len();
+            postings.push(undecided);
         }
+        self
     }
 
     fn made(slots: RoaringBitmap, about: Operand<'a>) -> Set<'a> {
@@ -82,7 +86,6 @@ impl<'a> Set<'a> {
 
     fn to_bitmap(&self) -> RoaringBitmap {
         match &self.slots {
-            Slots::Kept(slots) => slots.to_bitmap(),
             Slots::Made(slots) => slots.clone(),
             Slots::Union(postings) => {
                 let mut set = RoaringBitmap::new();
@@ -97,7 +100,6 @@ impl<'a> Set<'a> {
     /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
     fn intersect(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => slots.intersect(candidates),
             Slots::Made(slots) => *candidates &= slots,
             Slots::Union(postings) => match postings[..] {
                 [Posting::Set(slots)] => slots.intersect(candidates),
@@ -108,7 +110,6 @@ impl<'a> Set<'a> {
 
     fn subtract_from(&self, candidates: &mut RoaringBitmap) {
         match &self.slots {
-            Slots::Kept(slots) => slots.subtract_from(candidates),
             Slots::Made(slots) => *candidates -= slots,
             Slots::Union(postings) => {
                 for posting in postings {
@@ -127,14 +128,19 @@ impl<'a> Set<'a> {
 impl<'a> Plan<'a> {
     /// Plans a selection over a snapshot.
     pub fn new(selection: &'a Selection, snapshot: &'a Snapshot) -> Plan<'a> {
-        let mut plan = Plan { snapshot, selection, include: Vec::new(), exclude: Vec::new(), nothing: false };
+        let (include, exclude, undecided) = (Vec::new(), Vec::new(), Vec::new());
+        let mut plan = Plan { snapshot, selection, include, exclude, undecided, nothing: false };
         // A name with its namespace is one key, and nothing is cheaper.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
             plan.add_field(term, namespace);
         }
+        let many_labels = snapshot.postings().present(&Attribute::ManyLabels);
         for requirement in &selection.labels.requirements {
-            plan.add_label(requirement);
+            plan.add_label(requirement, many_labels);
+        }
+        if !selection.labels.requirements.is_empty() {
+            plan.undecided.extend(many_labels);
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
             let posting = snapshot.postings().posting(&Attribute::Namespace, namespace);
@@ -167,7 +173,16 @@ impl<'a> Plan<'a> {
             FieldExpressionOperator::Exists => (self.not_empty(term), true),
             FieldExpressionOperator::DoesNotExist => (self.not_empty(term), false),
         };
-        if includes { self.include.push(set) } else { self.exclude.push(set) }
+        let undecided = match term.field {
+            FieldRef::Field(index) => self.snapshot.postings().present(&Attribute::Field(index.overflow())),
+            FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
+        };
+        if includes {
+            self.include.push(set.with(undecided))
+        } else {
+            self.exclude.push(set)
+        }
+        self.undecided.extend(undecided);
     }
 
     /// Objects with one of these values.
@@ -200,7 +215,7 @@ impl<'a> Plan<'a> {
         let about = Operand::Field(term);
         let postings = self.snapshot.postings();
         match term.field {
-            FieldRef::Namespace => Set::kept(postings.present(&Attribute::Namespace), about),
+            FieldRef::Namespace => Set::union(postings.present(&Attribute::Namespace).into_iter().collect(), about),
             FieldRef::Field(index) => {
                 let attribute = Attribute::Field(index);
                 let values = postings.values(&attribute);
@@ -211,7 +226,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn add_label(&mut self, requirement: &'a LabelRequirement) {
+    fn add_label(&mut self, requirement: &'a LabelRequirement, undecided: Option<Posting<'a>>) {
         let attribute = Attribute::Label(Arc::from(&*requirement.key));
         let postings = self.snapshot.postings();
         let about = Operand::Label(requirement);
@@ -219,16 +234,17 @@ impl<'a> Plan<'a> {
             |values: &[String]| values.iter().filter_map(|value| postings.posting(&attribute, value)).collect();
         match &requirement.operator {
             LabelOperator::In(values) => {
-                self.include.push(Set::union(some_of(values), about));
+                self.include.push(Set::union(some_of(values), about).with(undecided));
             }
             LabelOperator::NotIn(values) => {
                 self.exclude.push(Set::union(some_of(values), about));
             }
             LabelOperator::Exists => {
-                self.include.push(Set::kept(postings.present(&attribute), about));
+                self.include
+                    .push(Set::union(postings.present(&attribute).into_iter().collect(), about).with(undecided));
             }
             LabelOperator::DoesNotExist => {
-                self.exclude.push(Set::kept(postings.present(&attribute), about));
+                self.exclude.push(Set::union(postings.present(&attribute).into_iter().collect(), about));
             }
             LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
                 let matching = postings
@@ -236,7 +252,7 @@ impl<'a> Plan<'a> {
                     .filter(|(value, _)| requirement.matches(Some(value)))
                     .map(|(_, posting)| posting)
                     .collect();
-                self.include.push(Set::union(matching, about));
+                self.include.push(Set::union(matching, about).with(undecided));
             }
         }
     }
@@ -268,6 +284,12 @@ impl<'a> Plan<'a> {
                 return Hits::Slots(self.tested(&candidates));
             }
             set.subtract_from(&mut candidates);
+        }
+        for undecided in &self.undecided {
+            // A few objects of many, or many of them: both are walked once.
+            let mut set = undecided.to_bitmap();
+            set &= &candidates;
+            candidates -= &set - &self.tested(&set);
         }
         Hits::Slots(candidates)
     }
@@ -302,7 +324,9 @@ impl<'a> Plan<'a> {
         }
         let included = self.include.iter().map(|set| format!("{} ({})", set.about.in_words(fields), set.cost));
         let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.about.in_words(fields), set.cost));
-        let parts: Vec<String> = included.chain(excluded).collect();
+        let undecided: u64 = self.undecided.iter().map(|posting| posting.len()).sum();
+        let compared = (undecided > 0).then(|| format!("compared one by one ({undecided})"));
+        let parts: Vec<String> = included.chain(excluded).chain(compared).collect();
         match (&parts[..], &self.selection.namespace) {
             ([], Some(namespace)) => {
                 format!("{} ({})", Operand::Namespace(namespace).in_words(fields), self.candidates())

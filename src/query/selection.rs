@@ -1,9 +1,8 @@
 //! What a request asks for: namespace, labels, fields.
 
-use super::{Access, Hits, Plan, State};
+use super::Access;
 use crate::extract::FieldRef;
-use crate::model::FieldIndex;
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelSelector};
 use crate::store::Object;
 
 /// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
@@ -33,6 +32,31 @@ impl Selection {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
     }
 
+    /// What its requirements take in memory, in bytes, about.
+    pub fn held_bytes(&self) -> usize {
+        // Each text is allocated for itself.
+        const TEXT: usize = size_of::<String>() + 16;
+        let texts = |values: &[String]| values.iter().map(|value| TEXT + value.len()).sum::<usize>();
+        let labels = self.labels.requirements.iter().map(|requirement| {
+            let values = match &requirement.operator {
+                LabelOperator::In(values) | LabelOperator::NotIn(values) => texts(values),
+                LabelOperator::Exists
+                | LabelOperator::DoesNotExist
+                | LabelOperator::GreaterThan(_)
+                | LabelOperator::LessThan(_) => 0,
+            };
+            size_of_val(requirement) + TEXT + requirement.key.len() + values
+        });
+        let fields = self.fields.iter().map(|term| {
+            let values = match &term.operator {
+                FieldExpressionOperator::In(values) | FieldExpressionOperator::NotIn(values) => texts(values),
+                FieldExpressionOperator::Exists | FieldExpressionOperator::DoesNotExist => 0,
+            };
+            size_of_val(term) + values
+        });
+        labels.sum::<usize>() + fields.sum::<usize>()
+    }
+
     /// How its objects are found.
     pub fn access(&self) -> Access {
         let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.holds_for_nothing_there();
@@ -44,86 +68,23 @@ impl Selection {
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
-            && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
+            && self.matches_labels(object)
             && self.fields.iter().all(|term| term.matches(object))
     }
 }
 
 impl Selection {
-    /// Whether it cannot be told if it selects the object: everything else holds, and of a field that it names the object has more
-    /// values than are kept.
-    pub fn is_undecided_on(&self, object: &Object) -> bool {
-        let overflows = |term: &FieldTerm| matches!(term.field, FieldRef::Field(index) if object.overflows(index));
-        if !self.fields.iter().any(overflows) {
-            return false;
+    fn matches_labels(&self, object: &Object) -> bool {
+        let mut requirements = self.labels.requirements.iter();
+        if object.has_many_labels() && requirements.len() > 1 {
+            let labels: Vec<(&str, &str)> = object.labels().collect();
+            return requirements.all(|requirement| {
+                let place = labels.binary_search_by_key(&&*requirement.key, |(key, _)| *key);
+                requirement.matches(place.ok().map(|place| labels[place].1))
+            });
         }
-        self.may_select(object)
+        requirements.all(|requirement| requirement.matches(object.label(&requirement.key)))
     }
-
-    /// Whether it selects the object, or could: whatever can be told holds.
-    fn may_select(&self, object: &Object) -> bool {
-        let overflows = |term: &FieldTerm| matches!(term.field, FieldRef::Field(index) if object.overflows(index));
-        let decided = self.fields.iter().filter(|term| !overflows(term)).cloned().collect();
-        Selection { namespace: self.namespace.clone(), labels: self.labels.clone(), fields: decided }.matches(object)
-    }
-
-    /// The same as [`Selection::answerable`] where only objects that `within` selects, or could, are to be heard of: others stand in
-    /// nobody's way. `within` is a part of the selection.
-    ///
-    /// # Errors
-    /// The first field that cannot be selected by.
-    pub fn answerable_within(&self, state: &State, within: &Selection) -> Result<(), FieldIndex> {
-        let snapshot = state.snapshot();
-        for term in &self.fields {
-            let FieldRef::Field(field) = term.field else { continue };
-            let is_met_then =
-                || state.undone().values().flatten().any(|object| object.overflows(field) && within.may_select(object));
-            let is_met_now = || {
-                if snapshot.overflowing(field).is_none() {
-                    return false;
-                }
-                // The index finds those that overflow; what it says of other fields is right where those do not.
-                let is_whole = |term: &&FieldTerm| !matches!(term.field, FieldRef::Field(index) if snapshot.overflowing(index).is_some());
-                let mut fields: Vec<FieldTerm> = within.fields.iter().filter(is_whole).cloned().collect();
-                fields.push(FieldTerm::new(FieldRef::Field(field.overflow()), FieldOperator::Equals, ""));
-                let overflowing = Selection { fields, ..within.clone() };
-                let Hits::Slots(slots) = Plan::new(&overflowing, snapshot).hits() else { return true };
-                let mut objects = slots.iter().filter_map(|slot| snapshot.object(slot));
-                objects.any(|object| !state.undone().contains_key(object.key()) && within.may_select(object))
-            };
-            if is_met_then() || is_met_now() {
-                return Err(field);
-            }
-        }
-        Ok(())
-    }
-
-    /// Why it cannot be answered in this state, if so: a field that it names is not wholly indexed.
-    ///
-    /// # Errors
-    /// [`Unusable`] names the first such field.
-    pub fn answerable(&self, state: &State) -> Result<(), Unusable> {
-        for term in &self.fields {
-            let FieldRef::Field(field) = term.field else { continue };
-            let now = state.snapshot().overflowing(field);
-            let then = || state.undone().values().flatten().find(|object| object.overflows(field));
-            if let Some((objects, example)) = now.or_else(|| then().map(|object| (1, object))) {
-                return Err(Unusable { field, objects, example: example.key().to_owned() });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A field that cannot be selected by now: objects have more values of it than are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unusable {
-    /// The field.
-    pub field: FieldIndex,
-    /// How many objects there are with too many values.
-    pub objects: u64,
-    /// The key of one of them.
-    pub example: String,
 }
 
 impl FieldTerm {

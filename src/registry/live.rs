@@ -14,10 +14,6 @@ use crate::store::Snapshot;
 
 /// What a resource's data is at a moment.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of these a resource, and readers clone the snapshot out of it"
-)]
 pub enum LiveState {
     /// Nobody has asked for it.
     Idle,

@@ -72,7 +72,7 @@ pub(super) async fn answer(
     let write = address.and_then(|address| Write::begin(server, asked, address));
     let is_long = is_long_running(asked, address);
     let counted =
-        if is_long { Some(server.limits.watches().open(asked.user).map_err(Failure::Limited)?) } else { None };
+        if is_long { Some(server.limits.watches().open(asked.user, 0).map_err(Failure::Limited)?) } else { None };
     let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
     let response = if is_long {
         answered.await?

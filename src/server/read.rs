@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::extract::{FieldRef, MAX_VALUES, Origin};
+use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
-use crate::query::{FieldTerm, Selection, State, Unusable};
+use crate::query::{FieldTerm, Selection};
 use crate::registry::{Catalog, Live, LiveState, NotReady, Resource, ResourceOrigin};
 use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
-use super::Asked;
 use super::failure::Failure;
 use super::limits::Limited;
 use super::params::ListOptions;
@@ -157,54 +156,6 @@ pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
             fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)
         }
         FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => true,
-    })
-}
-
-/// Rejects a selection that the state cannot answer: of a field that it names, some object has more values than are indexed. A caller
-/// that may list the resource in all namespaces learns how many such objects there are, and the name of one. For all
-/// others only objects count that the rest of the selection may select.
-///
-/// # Errors
-/// 400 that names the field and the reason.
-pub(super) async fn answerable(
-    asked: &Asked<'_>,
-    resource: &Resource,
-    selection: &Selection,
-    state: &State,
-) -> Result<(), Failure> {
-    if resource.seen_through.is_some() {
-        return answerable_alone(resource, selection, state);
-    }
-    let Err(Unusable { field, objects, example }) = selection.answerable(state) else { return Ok(()) };
-    if !asked.may_list_all(&resource.gvr).await {
-        return answerable_alone(resource, selection, state);
-    }
-    let field = resource.plan.fields().get(usize::from(field.0)).map_or("?", |field| &field.label);
-    Err(Failure::BadRequest(format!(
-        "field label cannot be used now: {field}: of {} object{} more than {MAX_VALUES} values would have to be indexed, \
-         {example} for one",
-        objects,
-        if objects == 1 { "" } else { "s" },
-    )))
-}
-
-/// The same for a caller that is told of no object by name. In a View only the objects count that it shows, or could show; a field that
-/// the View alone selects by is not named.
-///
-/// # Errors
-/// 400.
-pub(super) fn answerable_alone(resource: &Resource, selection: &Selection, state: &State) -> Result<(), Failure> {
-    let within = match &resource.seen_through {
-        Some(restriction) => restriction.restrict(Selection::default()),
-        None => selection.clone(),
-    };
-    selection.answerable_within(state, &within).map_err(|field| {
-        let label = resource.plan.fields().get(usize::from(field.0)).map(|field| &*field.label);
-        let offered = resource.plan.offered().map(|field| &*field.label).find(|offered| label == Some(offered));
-        let label = offered.unwrap_or("one that the View selects by");
-        Failure::BadRequest(format!(
-            "field label cannot be used now: {label}: of some object more than {MAX_VALUES} values would have to be indexed"
-        ))
     })
 }
 

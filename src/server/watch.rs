@@ -27,8 +27,8 @@ use crate::registry::consumer::FollowedPod;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Change, Cursor, Snapshot};
-use crate::subscribe::{Transition, is_undecided, transition};
+use crate::store::{Cursor, Snapshot};
+use crate::subscribe::{Transition, transition};
 
 use super::body::Body;
 use super::encode::{CHUNK, Shown};
@@ -75,7 +75,6 @@ pub(super) async fn answer(
     if !names_none || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
-    read::answerable(asked, resource, &selection, &State::current(snapshot.clone())).await?;
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
             Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
@@ -97,7 +96,8 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let counted = server.limits.watches().open(asked.user).map_err(Failure::Limited)?;
+    let counted =
+        server.limits.watches().open(asked.user, held_by_selector(asked, &selection)).map_err(Failure::Limited)?;
     let proofs = if options.bookmarks { Proofs::asked(asked, resource).await } else { None };
     let watch = Watch {
         lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
@@ -148,6 +148,14 @@ async fn explanation(
         return None;
     }
     Some(explain::explanation(asked, resource, selection, &State::current(snapshot.clone())).await)
+}
+
+/// What a selector holds for as long as its watch lasts, in bytes: the selection itself, its text in the audit event, and
+/// where permissions are asked for again the same requirements in the question.
+fn held_by_selector(asked: &Asked<'_>, selection: &Selection) -> usize {
+    const COPIES_IN_QUESTION: usize = 3;
+    let copies = if asked.admitted.is_some() { 1 + COPIES_IN_QUESTION } else { 1 };
+    copies * selection.held_bytes()
 }
 
 /// Where a watch begins.
@@ -354,10 +362,6 @@ impl Watch {
             }
             _ => snapshot,
         };
-        let state = State::current(snapshot.clone());
-        if let Err(failure) = read::answerable_alone(&self.resource, self.subscription.selection(), &state) {
-            return write_error(&failure, batch);
-        }
         let version = snapshot.version();
         self.place = match start {
             Start::Initial { .. } => {
@@ -409,10 +413,6 @@ impl Watch {
         };
         for routed in changes {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                if is_undecided(self.subscription.selection(), &routed.change) {
-                    write_error(&self.undecided(&routed.change), &mut batch.rest);
-                    return true;
-                }
                 self.tell_routed(&routed, batch);
             }
         }
@@ -459,10 +459,6 @@ impl Watch {
                 break;
             }
             place.cursor = place.cursor.advanced(1);
-            if change.is_after(place.after) && is_undecided(self.subscription.selection(), change) {
-                write_error(&self.undecided(change), batch);
-                return true;
-            }
             if change.is_after(place.after)
                 && let Some(told) = transition(self.subscription.selection(), change)
             {
@@ -507,15 +503,6 @@ impl Watch {
             let (kind, shown) = Kind::of(&told, at);
             self.shape.write_event(&self.resource, kind, shown, batch);
         }
-    }
-
-    /// A field of the selection has more values than are indexed, so it is not known whether the object is selected: the client lists,
-    /// and gets the reason. A View may not show the object, so its name is not told there.
-    fn undecided(&self, change: &Change) -> Failure {
-        let object = change.after.as_ref().or(change.before.as_ref()).filter(|_| self.resource.seen_through.is_none());
-        let object = object.map_or("an object", |object| object.key());
-        let message = format!("too old resource version: {object} has too many values of a field that is selected by");
-        Failure::Expired { message, continue_token: None }
     }
 
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.

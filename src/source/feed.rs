@@ -239,7 +239,7 @@ impl Feed {
     /// Removes every object that is left, as none exists at this version any more, and shows that. Does nothing before the first list.
     pub fn remove_all(&mut self, version: Version) {
         self.take(SourceEvent::Abort);
-        if self.ready && self.store.len() > 0 {
+        if self.ready && !self.store.is_empty() {
             self.take(SourceEvent::Begin);
             self.take(SourceEvent::Commit(version.max(self.store.version())));
             self.publish();

@@ -11,10 +11,16 @@ use triomphe::ThinArc;
 use super::dictionary::{Compressor, Dictionary};
 use crate::model::{FieldIndex, Key, Record, Version};
 
+/// Labels of one object that are indexed and whose keys are shared with other objects, at most. An index entry for a key that
+/// only one object has takes several times the label itself, and kube-apiserver accepts objects with 60,000 labels. An object
+/// with more labels is found by [`Term::ManyLabels`] and its labels are compared one by one.
+pub(super) const MOST_LABELS: usize = 256;
+
 /// One object of a store. Immutable: a change makes a new one. Cloning shares it.
 ///
 /// The bytes behind the head are the key, the values of the labels in the order of the layout, the values of the fields
-/// with their numbers, and the object's own bytes, in this order. Each text has its length in front.
+/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. Where the layout has
+/// no keys although the object has labels, each key stands in front of its value.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
@@ -28,6 +34,8 @@ struct Head {
     version_start: u32,
     /// Where in the packed bytes the object's own begin.
     stored_start: u32,
+    /// Labels whose keys stand beside their values: all of them, or none.
+    own_labels: u32,
     version_length: u8,
 }
 
@@ -40,9 +48,11 @@ pub(super) struct Layout {
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
-/// A label or field of an object, with a value.
+/// What an object is indexed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Term<'o> {
+    /// That it has more labels than are indexed: it is in no list of a label.
+    ManyLabels,
     /// A label.
     Label(&'o Arc<str>, &'o str),
     /// A field.
@@ -50,16 +60,21 @@ pub(super) enum Term<'o> {
 }
 
 impl Object {
-    /// Packs a record. The layout must have been made for the record's labels.
+    /// Packs a record. The layout must have been made for the record's labels, or have no keys.
     pub(super) fn pack(record: &Record, layout: Arc<Layout>, compressor: Option<&mut Compressor>) -> Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
         let key = record.key.as_str();
-        let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
+        let own_labels = if layout.label_keys.is_empty() { record.texts.labels().len() } else { 0 };
+        let own_key = |key: &str| if own_labels > 0 { key.len() + 2 } else { 0 };
+        let labels: usize = record.texts.labels().map(|(key, value)| own_key(key) + value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
         let mut packed = Vec::with_capacity(key.len() + 2 + labels + fields + stored.len());
         write_text(key, &mut packed);
-        for (_, value) in record.texts.labels() {
+        for (key, value) in record.texts.labels() {
+            if own_labels > 0 {
+                write_text(key, &mut packed);
+            }
             write_text(value, &mut packed);
         }
         for (field, value) in record.texts.values() {
@@ -76,6 +91,7 @@ impl Object {
             metadata_end: record.metadata_span.end,
             version_start: record.version_span.start,
             stored_start,
+            own_labels: short(own_labels),
             version_length: u8::try_from(record.version_span.len()).expect("a version must have at most 20 digits"),
         };
         Object(ThinArc::from_header_and_slice(head, &packed))
@@ -83,8 +99,7 @@ impl Object {
 
     /// An object that is in no store, uncompressed: one that is shown otherwise than it is kept.
     pub fn loose(record: &Record) -> Object {
-        let label_keys = record.texts.labels().map(|(key, _)| Arc::from(key)).collect();
-        Object::pack(record, Arc::new(Layout { label_keys, dictionary: None }), None)
+        Object::pack(record, Arc::default(), None)
     }
 
     fn head(&self) -> &Head {
@@ -133,15 +148,34 @@ impl Object {
         self.head().version
     }
 
-    /// The value of a label.
+    /// The value of a label. Reads all labels before it: see [`Object::has_many_labels`].
     pub fn label(&self, key: &str) -> Option<&str> {
+        if self.head().own_labels > 0 {
+            return self.labels().find(|(held, _)| *held == key).map(|(_, value)| value);
+        }
         let index = self.head().layout.label_keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
         Texts(self.texts()).nth(index)
     }
 
+    /// Whether it has so many labels that whoever looks for several should read them once.
+    pub fn has_many_labels(&self) -> bool {
+        self.head().own_labels as usize > MOST_LABELS
+    }
+
     /// All labels, sorted by key.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.head().layout.label_keys.iter().map(|key| &**key).zip(Texts(self.texts()))
+        let mut keys = self.head().layout.label_keys.iter();
+        let mut own = self.head().own_labels;
+        let mut texts = Texts(self.texts());
+        std::iter::from_fn(move || {
+            let key = if own > 0 {
+                own -= 1;
+                texts.next()?
+            } else {
+                keys.next()?
+            };
+            Some((key, texts.next()?))
+        })
     }
 
     /// The values of a field: exactly one (`""` when absent) for a single-valued field.
@@ -152,31 +186,27 @@ impl Object {
             .map(|(_, value)| value)
     }
 
-    /// Whether it has more values of a many-valued field than are kept: it then has none of them here, and whether a term on that
-    /// field holds is not known.
-    pub fn overflows(&self, field: FieldIndex) -> bool {
-        self.values(field.overflow()).next().is_some()
-    }
-
     fn fields(&self) -> Fields<'_> {
         let mut texts = Texts(self.texts());
-        for _ in 0..self.head().layout.label_keys.len() {
+        for _ in 0..self.head().layout.label_keys.len() + 2 * self.head().own_labels as usize {
             texts.next();
         }
         Fields(texts.0)
     }
 
-    /// All labels and fields with their values, in the order of [`Term`].
+    /// What it is indexed by, in order: labels and fields with their values, except where there are too many.
     pub(super) fn terms(&self) -> Vec<Term<'_>> {
-        let mut terms: Vec<Term<'_>> = self
-            .head()
-            .layout
-            .label_keys
-            .iter()
-            .zip(Texts(self.texts()))
-            .map(|(key, value)| Term::Label(key, value))
-            .collect();
-        terms.extend(self.fields().map(|(field, value)| Term::Field(field, value)));
+        let keys = &self.head().layout.label_keys;
+        let mut terms: Vec<Term<'_>> =
+            keys.iter().zip(Texts(self.texts())).map(|(key, value)| Term::Label(key, value)).collect();
+        if self.has_many_labels() {
+            terms.push(Term::ManyLabels);
+        }
+        // Marks come after all values.
+        let marks: Vec<FieldIndex> =
+            self.fields().map(|(field, _)| field).filter(|field| field.is_overflow()).collect();
+        let values = self.fields().filter(|(field, _)| !marks.contains(&field.overflow()) || field.is_overflow());
+        terms.extend(values.map(|(field, value)| Term::Field(field, value)));
         // Labels come sorted by key and fields by number; values of one field come as they stand in the object.
         terms.sort_unstable();
         terms
@@ -184,7 +214,8 @@ impl Object {
 
     /// Whether it has the same labels and field values as another one: then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
-        self.texts() == other.texts()
+        self.head().own_labels == other.head().own_labels
+            && self.texts() == other.texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
                 || self.head().layout.label_keys == other.head().layout.label_keys)
     }

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::dictionary::{self, Compressor, Dictionary};
-use super::object::{Layout, Object};
+use super::object::{Layout, MOST_LABELS, Object};
 use crate::model::Record;
 
 /// A store with less than this as JSON, in bytes, stays plain: a dictionary and its tables would take as much.
@@ -37,7 +37,19 @@ pub(super) struct Packing {
     /// By a hash of the label keys. Of two sets with the same hash only one is found; the other is merely not shared.
     layouts: HashMap<u64, Arc<Layout>>,
     label_keys: HashSet<Arc<str>>,
+    /// What layouts and label keys take, about.
+    shared_bytes: usize,
     sweep_above: usize,
+}
+
+/// What a layout takes beside its keys: itself, its counts, its place among the layouts.
+const LAYOUT_BYTES: usize = size_of::<Layout>() + 4 * size_of::<usize>();
+
+/// What a label key takes beside its text: its counts, its place among the keys, and what the allocator rounds up.
+const KEY_BYTES: usize = 9 * size_of::<usize>();
+
+fn layout_bytes(layout: &Layout) -> usize {
+    LAYOUT_BYTES + size_of_val(&*layout.label_keys)
 }
 
 /// How well the dictionary does.
@@ -102,9 +114,10 @@ impl Packing {
         is_first
     }
 
-    /// What the dictionary takes in memory, in bytes.
+    /// What the dictionary takes in memory, and what objects share, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.dictionary.as_ref().map_or(0, |dictionary| dictionary.held_bytes())
+        self.shared_bytes
+            + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.held_bytes())
             + self.compressor.as_ref().map_or(0, Compressor::held_bytes)
     }
 
@@ -121,6 +134,11 @@ impl Packing {
         };
         if is_of(&self.last, &self.dictionary) {
             return self.last.clone();
+        }
+        // So many labels are not shared with others, and are not kept by those who only pass by.
+        if record.texts.labels().len() > MOST_LABELS {
+            return self
+                .shared(hash([].into_iter()), Layout { label_keys: [].into(), dictionary: self.dictionary.clone() });
         }
         let hash = hash(record.texts.labels().map(|(key, _)| key));
         let layout = match self.layouts.get(&hash) {
@@ -145,7 +163,10 @@ impl Packing {
             self.layouts.retain(|_, layout| Arc::strong_count(layout) > 1);
             self.label_keys.retain(|key| Arc::strong_count(key) > 1);
             self.sweep_above = 2 * (self.layouts.len() + self.label_keys.len()) + UNUSED;
+            self.shared_bytes = self.layouts.values().map(|layout| layout_bytes(layout)).sum::<usize>()
+                + self.label_keys.iter().map(|key| KEY_BYTES + key.len()).sum::<usize>();
         }
+        self.shared_bytes += layout_bytes(&layout);
         let layout = Arc::new(layout);
         self.layouts.insert(hash, layout.clone());
         layout
@@ -156,6 +177,7 @@ impl Packing {
             return held.clone();
         }
         let key: Arc<str> = Arc::from(key);
+        self.shared_bytes += KEY_BYTES + key.len();
         self.label_keys.insert(key.clone());
         key
     }

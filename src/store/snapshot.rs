@@ -8,10 +8,10 @@ use imbl::Vector;
 
 use super::history::History;
 use super::order::Order;
-use super::postings::{Attribute, AttributeUsage, Postings};
+use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
 use super::{Change, Cursor, Object, TooOld};
-use crate::model::{FieldIndex, Key, Version};
+use crate::model::{Key, Version};
 
 /// A store at one point in time. Cloning is cheap; nothing in it ever changes.
 #[derive(Clone, Debug, Default)]
@@ -126,13 +126,6 @@ impl Snapshot {
     /// The indexes.
     pub fn postings(&self) -> &Postings {
         &self.postings
-    }
-
-    /// How many objects have more values of a field than are kept, and one of them. While there is any, the index of that
-    /// field does not tell all and must not be asked.
-    pub fn overflowing(&self, field: FieldIndex) -> Option<(u64, &Object)> {
-        let slots = self.postings.present(&Attribute::Field(field.overflow()))?;
-        Some((slots.len(), self.object(slots.min()?)?))
     }
 
     /// Keys and slots in list order, from a bound on.

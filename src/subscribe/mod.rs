@@ -31,12 +31,6 @@ impl Transition {
     }
 }
 
-/// Whether it cannot be told what a change means to a selection: see [`Selection::is_undecided_on`]. The watch must then end
-/// in a way that makes its client list.
-pub fn is_undecided(selection: &Selection, change: &Change) -> bool {
-    [&change.before, &change.after].into_iter().flatten().any(|object| selection.is_undecided_on(object))
-}
-
 /// What `change` means to `selection`; `None`: nothing, it was out and stayed out.
 pub fn transition(selection: &Selection, change: &Change) -> Option<Transition> {
     let selected = |object: &&Object| selection.matches(object);

@@ -222,10 +222,6 @@ impl Routes {
                     extend(touched, values, value);
                 }
             }
-            // Its values are not known, so it may be of any selection.
-            if object.overflows(*index) {
-                values.values().for_each(|held| touched.extend_from_slice(held));
-            }
         }
         if self.labels.is_empty() {
             return;

@@ -36,7 +36,7 @@ pub fn cases() -> Vec<Case> {
         objects.push((format!("maps of depth {depth}"), Box::new(move || free(&nested(depth, Shape::Maps)))));
         objects.push((format!("lists and maps of depth {depth}"), Box::new(move || free(&nested(depth, Shape::Both)))));
     }
-    let more: [Row; 23] = [
+    let more: [Row; 24] = [
         ("maps named secret of depth 3000", || free(&nested(3_000, Shape::Secrets))),
         ("lists of depth 9500", || free(&nested(9_500, Shape::Lists))),
         ("lists of depth 9000 in a list of the schema", || {
@@ -81,6 +81,13 @@ pub fn cases() -> Vec<Case> {
             format!(r#"{{"items":[{}]}}"#, items.join(","))
         }),
         ("a value of 500 KB of a selectable field", || format!(r#"{{"color":"{}"}}"#, "c".repeat(500_000))),
+        ("40,000 labels", || {
+            let labels: Vec<String> = (0..40_000).map(|number| format!(r#""l{number}":"""#)).collect();
+            let labels = labels.join(",");
+            format!(
+                r#"{{"apiVersion":"{GROUP}/v1","kind":"Anything","metadata":{{"name":"odd","namespace":"{NAMESPACE}","labels":{{{labels}}}}},"spec":{{}}}}"#
+            )
+        }),
         ("1,000 labels and annotations", || {
             let mut labels = String::new();
             for number in 0..1_000 {

@@ -84,6 +84,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("100 slow bodies of 3 MB", 128, SECONDS, |arena| Box::pin(slow_bodies(arena, 100))),
         Case::new("versions far ahead", GROWTH, SECONDS, |arena| Box::pin(far_ahead(arena))),
         Case::new("selectors of 60 KB", GROWTH, SECONDS, |arena| Box::pin(selectors(arena))),
+        Case::new("600 watches with selectors of 15 KB", 256, SECONDS, |arena| Box::pin(long_watches(arena))),
         Case::new("odd parameters and headers", GROWTH, SECONDS, |arena| Box::pin(odd(arena))),
         Case::new("two Origin headers", GROWTH, SECONDS, |arena| Box::pin(origins(arena))),
         Case::new("explain in one namespace", GROWTH, SECONDS, |arena| Box::pin(explain(arena))),
@@ -269,6 +270,27 @@ async fn selectors(arena: &Arena) -> Result<String> {
         }
     }
     Ok(format!("{codes:?}"))
+}
+
+/// A watch counts by what its selector takes, so that a user has some hundred of these instead of 30,000.
+async fn long_watches(arena: &Arena) -> Result<String> {
+    let client = arena.client(User::Tenant)?;
+    let collection = arena.collection_in(NAMESPACE);
+    let mut open = Vec::new();
+    let mut rejected = 0;
+    for watch in 0..600 {
+        // Each another one, so that nothing can be shared.
+        let values: Vec<String> = (0..2_500).map(|number| format!("v{watch}-{number}")).collect();
+        let path = format!("{collection}?watch=1&resourceVersion=0&labelSelector=a%20in%20({})", values.join(","));
+        let response = client.stream(Request::get(&*path)).await?;
+        match response.status().as_u16() {
+            200 => open.push(response),
+            429 => rejected += 1,
+            other => bail!("watch {watch}: {other}"),
+        }
+    }
+    ensure!(!open.is_empty() && rejected > 0, "{} open, {rejected} rejected", open.len());
+    Ok(format!("{} open, {rejected} rejected", open.len()))
 }
 
 async fn odd(arena: &Arena) -> Result<String> {

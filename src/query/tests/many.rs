@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proptest::bool::weighted;
 use proptest::prelude::{Just, Strategy, prop_oneof};
-use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
+use proptest::{collection, prop_assert_eq, proptest, sample};
 
 use super::{names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Listing, Selection, State};
-use crate::selector::{FieldExpressionOperator, FieldOperator};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, Store};
 
 const VALUES: [&str; 5] = ["", "a", "b", "c", "d"];
 
-/// What an object has of two fields; `None`: more values than are kept.
-type Values = [Option<BTreeSet<&'static str>>; 2];
+/// What an object has of two fields, and whether it is too much to be indexed.
+type Values = [(BTreeSet<&'static str>, bool); 2];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -25,10 +26,10 @@ enum Step {
     Relist(Vec<(usize, Values)>),
 }
 
-/// `overflow` is how many of a thousand have more values than are kept.
+/// `overflow` is how many of a thousand have more values than are indexed.
 fn values(overflow: u32) -> impl Strategy<Value = Values> {
     let some = || collection::btree_set(sample::select(VALUES.to_vec()), 0..4);
-    let several = move || (0..1_000u32, some()).prop_map(move |(dice, values)| (dice >= overflow).then_some(values));
+    let several = move || (some(), (0..1_000u32).prop_map(move |dice| dice < overflow));
     (several(), several()).prop_map(|(one, other)| [one, other])
 }
 
@@ -77,7 +78,7 @@ fn replay(steps: &[Step]) -> (Store, BTreeMap<String, Values>) {
     store.replace(&[], Version::new(1));
     let mut held: BTreeMap<String, Values> = BTreeMap::new();
     let record = |key: &str, version: u64, values: &Values| {
-        let values = values.clone().map(|values| values.map(|values| values.into_iter().collect()));
+        let values = values.clone().map(|(values, are_many)| (values.into_iter().collect(), are_many));
         record_of_many(key, version, &[], &values)
     };
     for (version, step) in (1..).map(|number| number * 1_000).zip(steps) {
@@ -103,77 +104,101 @@ fn replay(steps: &[Step]) -> (Store, BTreeMap<String, Values>) {
 
 proptest! {
     #[test]
-    fn planned_answers_equal_a_filter_over_the_values(steps in steps(0), selection in selections()) {
+    fn planned_answers_equal_a_filter_over_the_values(
+        steps in prop_oneof![steps(0), steps(10), steps(300)],
+        selection in selections(),
+    ) {
         let (store, held) = replay(&steps);
         let holds = |values: &Values| selection.fields.iter().all(|term| {
             let FieldRef::Field(field) = term.field else { return false };
-            let found = values[usize::from(field.0)].clone().unwrap_or_default();
-            is_met(&term.operator, &found)
+            is_met(&term.operator, &values[usize::from(field.0)].0)
         });
         let expected: Vec<&String> = held.iter().filter(|(_, values)| holds(values)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
-        prop_assert!(selection.answerable(&state).is_ok());
         let found = names(Listing::new(state, &selection, None));
         prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
     }
+}
 
-    #[test]
-    fn a_field_is_refused_while_an_object_has_too_many_values_of_it(steps in steps(10), selection in selections()) {
-        let (store, held) = replay(&steps);
-        for field in [FieldIndex(0), FieldIndex(1)] {
-            let overflowing = held.values().filter(|values| values[usize::from(field.0)].is_none()).count() as u64;
-            let snapshot = store.snapshot();
-            prop_assert_eq!(snapshot.overflowing(field).map_or(0, |(count, _)| count), overflowing);
-            let is_asked = selection.fields.iter().any(|term| term.field == FieldRef::Field(field));
-            let refused = selection.answerable(&State::current(snapshot)).err();
-            prop_assert!(!is_asked || overflowing == 0 || refused.is_some(), "{field:?} of {overflowing} objects");
-            if let Some(refused) = refused.filter(|refused| refused.field == field) {
-                prop_assert_eq!(refused.objects, overflowing);
-                prop_assert!(held[&refused.example][usize::from(field.0)].is_none());
-            }
-        }
-    }
+/// Labels that are looked for, and whether the object has others, so many that none is indexed.
+type Labels = (BTreeMap<&'static str, &'static str>, bool);
+
+fn labels() -> impl Strategy<Value = Labels> {
+    let value = || sample::select(vec!["", "1", "2", "a"]);
+    (collection::btree_map(sample::select(vec!["app", "tier", "zone"]), value(), 0..3), weighted(0.2))
+}
+
+fn label_selectors() -> impl Strategy<Value = &'static str> {
+    sample::select(vec![
+        "app=a",
+        "app in (1,2)",
+        "app",
+        "!app",
+        "app!=a",
+        "app notin (1,a)",
+        "app>1",
+        "tier<2",
+        "app=a,tier=1",
+        "app,!tier",
+        "!app,!tier",
+        "zone!=2,app notin (a)",
+        "f100",
+        "!f100",
+        "f100=x,app=a",
+        "f100!=x,app",
+    ])
 }
 
 proptest! {
     #[test]
-    fn in_a_part_only_what_it_may_select_stands_in_the_way(steps in steps(60), selection in selections(), of_part in 0..3usize) {
-        let (store, held) = replay(&steps);
-        let fields = selection.fields[..of_part.min(selection.fields.len())].to_vec();
-        let within = Selection { fields, ..Selection::default() };
-        let overflows = |values: &Values, field: FieldIndex| values[usize::from(field.0)].is_none();
-        // Whatever can be told of the object holds.
-        let may_be_selected = |values: &Values| within.fields.iter().all(|term| {
-            let FieldRef::Field(field) = term.field else { return false };
-            let Some(found) = &values[usize::from(field.0)] else { return true };
-            is_met(&term.operator, found)
-        });
-        let first = selection.fields.iter().find_map(|term| {
-            let FieldRef::Field(field) = term.field else { return None };
-            held.values().any(|values| overflows(values, field) && may_be_selected(values)).then_some(field)
-        });
-        let found = selection.answerable_within(&State::current(store.snapshot()), &within).err();
-        prop_assert_eq!(found, first);
+    fn objects_with_very_many_labels_are_found_by_any_of_them(
+        steps in collection::vec((0..60usize, prop_oneof![4 => labels().prop_map(Some), 1 => Just(None)]), 1..120),
+        selector in label_selectors(),
+    ) {
+        let mut store = Store::new(HistoryLimits::default());
+        store.replace(&[], Version::new(1));
+        let mut held: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for (version, (number, labels)) in (2..).zip(&steps) {
+            let key = name(*number);
+            let Some((labels, has_others)) = labels else {
+                store.delete(&Key::new("", &key), Version::new(version));
+                held.remove(&key);
+                continue;
+            };
+            let others = (0..300).filter(|_| *has_others).map(|number| (format!("f{number:03}"), "x".to_owned()));
+            let own = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let labels: BTreeMap<String, String> = others.chain(own).collect();
+            let texts: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+            store.apply(&record_of_many(&key, version, &texts, &[]));
+            held.insert(key, labels);
+        }
+        let labels = LabelSelector::parse(selector).unwrap();
+        let selects = |held: &BTreeMap<String, String>| {
+            labels.requirements.iter().all(|requirement| requirement.matches(held.get(&*requirement.key).map(|value| &**value)))
+        };
+        let expected: Vec<&String> = held.iter().filter(|(_, labels)| selects(labels)).map(|(key, _)| key).collect();
+        let snapshot = store.snapshot();
+        for (key, labels) in &held {
+            let found: BTreeMap<String, String> = snapshot.get(key).unwrap().labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            prop_assert_eq!(&found, labels);
+        }
+        let selection = Selection { labels, ..Selection::default() };
+        let found = names(Listing::new(State::current(snapshot), &selection, None));
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
     }
 }
 
 #[test]
-fn a_state_of_the_past_is_refused_for_what_it_had() {
+fn a_state_of_the_past_is_evaluated_as_it_was() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
-    store.apply(&record_of_many("a/x", 2, &[], &[None]));
-    store.apply(&record_of_many("a/x", 3, &[], &[Some(vec!["a"])]));
-    let selection = Selection {
-        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "a")],
-        ..Selection::default()
+    store.apply(&record_of_many("a/x", 2, &[], &[(vec!["a", "b"], true)]));
+    store.apply(&record_of_many("a/x", 3, &[], &[(vec!["c"], false)]));
+    let found = |version: u64, value: &str| {
+        let fields = vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value)];
+        let selection = Selection { fields, ..Selection::default() };
+        names(Listing::new(State::at(store.snapshot(), Version::new(version)).unwrap(), &selection, None))
     };
-    let at = |version: u64| State::at(store.snapshot(), Version::new(version)).unwrap();
-    assert!(selection.answerable(&at(3)).is_ok(), "mended");
-    let refused = selection.answerable(&at(2)).unwrap_err();
-    assert_eq!((refused.objects, &*refused.example), (1, "a/x"), "as it was");
-    let within = |namespace: &str| Selection { namespace: Some(namespace.to_owned()), ..Selection::default() };
-    assert!(selection.answerable_within(&at(2), &within("a")).is_err(), "also to whom that object is shown");
-    assert!(selection.answerable_within(&at(2), &within("b")).is_ok(), "but not to others");
-    assert!(selection.answerable_within(&at(3), &within("a")).is_ok(), "mended");
-    assert!(selection.answerable(&at(1)).is_ok(), "before it was there");
+    assert_eq!((found(2, "a"), found(3, "a")), (vec!["a/x".to_owned()], vec![]));
+    assert_eq!((found(2, "c"), found(3, "c")), (vec![], vec!["a/x".to_owned()]));
 }

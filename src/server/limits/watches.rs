@@ -1,51 +1,67 @@
 //! Open watches of each user, and the most that one may have.
 //!
-//! A watch is counted from its answer to its end. Locked for a moment at both; in between nothing is looked at.
+//! A watch counts as one, and as one more for each [`WATCH_BYTES`] that its selector takes in memory for as long as it lasts: a
+//! selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as many as one, shared
+//! as [`Shares`] says. A watch is counted from its answer to its end; in between nothing is looked at.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use super::{Limit, Limited, User};
+use super::{Limit, Limited, Share, User};
+use crate::model::shares::Shares;
+
+/// About the memory of a watch without a selector, in bytes.
+pub const WATCH_BYTES: usize = 6 << 10;
+
+/// All users together may have so many times as many watches as one.
+const USERS: u64 = 4;
 
 /// Counts them.
 #[derive(Debug)]
 pub struct Watches {
     most: u64,
-    /// Only users who have one.
-    users: Mutex<HashMap<User, u64>>,
+    held: Arc<Shares<User>>,
 }
 
 /// An open watch, counted; no longer when dropped.
 #[derive(Debug)]
 pub struct CountedWatch {
-    watches: Arc<Watches>,
     user: User,
+    _share: Share,
 }
 
 impl Watches {
     /// None is open.
     pub fn new(most: u64) -> Watches {
-        Watches { most, users: Mutex::default() }
+        Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS))) }
     }
 
-    /// Counts another one.
+    /// Counts another one, whose selector takes this much memory in bytes.
     ///
     /// # Errors
     /// 429 when the user has the most already. Without a time to come again at: that lets whoever asked see the message at once
     /// instead of trying for a while, as client-go does for those with one, and its informers back off by themselves.
-    pub fn open(self: &Arc<Watches>, user: &User) -> Result<CountedWatch, Limited> {
-        let mut users = self.lock();
-        let open = users.get(user).copied().unwrap_or_default();
-        if open >= self.most {
+    pub fn open(&self, user: &User, selector_bytes: usize) -> Result<CountedWatch, Limited> {
+        let weight = 1 + (selector_bytes / WATCH_BYTES) as u64;
+        let open = self.held.of(user);
+        let share = if open + weight <= self.most { self.held.take(user, weight) } else { None };
+        share.map(|share| CountedWatch { user: user.clone(), _share: share }).ok_or_else(|| {
+            let counts = if weight > 1 {
+                format!(" This one counts as {weight}: its selector takes {selector_bytes} bytes of memory.")
+            } else {
+                String::new()
+            };
+            let reached = if open + weight <= self.most {
+                format!("all users together have {} open, and user {user} {open} of them", self.held.total())
+            } else {
+                format!("user {user} has {open} open, which is the most for one user")
+            };
             let message = format!(
-                "too many watches: user {user} has {open} open, which is the most for one user. Close some, have one informer \
-                 serve several readers, or raise --max-watches-per-user={}",
+                "too many watches: {reached}.{counts} Close some, have one informer serve several readers, or raise \
+                 --max-watches-per-user={}",
                 self.most
             );
-            return Err(Limited { limit: Limit::WatchesPerUser, message, retry_after: None });
-        }
-        users.insert(user.clone(), open + 1);
-        Ok(CountedWatch { watches: self.clone(), user: user.clone() })
+            Limited { limit: Limit::WatchesPerUser, message, retry_after: None }
+        })
     }
 
     /// The most that one user may have.
@@ -55,11 +71,7 @@ impl Watches {
 
     /// The most that one user has.
     pub fn of_busiest(&self) -> u64 {
-        self.lock().values().copied().max().unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<User, u64>> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.of_heaviest()
     }
 }
 
@@ -67,17 +79,5 @@ impl CountedWatch {
     /// Whose it is.
     pub fn user(&self) -> &User {
         &self.user
-    }
-}
-
-impl Drop for CountedWatch {
-    fn drop(&mut self) {
-        let mut users = self.watches.lock();
-        if let Some(open) = users.get_mut(&self.user) {
-            *open -= 1;
-            if *open == 0 {
-                users.remove(&self.user);
-            }
-        }
     }
 }

@@ -129,11 +129,8 @@ async fn only_who_may_list_everything_is_told_counts_of_everything() {
     assert_eq!(told, json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": told["bytes"]}));
     let one = explain(&format!("{OWN}/x?explain=true"), TENANT).await;
     assert_eq!(one, json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"]}));
-    // Of objects with too many values only the administrator is told how many there are, and the name of one.
-    let refused = worlds[1].get_with(&format!("{ALL_SHIRTS}?fieldSelector=images%3Di1"), &[ADMIN]).await;
-    assert!(refused.message().contains("of 1 object") && refused.message().contains("b/o4"), "{}", refused.body);
     let own = worlds[1].get_with(&format!("{OWN}?fieldSelector=images%3Di1"), &[TENANT]).await;
-    assert_eq!(own.names(), ["a/images"], "an object of another namespace stands in nobody's way");
+    assert_eq!(own.names(), ["a/images"], "an object of another namespace is not shown");
 }
 
 #[tokio::test(start_paused = true)]

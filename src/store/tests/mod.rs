@@ -29,12 +29,12 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
     }
 }
 
-/// The same with several values of each field; `None`: more than are kept.
-pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[Option<Vec<&str>>]) -> Record {
+/// The same with several values of each field, and whether they are too many to be indexed.
+pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[(Vec<&str>, bool)]) -> Record {
     let fields = || (0..).map(FieldIndex).zip(values);
-    let kept = fields().flat_map(|(field, values)| values.iter().flatten().map(move |value| (field, *value)));
-    let marks = fields().filter(|(_, values)| values.is_none()).map(|(field, _)| (field.overflow(), ""));
-    let texts = Texts::new(labels.iter().copied(), kept.chain(marks));
+    let all = fields().flat_map(|(field, (values, _))| values.iter().map(move |value| (field, *value)));
+    let marks = fields().filter(|(_, (_, are_many))| *are_many).map(|(field, _)| (field.overflow(), ""));
+    let texts = Texts::new(labels.iter().copied(), all.chain(marks));
     Record { texts, ..record(key, version, &[], &[]) }
 }
 
@@ -345,7 +345,40 @@ fn indexed(store: &Store, attribute: &Attribute) -> BTreeMap<String, Vec<String>
         all.extend(keys.clone());
         index.insert(value.to_owned(), keys);
     }
-    let present = postings.present(attribute).map_or(0, super::slots::SlotSet::len);
+    let present = postings.present(attribute).map_or(0, |present| present.len());
     assert_eq!(present, all.len() as u64, "the existence list has every slot of {attribute:?}");
     index
+}
+
+#[test]
+fn labels_beyond_the_bound_take_no_index() {
+    let held = |labels: usize| {
+        let keys: Vec<String> = (0..labels).map(|number| format!("k{number:05}")).collect();
+        let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&**key, "v")).collect();
+        let mut store = Store::new(HistoryLimits::default());
+        store.replace(&[record("a/x", 1, &texts, &[])], Version::new(1));
+        (store.held_bytes() + store.index_bytes(), store)
+    };
+    let (none, _) = held(0);
+    let (bound, _) = held(super::object::MOST_LABELS);
+    assert!(
+        bound - none > 100 * super::object::MOST_LABELS as u64,
+        "{none} {bound}: indexed labels are counted as they are"
+    );
+    let (many, store) = held(60_000);
+    // A key of six bytes, a value of one, and their lengths.
+    assert!(many - none < 60_000 * 10, "{none} {many}");
+    let snapshot = store.snapshot();
+    let object = snapshot.get("a/x").unwrap();
+    assert_eq!((object.label("k59999"), object.label("k"), object.labels().count()), (Some("v"), None, 60_000));
+    // Below the bound again, each label has its entry, and none is left when they are gone.
+    let mut store = store;
+    for (version, labels) in [(2, 2), (3, 60_000), (4, 0)] {
+        let keys: Vec<String> = (0..labels).map(|number| format!("k{number:05}")).collect();
+        let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&**key, "v")).collect();
+        store.apply(&record("a/x", version, &texts, &[]));
+        let expected = if labels == 60_000 { 1 } else { labels };
+        // The namespace has an entry too.
+        assert_eq!(store.snapshot().usage().attributes.len(), expected + 1, "{labels} labels");
+    }
 }

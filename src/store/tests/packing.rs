@@ -52,14 +52,14 @@ fn a_small_store_is_plain_and_a_large_one_small() {
     let records: Vec<Record> = (1..=200).map(|number| described("shop", number)).collect();
     store.replace(&records, Version::new(1_000));
     assert!(ratio(&store) > 1.0, "200 objects are not worth a dictionary: {}", ratio(&store));
-    assert_eq!(store.writing_bytes(), 0);
+    assert!(store.writing_bytes() < 1_000, "no dictionary");
     assert_contents(&store, "plain");
 
     let records: Vec<Record> = (1..=4_000).map(|number| described("shop", number)).collect();
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&records, Version::new(10_000));
     assert!(ratio(&store) < 0.5, "a first list is compressed: {}", ratio(&store));
-    assert!(store.writing_bytes() > 0);
+    assert!(store.writing_bytes() > 1_000, "a dictionary");
     assert_contents(&store, "first list");
 
     let mut store = Store::new(HistoryLimits::default());
@@ -80,7 +80,7 @@ fn a_small_store_that_changed_all_day_is_compressed_when_it_grows() {
         record.key = Key::new("a", "only");
         store.apply(&record);
     }
-    assert_eq!(store.writing_bytes(), 0, "one object is worth no dictionary");
+    assert!(store.writing_bytes() < 1_000, "one object is worth no dictionary");
     for number in 9_000..12_000 {
         store.apply(&described("shop", number));
     }

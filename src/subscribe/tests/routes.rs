@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proptest::bool::weighted;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::sample::select;
@@ -14,7 +15,7 @@ use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, Store};
 use crate::subscribe::routes::{Routes, SubscriptionId};
-use crate::subscribe::{Transition, is_undecided, transition};
+use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
 const LABELS: [&str; 8] =
@@ -40,8 +41,8 @@ fn selection() -> impl Strategy<Value = Selection> {
     )
 }
 
-/// Several values of one field, or more than are kept, and the value of another.
-type Values = (Option<BTreeSet<&'static str>>, &'static str);
+/// Several values of one field, whether they are too many to be indexed, and the value of another.
+type Values = (BTreeSet<&'static str>, bool, &'static str);
 /// A change of an object: its namespace, name, labels and values, or that it is gone.
 type Step = (&'static str, &'static str, Option<(Vec<(&'static str, &'static str)>, Values)>);
 
@@ -53,8 +54,8 @@ fn step() -> impl Strategy<Value = Step> {
             app.into_iter().chain(tier).collect()
         });
     let value = || select(VALUES.to_vec());
-    let several = option::weighted(0.9, btree_set(value(), 0..4));
-    let state = option::weighted(0.8, (labels, (several, value())));
+    let values = (btree_set(value(), 0..4), weighted(0.1), value());
+    let state = option::weighted(0.8, (labels, values));
     (select(vec!["a", "b"]), select(vec!["a", "b", "c"]), state)
 }
 
@@ -63,9 +64,8 @@ fn changes(steps: &[Step]) -> Vec<Change> {
     store.replace(&[], Version::new(1));
     for (version, (namespace, name, state)) in (2..).zip(steps) {
         match state {
-            Some((labels, (several, other))) => {
-                let several = several.as_ref().map(|values| values.iter().copied().collect());
-                let values = [several, Some(vec![*other])];
+            Some((labels, (several, are_many, other))) => {
+                let values = [(several.iter().copied().collect(), *are_many), (vec![*other], false)];
                 store.apply(&record_of_many(&format!("{namespace}/{name}"), version, labels, &values));
             }
             None => {
@@ -104,7 +104,7 @@ proptest! {
         for change in changes(&steps) {
             let touched = touched(&routes, &change);
             for (id, selection) in selections.iter().enumerate() {
-                let told = held(id) && (is_undecided(selection, &change) || transition(selection, &change).is_some());
+                let told = held(id) && transition(selection, &change).is_some();
                 let id = id as SubscriptionId;
                 prop_assert!(!told || touched.contains(&id), "{selection:?} is told of {change:?}");
                 prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
@@ -162,15 +162,15 @@ fn entering_and_leaving_is_by_some_value() {
     };
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
-    for (version, values) in [(2, Some(vec!["a", "b"])), (3, Some(vec!["b", "c"])), (4, Some(vec![])), (5, None)] {
-        store.apply(&record_of_many("a/x", version, &[], &[values]));
+    for (version, values) in [(2, vec!["a", "b"]), (3, vec!["b", "c"]), (4, vec![]), (5, vec!["b", "d"])] {
+        // The last one as if these were too many to be indexed.
+        store.apply(&record_of_many("a/x", version, &[], &[(values, version == 5)]));
     }
     let snapshot = store.snapshot();
     let told = |selection: &Selection| -> Vec<&'static str> {
         let changes = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap();
         changes
             .map(|change| match transition(selection, change) {
-                _ if is_undecided(selection, change) => "undecided",
                 Some(Transition::Added(_)) => "added",
                 Some(Transition::Modified(_)) => "modified",
                 Some(Transition::Deleted(_)) => "deleted",
@@ -179,12 +179,12 @@ fn entering_and_leaving_is_by_some_value() {
             .collect()
     };
     for (operator, value, expected) in [
-        (FieldOperator::Equals, "a", ["added", "deleted", "nothing", "undecided"]),
-        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "undecided"]),
-        (FieldOperator::Equals, "c", ["nothing", "added", "deleted", "undecided"]),
-        (FieldOperator::Equals, "d", ["nothing", "nothing", "nothing", "undecided"]),
-        (FieldOperator::NotEquals, "a", ["nothing", "added", "modified", "undecided"]),
-        (FieldOperator::NotEquals, "d", ["added", "modified", "modified", "undecided"]),
+        (FieldOperator::Equals, "a", ["added", "deleted", "nothing", "nothing"]),
+        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "added"]),
+        (FieldOperator::Equals, "c", ["nothing", "added", "deleted", "nothing"]),
+        (FieldOperator::Equals, "d", ["nothing", "nothing", "nothing", "added"]),
+        (FieldOperator::NotEquals, "a", ["nothing", "added", "modified", "modified"]),
+        (FieldOperator::NotEquals, "d", ["added", "modified", "modified", "deleted"]),
     ] {
         assert_eq!(told(&field(operator, value)), expected, "{operator:?} {value}");
     }

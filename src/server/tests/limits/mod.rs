@@ -81,6 +81,45 @@ async fn a_user_has_so_many_watches_and_another_user_his_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_with_a_long_selector_counts_as_several() {
+    let fixture = with_limits(LimitSettings { watches_per_user: 100, ..LimitSettings::default() });
+    let path = |values: usize| {
+        let values: Vec<String> = (0..values).map(|number| format!("v{number:04}")).collect();
+        format!("{SHIRTS}?watch=1&resourceVersion=100&labelSelector=app+in+({})", values.join(","))
+    };
+    let mut held = Vec::new();
+    // (values, how many of the hundred are left for watches without a selector)
+    for (values, left) in [(0, 99), (300, 97), (3_000, 78)] {
+        held.clear();
+        held.push(get_as(&fixture, &user("a"), &path(values)).await);
+        while held.len() <= 101 {
+            let more = get_as(&fixture, &user("a"), &path(0)).await;
+            if more.status() != 200 {
+                break;
+            }
+            held.push(more);
+        }
+        assert!((left - 2..=left + 2).contains(&(held.len() - 1)), "{values} values leave {}", held.len() - 1);
+    }
+    let refused = whole(get_as(&fixture, &user("a"), &path(3_000)).await).await;
+    let message = refused.message();
+    assert!(message.contains("This one counts as ") && message.contains("--max-watches-per-user=100"), "{message}");
+    // All users together have four times as many: a user gets what is free for everyone else.
+    for (name, expected) in [("b", 100), ("c", 100), ("d", 50), ("e", 25)] {
+        let before = held.len();
+        while held.len() < before + 200 {
+            let more = get_as(&fixture, &user(name), &path(0)).await;
+            if more.status() != 200 {
+                break;
+            }
+            held.push(more);
+        }
+        let open = held.len() - before;
+        assert!((expected - 2..=expected + 2).contains(&open), "{name} has {open}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
     fill(&mut fixture);
