@@ -86,7 +86,7 @@ impl Authorizer {
             counts,
             secret,
             decisions: Flights::new(MOST, keep),
-            begun: Arc::new(Shares::new(MOST_BEGUN)),
+            begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
         }
     }
 

@@ -53,7 +53,7 @@ pub enum Origin {
 }
 
 /// What a label of a field selector refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldRef {
     /// metadata.name.
     Name,

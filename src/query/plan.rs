@@ -8,6 +8,8 @@
 //! Objects with too many labels or values to be indexed are in the set of every requirement on labels, or on that field, and in
 //! none that is taken away. Those that are left in the end are compared with the selection one by one.
 
+use std::collections::HashSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -182,7 +184,14 @@ impl<'a> Plan<'a> {
         } else {
             self.exclude.push(set)
         }
-        self.undecided.extend(undecided);
+        // A field may be named by many terms; its objects are compared once.
+        let is_new = self
+            .selection
+            .fields
+            .iter()
+            .find(|first| first.field == term.field)
+            .is_some_and(|first| std::ptr::eq(first, term));
+        self.undecided.extend(undecided.filter(|_| is_new));
     }
 
     /// Objects with one of these values.
@@ -194,6 +203,17 @@ impl<'a> Plan<'a> {
     /// Objects with one of these names.
     fn named(&self, names: &[String], namespace: Option<&str>) -> RoaringBitmap {
         let postings = self.snapshot.postings();
+        let namespaces = || postings.values(&Attribute::Namespace);
+        let probes = match namespace {
+            Some(_) => names.len(),
+            None => names.len().saturating_mul(namespaces().count().max(1)),
+        };
+        // Many names in many namespaces: a walk over all objects is cheaper.
+        if probes > self.snapshot.len() {
+            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+            let held = self.snapshot.range(Bound::Unbounded);
+            return held.filter(|(_, object)| names.contains(object.name())).map(|(slot, _)| slot).collect();
+        }
         let mut slots = RoaringBitmap::new();
         // A name with a slash or without text is no name; joined with a namespace it could meet another key.
         for name in names.iter().filter(|name| !name.contains('/') && !name.is_empty()) {
@@ -202,9 +222,7 @@ impl<'a> Plan<'a> {
                 (Some(namespace), _) => slots.extend(probe(namespace)),
                 (None, None) => slots.extend(probe("")),
                 // One probe for each namespace; clusters have far fewer of them than objects.
-                (None, Some(_)) => {
-                    slots.extend(postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)))
-                }
+                (None, Some(_)) => slots.extend(namespaces().filter_map(|(namespace, _)| probe(namespace))),
             }
         }
         slots

@@ -1,8 +1,11 @@
 //! What a request asks for: namespace, labels, fields.
 
+use std::collections::{HashMap, HashSet};
+
 use super::Access;
 use crate::extract::FieldRef;
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelSelector};
+use crate::model::FieldIndex;
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::Object;
 
 /// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
@@ -69,11 +72,109 @@ impl Selection {
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.matches_labels(object)
-            && self.fields.iter().all(|term| term.matches(object))
+            && self.matches_fields(object)
     }
 }
 
+/// With more terms than this, the values of a field are read once for all of them.
+const FEW_TERMS: usize = 4;
+
 impl Selection {
+    /// The same selection with as few requirements as possible: a caller may repeat one thousands of times, and each costs when the
+    /// selection is planned, compared and kept.
+    #[must_use]
+    pub fn simplified(mut self) -> Selection {
+        let mut bounds: HashMap<String, (Option<i64>, Option<i64>)> = HashMap::new();
+        for requirement in &self.labels.requirements {
+            match requirement.operator {
+                LabelOperator::GreaterThan(bound) => {
+                    let (lower, _) = bounds.entry(requirement.key.clone()).or_default();
+                    *lower = Some(lower.map_or(bound, |held| held.max(bound)));
+                }
+                LabelOperator::LessThan(bound) => {
+                    let (_, upper) = bounds.entry(requirement.key.clone()).or_default();
+                    *upper = Some(upper.map_or(bound, |held| held.min(bound)));
+                }
+                LabelOperator::In(_)
+                | LabelOperator::NotIn(_)
+                | LabelOperator::Exists
+                | LabelOperator::DoesNotExist => {}
+            }
+        }
+        // The narrowest bounds of a label say all that the others say.
+        let is_narrowest = |requirement: &LabelRequirement| match (&requirement.operator, bounds.get(&requirement.key))
+        {
+            (LabelOperator::GreaterThan(bound), Some((lower, _))) => Some(*bound) == *lower,
+            (LabelOperator::LessThan(bound), Some((_, upper))) => Some(*bound) == *upper,
+            _ => true,
+        };
+        let mut seen = HashSet::new();
+        self.labels.requirements.retain(|requirement| is_narrowest(requirement) && seen.insert(requirement.clone()));
+        self.simplify_fields();
+        self
+    }
+
+    fn simplify_fields(&mut self) {
+        let mut fields: Vec<FieldTerm> = Vec::new();
+        let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
+        let mut seen: HashSet<(FieldRef, FieldExpressionOperator)> = HashSet::new();
+        for term in self.fields.drain(..) {
+            if !seen.insert((term.field, term.operator.clone())) {
+                continue;
+            }
+            let is_one = matches!(term.field, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty);
+            let mergeable = match &term.operator {
+                // Objects without a namespace are found by a set of its own.
+                FieldExpressionOperator::NotIn(values)
+                    if term.field == FieldRef::Namespace && values.iter().any(String::is_empty) =>
+                {
+                    None
+                }
+                FieldExpressionOperator::NotIn(_) => Some(false),
+                // What has one value has one of both sets.
+                FieldExpressionOperator::In(_) if is_one => Some(true),
+                _ => None,
+            };
+            let Some(key) = mergeable.map(|is_in| (term.field, is_in)) else {
+                fields.push(term);
+                continue;
+            };
+            match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
+                (Some(FieldExpressionOperator::NotIn(held)), FieldExpressionOperator::NotIn(more)) => held.extend(more),
+                (Some(FieldExpressionOperator::In(held)), FieldExpressionOperator::In(more)) => {
+                    held.retain(|value| more.contains(value));
+                }
+                (_, operator) => {
+                    places.insert(key, fields.len());
+                    fields.push(FieldTerm { field: term.field, operator });
+                }
+            }
+        }
+        for term in &mut fields {
+            if let FieldExpressionOperator::NotIn(values) = &mut term.operator {
+                values.sort_unstable();
+                values.dedup();
+            }
+        }
+        self.fields = fields;
+    }
+
+    fn matches_fields(&self, object: &Object) -> bool {
+        if self.fields.len() <= FEW_TERMS {
+            return self.fields.iter().all(|term| term.matches(object));
+        }
+        let mut values: HashMap<FieldIndex, HashSet<&str>> = HashMap::new();
+        self.fields.iter().all(|term| {
+            let FieldRef::Field(index) = term.field else { return term.matches(object) };
+            let held = values.entry(index).or_insert_with(|| object.values(index).collect());
+            match &term.operator {
+                FieldExpressionOperator::In(wanted) => wanted.iter().any(|value| held.contains(&**value)),
+                FieldExpressionOperator::NotIn(wanted) => !wanted.iter().any(|value| held.contains(&**value)),
+                FieldExpressionOperator::Exists | FieldExpressionOperator::DoesNotExist => term.matches(object),
+            }
+        })
+    }
+
     fn matches_labels(&self, object: &Object) -> bool {
         let mut requirements = self.labels.requirements.iter();
         if object.has_many_labels() && requirements.len() > 1 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::bool::weighted;
 use proptest::prelude::{Just, Strategy, prop_oneof};
-use proptest::{collection, prop_assert_eq, proptest, sample};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 
 use super::{names, term};
 use crate::extract::FieldRef;
@@ -115,7 +115,16 @@ proptest! {
         });
         let expected: Vec<&String> = held.iter().filter(|(_, values)| holds(values)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
-        let found = names(Listing::new(state, &selection, None));
+        let found = names(Listing::new(state.clone(), &selection, None));
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected.clone());
+        // The same with every term several times.
+        let fields = selection.fields.iter().cycle().take(4 * selection.fields.len()).cloned().collect();
+        let repeated = Selection { fields, ..selection.clone() };
+        let found = names(Listing::new(state.clone(), &repeated, None));
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected.clone());
+        let simplified = repeated.simplified();
+        prop_assert!(simplified.fields.len() <= selection.fields.len());
+        let found = names(Listing::new(state, &simplified, None));
         prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
     }
 }
@@ -201,4 +210,60 @@ fn a_state_of_the_past_is_evaluated_as_it_was() {
     };
     assert_eq!((found(2, "a"), found(3, "a")), (vec!["a/x".to_owned()], vec![]));
     assert_eq!((found(2, "c"), found(3, "c")), (vec![], vec!["a/x".to_owned()]));
+}
+
+#[test]
+fn requirements_that_say_nothing_new_are_dropped() {
+    let field = |field, operator: FieldOperator, value: &str| term(field, operator, value);
+    let (name, namespace) = (FieldRef::Name, FieldRef::Namespace);
+    let (equals, differs) = (FieldOperator::Equals, FieldOperator::NotEquals);
+    let many = |count: usize, one: &dyn Fn(usize) -> FieldTerm| (0..count).map(one).collect::<Vec<_>>();
+    let rows: [(&str, Vec<FieldTerm>, usize, usize, &str); 7] = [
+        ("a>1,a>5,a>3,b<9,b<2,a>5", vec![], 2, 0, "the narrowest bounds"),
+        ("a,a,!b,!b,c in (x,y),c in (y,x)", vec![], 3, 0, "the same again"),
+        ("", many(4_000, &|_| field(name, equals, "x")), 0, 1, "one name 4,000 times"),
+        ("", many(4_000, &|number| field(name, equals, &number.to_string())), 0, 1, "4,000 names, which nothing has"),
+        (
+            "",
+            many(4_000, &|number| field(FieldRef::Field(FieldIndex(0)), differs, &number.to_string())),
+            0,
+            1,
+            "all but 4,000 values",
+        ),
+        ("", vec![field(namespace, differs, ""), field(namespace, differs, "a")], 0, 2, "objects without a namespace"),
+        (
+            "",
+            vec![
+                field(FieldRef::Field(FieldIndex(0)), equals, "a"),
+                field(FieldRef::Field(FieldIndex(0)), equals, "b"),
+            ],
+            0,
+            2,
+            "both values",
+        ),
+    ];
+    for (labels, fields, labels_left, fields_left, what) in rows {
+        let selection = Selection { labels: LabelSelector::parse(labels).unwrap(), fields, ..Selection::default() };
+        let simplified = selection.simplified();
+        let left = (simplified.labels.requirements.len(), simplified.fields.len());
+        assert_eq!(left, (labels_left, fields_left), "{what}: {simplified:?}");
+    }
+}
+
+#[test]
+fn many_names_in_many_namespaces_are_found_by_a_walk() {
+    let mut store = Store::new(HistoryLimits::default());
+    let records: Vec<_> =
+        (0..400).map(|number| record_of_many(&format!("n{number:03}/x{}", number % 7), number + 1, &[], &[])).collect();
+    store.replace(&records, Version::new(1_000));
+    let wanted: Vec<String> = (3..2_000).map(|number| format!("x{number}")).collect();
+    for (operator, expected) in [
+        (FieldExpressionOperator::In(wanted.clone()), 400 * 4 / 7),
+        (FieldExpressionOperator::NotIn(wanted), 400 - 400 * 4 / 7),
+    ] {
+        let selection =
+            Selection { fields: vec![FieldTerm { field: FieldRef::Name, operator }], ..Selection::default() };
+        let found = names(Listing::new(State::current(store.snapshot()), &selection, None)).len();
+        assert!(found.abs_diff(expected) <= 4, "{found} of {expected}");
+    }
 }

@@ -294,7 +294,7 @@ impl Limits {
             lists: Arc::new(Lists::new(&settings)),
             unread: Arc::new(Unread::new(settings.unread_bytes)),
             bodies: Arc::new(Bodies::new(&settings)),
-            heads: Arc::new(Shares::new(settings.body_bytes.0)),
+            heads: Arc::new(Shares::new(settings.body_bytes.0, HEAD_BYTES)),
             refused: Default::default(),
         }
     }
