@@ -429,6 +429,7 @@ fn limited_parts(limited: &Limited) -> Parts {
         Limit::Connections
         | Limit::UnauthenticatedConnections
         | Limit::ConnectionsPerAddress
+        | Limit::ConnectionsPerUser
         | Limit::WatchesPerUser
         | Limit::Seats
         | Limit::Lists

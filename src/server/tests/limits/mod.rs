@@ -1,7 +1,6 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
 mod bodies;
-mod fair_queue;
 mod lifetimes;
 mod places;
 mod seats;
