@@ -97,7 +97,7 @@ use placement_review::Reviews;
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use tally::{Noted, Tally};
-use through::{Named, Through};
+use through::{FoundView, Named, Through};
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -270,22 +270,26 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        if let Some(log) = &self.settings.audit {
+        // At its arrival, and again if it is rejected: then with who sent it, as far as that is known.
+        let audit = |parts: &http::request::Parts, query: &Query, through: Option<&FoundView>, rejected| {
+            let Some(log) = self.settings.audit.as_ref().filter(|_| noted.audited().is_none()) else { return };
             let head = Head {
                 audit_id: &|| String::from_utf8_lossy(self.audit_id(&parts.headers).as_bytes()).into_owned(),
                 inside: parts,
                 outside: &outside,
-                query: &query,
+                query,
                 named: named.as_ref(),
-                through: through.as_ref().and_then(|through| through.as_ref().ok()),
-                problem: through.as_ref().and_then(|through| through.as_ref().err()),
+                through: through.and_then(|through| through.as_ref().ok()),
+                problem: through.and_then(|through| through.as_ref().err()),
+                rejected,
             };
             noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
-        }
+        };
+        audit(parts, &query, through.as_ref(), None);
+        let unaudited = OnceLock::new();
         let mut admitted = match &self.settings.access {
             None => Ok(None),
             Some(access) => {
-                let unaudited = OnceLock::new();
                 let known = noted.audited().map_or(&unaudited, Audited::known);
                 let admitted =
                     Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), Some(known)))
@@ -297,6 +301,9 @@ impl Server {
                 admitted
             }
         };
+        if admitted.is_err() {
+            audit(parts, &query, through.as_ref(), Some(unaudited.get().cloned()));
+        }
         if let Some(audited) = noted.audited()
             && let Err(untold) = audited.decided(&admitted).await
         {
