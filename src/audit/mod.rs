@@ -26,7 +26,7 @@ pub use log::{Counts, Log, Place};
 pub enum Policy {
     /// None.
     None,
-    /// Those through Views that are a right of their own.
+    /// Those through Views that are a right of their own, and those through any name of a View that are rejected.
     #[default]
     ViewRights,
     /// Those through any View.
@@ -42,6 +42,9 @@ pub enum Subject {
     ViewRight,
     /// Through another View, or through one that is not served.
     View,
+    /// Through the name of a View, by a caller that is rejected: the same whatever there is of that name, so that neither the work of
+    /// a rejection nor its event depends on it.
+    RejectedView,
     /// For health: probes come every few seconds and tell nothing.
     Health,
     /// For anything else.
@@ -53,8 +56,8 @@ impl Policy {
     pub fn takes(self, subject: Subject) -> bool {
         match self {
             Policy::None => false,
-            Policy::ViewRights => subject == Subject::ViewRight,
-            Policy::Views => matches!(subject, Subject::ViewRight | Subject::View),
+            Policy::ViewRights => matches!(subject, Subject::ViewRight | Subject::RejectedView),
+            Policy::Views => matches!(subject, Subject::ViewRight | Subject::View | Subject::RejectedView),
             Policy::All => subject != Subject::Health,
         }
     }

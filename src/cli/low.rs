@@ -215,7 +215,8 @@ pub struct OperatorArguments {
 pub enum AuditPolicyArgument {
     /// None
     None,
-    /// Those through Views with authorization View, which the cluster's own audit log cannot tell of
+    /// Those through Views with authorization View, which the cluster's own audit log cannot tell of, and rejected ones through any
+    /// name of a View
     ViewRights,
     /// Those through any View
     Views,

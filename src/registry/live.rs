@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
+use super::past::Past;
 use super::router::Router;
 use super::{Checks, Freshness, OverMemory, UnreadableNames};
 use crate::model::Version;
@@ -102,6 +103,8 @@ pub struct Live {
     /// Set when the source has said that it does not serve the resource any more.
     departure: watch::Sender<Option<Departure>>,
     router: Arc<Router>,
+    /// Which versions of this epoch are still shown.
+    past: sync::Mutex<Past>,
     /// How far the data is known to reach, and how far readers want it to.
     freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
@@ -157,6 +160,7 @@ impl Default for Live {
             phase: watch::Sender::new(Phase::Idle),
             departure: watch::Sender::new(None),
             router: Arc::default(),
+            past: sync::Mutex::default(),
             freshness: Freshness::default(),
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
@@ -222,9 +226,13 @@ impl Live {
             | LiveState::Gone(_) => None,
         };
         let phase = state.phase();
+        let mut before = None;
         let is_shown = self.state.send_if_modified(|held| {
             if matches!(held, LiveState::Gone(_)) {
                 return false;
+            }
+            if let LiveState::Ready(snapshot) = held {
+                before = Some(snapshot.version());
             }
             *held = state;
             true
@@ -237,12 +245,24 @@ impl Live {
                 // Versions of another history say nothing here: who waited for one would wait for ever.
                 if self.epoch.swap(snapshot.epoch(), Ordering::Relaxed) != snapshot.epoch() {
                     self.written.store(0, Ordering::Relaxed);
+                    *self.past() = Past::default();
+                } else if let Some(version) = before.filter(|version| *version < snapshot.version()) {
+                    self.past().replaced(version, Instant::now());
                 }
                 self.router.route(&snapshot);
             }
             Some(_) => {}
             None => self.router.interrupt(),
         }
+    }
+
+    /// Whether a version was replaced so long ago that lists do not show it any more.
+    pub fn is_past(&self, version: Version) -> bool {
+        self.past().is_expired(version, Instant::now())
+    }
+
+    fn past(&self) -> sync::MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is told what changes.

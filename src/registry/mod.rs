@@ -17,6 +17,7 @@ mod live;
 mod memory;
 mod offers;
 mod panics;
+mod past;
 pub mod router;
 #[cfg(test)]
 pub(crate) mod tests;

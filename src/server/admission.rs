@@ -10,7 +10,7 @@ use http::request::Parts;
 use super::failure::Failure;
 use super::params::{Query, percent_decode};
 use super::route::Target;
-use super::through::{Named, Through};
+use super::through::{FoundView, Named};
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
@@ -27,7 +27,7 @@ pub(super) async fn admit(
     access: &Access,
     parts: &mut Parts,
     query: &Query,
-    (named, through): (Option<&Named<'_>>, Option<&Result<Through, Failure>>),
+    (named, through): (Option<&Named<'_>>, Option<&FoundView>),
     (recognized, known): (Recognized, Option<&OnceLock<Arc<Identity>>>),
 ) -> Result<Option<Admitted>, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;

@@ -2,7 +2,8 @@
 //!
 //! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an admitted request is written before its
 //! response is sent: ResponseStarted for a stream, ResponseComplete for anything else. The response's body holds what is gathered here.
-//! When a stream, a rejected request or an abandoned one ends, ResponseComplete is put into the queue. The event describes the request
+//! When a stream, a rejected request or an abandoned one ends, ResponseComplete is put into the queue. A request through a View that
+//! is rejected is audited whatever there is of that name. The event describes the request
 //! *inside* of a View (verb, objectRef), and the path as it came (requestURI).
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub(super) struct Audited {
     clock: Clock,
     /// The event as far as it is known at the head of the request.
     begun: Event,
+    /// Why the View is missing or not served: for events of callers that may know.
+    problem: Option<String>,
     known: OnceLock<Arc<Identity>>,
     decided: OnceLock<Decided>,
     failed: Mutex<Option<Failure>>,
@@ -42,6 +45,8 @@ pub(super) struct Audited {
     place: Mutex<Option<Place>>,
     /// Whether ResponseComplete is written.
     is_complete: AtomicBool,
+    /// Whether the caller is rejected.
+    is_rejected: AtomicBool,
 }
 
 /// Whether a request may be, and why.
@@ -71,10 +76,12 @@ pub(super) struct Head<'r> {
     pub(super) through: Option<&'r Through>,
     /// Why that View is missing or not served.
     pub(super) problem: Option<&'r Failure>,
+    /// Who sent it, if it is rejected and that is known.
+    pub(super) rejected: Option<Option<Arc<Identity>>>,
 }
 
 impl Audited {
-    /// Begins to tell of a request, if the policy takes it.
+    /// Begins to tell of a request, if the policy takes it. Tried at its arrival, and again if it is rejected.
     pub(super) fn begin(log: &Arc<Log>, clock: &Clock, head: &Head<'_>) -> Option<Audited> {
         // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
         if head.named.is_none() && log.policy() != Policy::All {
@@ -83,6 +90,7 @@ impl Audited {
         let path = percent_decode(head.inside.uri.path(), false);
         let path = path.as_deref().unwrap_or(head.inside.uri.path());
         let subject = match (head.named, head.through) {
+            (Some(_), _) if head.rejected.is_some() => Subject::RejectedView,
             (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
             (Some(_), _) => Subject::View,
             (None, _) if ALWAYS_ALLOWED.contains(&path) => Subject::Health,
@@ -97,7 +105,6 @@ impl Audited {
         let peer = head.inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
         let now = clock();
         let view = head.named.map(|named| (VIEW, named.name.to_owned()));
-        let problem = head.problem.map(|problem| (VIEW_PROBLEM, problem.message()));
         let begun = Event {
             audit_id: (head.audit_id)(),
             stage: Stage::ResponseComplete,
@@ -113,18 +120,20 @@ impl Audited {
             status: None,
             received: now,
             reached: now,
-            annotations: view.into_iter().chain(problem).collect::<BTreeMap<_, _>>(),
+            annotations: view.into_iter().collect::<BTreeMap<_, _>>(),
         };
         Some(Audited {
             log: log.clone(),
             clock: clock.clone(),
             begun,
-            known: OnceLock::new(),
+            problem: head.problem.map(Failure::message),
+            known: head.rejected.clone().flatten().map_or_else(OnceLock::new, OnceLock::from),
             decided: OnceLock::new(),
             failed: Mutex::default(),
             code: OnceLock::new(),
             place: Mutex::default(),
             is_complete: AtomicBool::new(false),
+            is_rejected: AtomicBool::new(head.rejected.is_some()),
         })
     }
 
@@ -154,6 +163,7 @@ impl Audited {
             let _ = self.decided.set(decided);
         }
         if !matches!(admitted, Ok(Some(_))) {
+            self.is_rejected.store(admitted.is_err(), Ordering::Relaxed);
             return Ok(());
         }
         let place = self.log.place().await.ok_or_else(not_written)?;
@@ -193,6 +203,9 @@ impl Audited {
 
     fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
+        if let Some(problem) = self.problem.as_ref().filter(|_| !self.is_rejected.load(Ordering::Relaxed)) {
+            annotations.insert(VIEW_PROBLEM, problem.clone());
+        }
         if let Some(Decided { decision, reason }) = self.decided.get() {
             annotations.extend(decision.map(|decision| (DECISION, decision.to_owned())));
             annotations.insert(REASON, reason.clone());

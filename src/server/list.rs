@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::query::{ContinueToken, Listing, Selection, State};
-use crate::registry::{Resource, ResourceOrigin};
+use crate::registry::{Live, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
 use super::body::{Body, Pieces};
@@ -148,7 +148,7 @@ async fn shown(
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    Ok((wanted.state(snapshot)?, from))
+    Ok((wanted.state(&resource.live, snapshot)?, from))
 }
 
 /// A Go type as upstream's messages print it.
@@ -223,9 +223,10 @@ impl Wanted {
     }
 
     /// The state to show, out of a snapshot that has come as far as is needed.
-    fn state(&self, snapshot: Snapshot) -> Result<State, Failure> {
+    fn state(&self, live: &Live, snapshot: Snapshot) -> Result<State, Failure> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
-        State::at(snapshot, version).map_err(|_| match &self.start {
+        let state = if live.is_past(version) { None } else { State::at(snapshot, version).ok() };
+        state.ok_or_else(|| match &self.start {
             Some((start, _)) => Failure::Expired {
                 message: EXPIRED_PAGE.to_owned(),
                 continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),

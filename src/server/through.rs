@@ -91,6 +91,9 @@ pub(super) struct Through {
     pub(super) consumer: Option<Seen>,
 }
 
+/// The View that a request names, or why it is missing or not served.
+pub(super) type FoundView = Result<Through, Failure>;
+
 /// A consumer of a View.
 pub(super) struct Seen {
     pub(super) consumer: Consumer,

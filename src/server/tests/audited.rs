@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::admission::cluster;
 use super::{ALL_SHIRTS, Fixture};
 use crate::audit::{Log, Policy};
-use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::server::Settings;
 use crate::store::HistoryLimits;
 
@@ -177,6 +177,52 @@ async fn policies_choose_requests() {
             .collect();
         assert_eq!(views, expected, "{policy:?}: {events:?}");
     }
+}
+
+#[tokio::test]
+async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() {
+    let told = Told::new("alike", Policy::ViewRights);
+    let part =
+        || ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
+    let of = |rights| Ok(ViewDefinition { parts: vec![part()], rights, ..ViewDefinition::default() });
+    told.fixture.registry.replace_views(BTreeMap::from([
+        ("right".to_owned(), of(ViewRights::View)),
+        ("caller".to_owned(), of(ViewRights::Caller)),
+        ("broken".to_owned(), Err("a problem".to_owned())),
+    ]));
+    let names = ["right", "caller", "broken", "missing"];
+    let rows: [(&[(&str, &str)], u16); 4] = [
+        (&[MALLORY], 403),
+        (&[], 401),
+        (&[("authorization", "Bearer wrong")], 401),
+        (&[ALICE, ("impersonate-user", "bob")], 403),
+    ];
+    for (headers, code) in rows {
+        let mut events = Vec::new();
+        for name in names {
+            let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy{ALL_SHIRTS}");
+            let answer = told.fixture.get_with(&path, headers).await;
+            assert_eq!(answer.code, code, "{name} {headers:?}: {}", answer.body);
+            let mut event = told.events().await.pop().unwrap();
+            assert_eq!(event["auditID"], answer.header("audit-id"), "{name} {headers:?}: {event}");
+            for key in ["auditID", "requestReceivedTimestamp", "stageTimestamp"] {
+                event[key].take();
+            }
+            events.push(event.to_string().replace(name, "NAME"));
+        }
+        events.dedup();
+        assert_eq!(events.len(), 1, "{headers:?}: {events:#?}");
+    }
+    let count = told.events().await.len();
+    assert_eq!(count, names.len() * rows.len(), "one each");
+    // A caller that may use the View: only the View that is a right is audited by this policy.
+    for (name, code) in [("caller", 200), ("broken", 503), ("missing", 404), ("right", 200)] {
+        let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy{ALL_SHIRTS}");
+        assert_eq!(told.fixture.get_with(&path, &[ALICE]).await.code, code, "{name}");
+    }
+    let events = told.events().await;
+    assert_eq!(events.len(), count + 1, "{events:#?}");
+    assert_eq!(events[count]["annotations"]["view.fieldcache.dev/view"], "right");
 }
 
 #[tokio::test]

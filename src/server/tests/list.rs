@@ -1,6 +1,9 @@
 //! Lists: the matrix of versions, pages, order, shapes, headers.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::advance;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::Version;
@@ -231,6 +234,48 @@ async fn an_expired_page_offers_a_token_that_goes_on() {
     assert_eq!(rest.json()["metadata"]["remainingItemCount"], 2, "counted: nobody has sent the page before");
     let next = rest.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     assert_eq!(fixture.get(&format!("{SHIRTS}?continue={next}")).await.names(), ["default/d", "default/e"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_versions_are_shown_for_about_five_minutes() {
+    let mut fixture = Fixture::new();
+    for name in ["a", "b", "c"] {
+        fixture.put("default", name, "blue");
+    }
+    let first = fixture.get(&format!("{SHIRTS}?limit=1")).await.json();
+    let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
+    let version = first["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let page = format!("{SHIRTS}?limit=5&continue={token}");
+    let exact = format!("{SHIRTS}?resourceVersion={version}&resourceVersionMatch=Exact");
+    let limited = format!("{SHIRTS}?resourceVersion={version}&limit=5");
+    let answers = async |fixture: &Fixture| {
+        let mut codes = Vec::new();
+        for path in [&page, &exact, &limited] {
+            codes.push(fixture.get(path).await.code.as_u16());
+        }
+        codes
+    };
+    advance(Duration::from_secs(900)).await;
+    assert_eq!(answers(&fixture).await, [200; 3], "the current version, however old");
+    fixture.put("default", "d", "blue");
+    advance(Duration::from_secs(299)).await;
+    assert_eq!(answers(&fixture).await, [200; 3], "it was current five minutes ago");
+    assert_eq!(fixture.get(&page).await.names(), ["default/b", "default/c"]);
+    advance(Duration::from_secs(31)).await;
+    assert_eq!(answers(&fixture).await, [410; 3]);
+
+    let expired = fixture.get(&exact).await;
+    assert_eq!(expired.message(), "The resourceVersion for the provided list is too old.");
+    assert_eq!(expired.json()["metadata"], json!({}), "there is no page to go on from");
+    let expired = fixture.get(&page).await;
+    assert_eq!(expired.json()["reason"], "Expired");
+    assert!(expired.message().starts_with("The provided continue parameter is too old to display a consistent list"));
+    let replacement = expired.json()["metadata"]["continue"].as_str().unwrap().to_owned();
+    let rest = fixture.get(&format!("{SHIRTS}?limit=5&continue={replacement}")).await;
+    assert_eq!(rest.names(), ["default/b", "default/c", "default/d"], "from the last key, at the newest version");
+    // What has changed is still told: only what is gone is not shown any more.
+    let mut watch = fixture.watch(&format!("{SHIRTS}?watch=1&resourceVersion={version}")).await;
+    assert!(watch.line().await.starts_with("ADDED default/d"));
 }
 
 #[tokio::test]
