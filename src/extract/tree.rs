@@ -200,6 +200,12 @@ impl<'b> Tree<'b> {
         unescape(self.nodes[id.0 as usize].key.of(self.bytes)).unwrap_or_default()
     }
 
+    /// Whether this is the key of a member: without a copy of the usual one, which has no escapes.
+    pub(crate) fn has_key(&self, id: NodeId, key: &str) -> bool {
+        let raw = self.nodes[id.0 as usize].key.of(self.bytes);
+        if raw.contains(&b'\\') { self.key(id) == key } else { raw == key.as_bytes() }
+    }
+
     /// The bytes of a node.
     pub(crate) fn bytes(&self, id: NodeId) -> &'b [u8] {
         self.nodes[id.0 as usize].value.of(self.bytes)

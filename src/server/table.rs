@@ -7,13 +7,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::crd::PrinterColumn;
-use crate::extract::tree::{self, OBJECT_LEVELS};
+use crate::extract::Prune;
+use crate::extract::json_path::JsonPath;
+use crate::extract::json_path::search::Search;
+use crate::extract::tree::{self, OBJECT_LEVELS, Tree};
 use crate::printer::time::Moment;
 use crate::printer::{AGE, Column, FALLBACK, NAME, Printer};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
-use super::column::{ColumnPath, cell};
+use super::column::found_cell;
 use super::encode::{Envelope, ListMeta, Shown, write_string, write_type, write_value};
 use super::failure::Failure;
 use super::negotiate::Form;
@@ -62,7 +65,7 @@ pub struct Columns {
 #[derive(Clone, Debug)]
 enum Cells {
     /// Type and path of each column after the name.
-    Paths(Vec<(String, ColumnPath)>),
+    Paths(Vec<(String, JsonPath)>),
     Printed(&'static Printer),
 }
 
@@ -70,15 +73,10 @@ impl Columns {
     /// The columns of a resource, with ages counted up to `now`.
     pub fn of(resource: &Resource, now: Timestamp) -> Columns {
         match resource.origin {
-            ResourceOrigin::Custom => match &resource.seen_through {
-                Some(restriction) if !restriction.prune().is_empty() => {
-                    let is_shown =
-                        |column: &&PrinterColumn| !ColumnPath::parse(&column.json_path).looks_at(restriction.prune());
-                    let shown: Vec<PrinterColumn> = resource.printer_columns.iter().filter(is_shown).cloned().collect();
-                    Columns::of_paths(&shown, now)
-                }
-                _ => Columns::of_paths(&resource.printer_columns, now),
-            },
+            ResourceOrigin::Custom => {
+                let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune());
+                Columns::of_paths(&resource.printer_columns, prune, now)
+            }
             ResourceOrigin::BuiltIn => {
                 let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
                 let definition = |column: &Column| {
@@ -93,7 +91,9 @@ impl Columns {
         }
     }
 
-    fn of_paths(columns: &[PrinterColumn], now: Timestamp) -> Columns {
+    /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them; without those that look
+    /// at what is left out.
+    fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, now: Timestamp) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
@@ -102,15 +102,22 @@ impl Columns {
             priority: 0,
             json_path: ".metadata.creationTimestamp".to_owned(),
         };
-        let columns = match columns {
-            [] => std::slice::from_ref(&age),
-            columns => columns,
+        let read = |column| {
+            let column: &PrinterColumn = column;
+            Some((column, JsonPath::parse(&column.json_path).ok()?))
         };
+        let mut read_columns: Vec<(&PrinterColumn, JsonPath)> = columns.iter().map_while(read).collect();
+        let is_hidden = |path: &JsonPath| prune.is_some_and(|prune| path.looks_at(prune));
+        if columns.is_empty() || read_columns.iter().all(|(_, path)| is_hidden(path)) && !read_columns.is_empty() {
+            read_columns = std::iter::once(&age).map_while(read).collect();
+        } else {
+            read_columns.retain(|(_, path)| !is_hidden(path));
+        }
         let mut definitions = vec![json!({
             "name": NAME.name, "type": NAME.kind, "format": NAME.format, "description": NAME.description, "priority": 0,
         })];
-        let mut cells = Vec::with_capacity(columns.len());
-        for column in columns {
+        let mut cells = Vec::with_capacity(read_columns.len());
+        for (column, path) in read_columns {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
                 own => own.to_owned(),
@@ -119,7 +126,7 @@ impl Columns {
                 "name": column.name, "type": column.kind, "format": column.format, "description": description,
                 "priority": column.priority,
             }));
-            cells.push((column.kind.clone(), ColumnPath::parse(&column.json_path)));
+            cells.push((column.kind.clone(), path));
         }
         Columns { definitions: Value::Array(definitions), cells: Cells::Paths(cells), now }
     }
@@ -212,19 +219,22 @@ impl Columns {
     pub fn write_row(&self, shown: Shown<'_>, resource: &Resource, version: &str, include: Include, out: &mut Vec<u8>) {
         // Read and parsed once; metadata is cut from the same bytes.
         let json = shown.object.json();
-        let root = document(&json);
         out.extend_from_slice(b"{\"cells\":[");
         match &self.cells {
             Cells::Paths(cells) => {
                 write_string(shown.object.name(), out);
+                let tree = Tree::read(&json).ok();
+                let mut search = tree.as_ref().map(|tree| (tree, Search::new(tree)));
                 for (kind, path) in cells {
                     out.push(b',');
-                    write_value(&cell(kind, path.first(&root), self.now), out);
+                    let cell =
+                        search.as_mut().map(|(tree, search)| found_cell(kind, tree, search.first(path), self.now));
+                    write_value(&cell.unwrap_or_default(), out);
                 }
                 out.push(b']');
             }
             Cells::Printed(printer) => {
-                let row = printer.print(&root, self.moment());
+                let row = printer.print(&document(&json), self.moment());
                 for (index, cell) in row.cells.iter().enumerate() {
                     if index > 0 {
                         out.push(b',');
@@ -251,7 +261,7 @@ impl Columns {
     }
 }
 
-/// What the cells of a row are read from. A cell that prints an object or list shows no more than these levels.
+/// What the cells of a built-in kind are read from. A cell that prints an object or list shows no more than these levels.
 fn document(json: &[u8]) -> Value {
     tree::shallow(json, OBJECT_LEVELS).unwrap_or_default()
 }

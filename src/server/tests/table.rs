@@ -5,10 +5,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, pods};
+use crate::crd::PrinterColumn;
+use crate::extract::json_path::JsonPath;
+use crate::extract::json_path::search::Search;
+use crate::extract::tree::Tree;
 use crate::model::{Gvr, Version};
 use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{ColumnPath, cell};
+use crate::server::column::{cell, found_cell};
 use crate::server::encode::{ListMeta, Shown};
 use crate::server::table::{Columns, Include};
 use crate::store::{HistoryLimits, Store};
@@ -203,62 +207,6 @@ async fn metadata_lists_leave_an_empty_continue_out() {
 }
 
 #[test]
-fn column_paths_find_their_value() {
-    let object = json!({
-        "spec": {"color": "blue", "n": null, "list": [{"a": 1}, {"a": 2}], "dotted.name": "d"},
-        "status": {"conditions": [
-            {"type": "Synced", "status": "False"}, {"type": "Ready", "status": "True", "n": 3}]},
-    });
-    for (path, expected) in [
-        (".spec.color", json!("blue")),
-        ("spec.color", json!("blue")),
-        ("$.spec.color", json!("blue")),
-        (".spec.nope", json!("absent")),
-        (".spec.color.deeper", json!("absent")),
-        (".spec['color']", json!("blue")),
-        (".spec[\"dotted.name\"]", json!("d")),
-        (".spec.dotted\\.name", json!("d")),
-        (".spec['dotted\\.name']", json!("d")),
-        (".spec.list[1].a", json!(2)),
-        (".spec.list[-1].a", json!(2)),
-        (".spec.list[5].a", json!("absent")),
-        (".spec.list[*].a", json!(1)),
-        (".status.conditions[?(@.type==\"Ready\")].status", json!("True")),
-        (".status.conditions[?(@.type=='Ready')].status", json!("True")),
-        (".status.conditions[?(@.type != 'Synced')].n", json!(3)),
-        (".status.conditions[?(@.n==3)].type", json!("Ready")),
-        (".status.conditions[?(@.type==\"Nope\")].status", json!("absent")),
-        ("..color", json!("absent")),
-        (".spec.list[0:1].a", json!(1)),
-        (".spec.list[1:].a", json!(2)),
-        (".spec.list[-1:].a", json!(2)),
-        (".spec.list[:9].a", json!("absent")),
-        (".spec.list[*][*]", json!("absent")),
-        (".spec.n[0]", json!("absent")),
-        (".spec.color[0]", json!("absent")),
-        (".status.conditions[?(@.n)].type", json!("Ready")),
-        (".spec.list[?(@.a>1)].a", json!(2)),
-        (".spec.list[?(@.a<=@.a)].a", json!(1)),
-        (".spec.list[?(@.a==1.0)].a", json!("absent")),
-        (".spec.list[?(@.a==\"1\")].a", json!("absent")),
-        (".spec[", json!("absent")),
-    ] {
-        let found = ColumnPath::parse(path).first(&object).cloned().unwrap_or(json!("absent"));
-        assert_eq!(found, expected, "{path}");
-    }
-}
-
-#[test]
-fn filters_in_filters_are_read_to_a_bound() {
-    let object = json!([[[[{"a": 1}]]]]);
-    let nested = |depth: usize| format!("{}@.a{}", "[?(@".repeat(depth), ")]".repeat(depth));
-    for depth in [9, 100, 1_000, 10_000, 100_000] {
-        assert!(ColumnPath::parse(&nested(depth)).first(&object).is_none(), "{depth}");
-    }
-    assert!(ColumnPath::parse("[?(@[?(@[?(@[?(@.a)])])])]").first(&object).is_some());
-}
-
-#[test]
 fn cells_are_typed() {
     let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
     for (kind, value, expected) in [
@@ -306,24 +254,62 @@ fn cells_are_typed() {
         assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");
     }
     assert_eq!(cell("string", None, now), Value::Null);
+    // What stands in the template.
+    let tree = Tree::read(b"{\"t\":\"a\"}").unwrap();
+    for (path, cells) in [
+        (
+            "'2026-01-01T00:00:00Z'",
+            [json!("2026-01-01T00:00:00Z"), json!(null), json!(null), json!(null), json!("10m")],
+        ),
+        (
+            "'\\xff\\xe2\\x82'",
+            [json!("\u{fffd}\u{fffd}\u{fffd}"), json!(null), json!(null), json!(null), json!("<invalid>")],
+        ),
+        ("7", [json!("7"), json!(null), json!(null), json!(null), json!(null)]),
+        ("7.", [json!("7"), json!(7), json!(7.0), json!(null), json!(null)]),
+        ("true", [json!("true"), json!(null), json!(null), json!(true), json!(null)]),
+        (".t.*", [json!("97"), json!(null), json!(null), json!(null), json!(null)]),
+        (".none", [json!(null), json!(null), json!(null), json!(null), json!(null)]),
+    ] {
+        let path = JsonPath::parse(path).unwrap();
+        let shown = ["string", "integer", "number", "boolean", "date"]
+            .map(|kind| found_cell(kind, &tree, Search::new(&tree).first(&path), now));
+        assert_eq!(shown, cells, "{path:?}");
+    }
 }
 
-#[test]
-fn a_column_looks_at_what_is_left_out_wherever_that_stands_in_its_path() {
-    let prune = crate::extract::Prune::new([".spec.secret", ".status.conditions.reason"]).unwrap();
-    for (path, expected) in [
-        (".spec.secret", true),
-        (".spec.secret.deep", true),
-        ("$.spec['secret']", true),
-        (".spec.color", false),
-        (".spec", false),
-        (".status.conditions[0].reason", true),
-        (".status.conditions[*].reason", true),
-        (".status.conditions[?(@.type==\"Ready\")].status", false),
-        (".status.conditions[?(@.reason==\"Lost\")].status", true),
-        ("..secret", true),
+#[tokio::test]
+async fn columns_end_before_the_first_whose_path_is_not_valid() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let column = |name: &str, json_path: &str| PrinterColumn {
+        name: name.to_owned(),
+        kind: "string".to_owned(),
+        format: "password".to_owned(),
+        description: "A word.".to_owned(),
+        priority: 7,
+        json_path: json_path.to_owned(),
+    };
+    for (columns, names) in [
+        (
+            &[column("a", ".spec.color"), column("b", ".spec[0:1]"), column("c", "..color")][..],
+            &["Name", "a", "b", "c"][..],
+        ),
+        (&[column("a", ".spec.color"), column("b", ".spec[\"color\"]"), column("c", ".spec")], &["Name", "a"]),
+        (&[column("b", ".spec[")], &["Name"]),
+        (&[], &["Name", "Age"]),
     ] {
-        assert_eq!(crate::server::column::ColumnPath::parse(path).looks_at(&prune), expected, "{path}");
+        let resource = Resource { printer_columns: columns.to_vec(), ..(*fixture.shirts.resource).clone() };
+        let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
+        let now = Timestamp::UNIX_EPOCH;
+        let head = Columns::of(&resource, now).envelope(&meta, "v1").head;
+        let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();
+        let definitions = table["columnDefinitions"].as_array().unwrap();
+        let shown: Vec<&str> = definitions.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(shown, names);
+        if let Some(first) = definitions.get(1).filter(|one| one["name"] == "a") {
+            let whole =
+                json!({"name": "a", "type": "string", "format": "password", "description": "A word.", "priority": 7});
+            assert_eq!(*first, whole);
+        }
     }
-    assert!(!crate::server::column::ColumnPath::parse("..secret").looks_at(&crate::extract::Prune::default()));
 }
