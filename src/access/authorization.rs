@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attributes::Attributes;
-use super::backend::{Backend, Unanswered};
+use super::backend::{Asker, Backend, Unanswered};
 use super::counts::{Counts, Decided, Review};
 use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
@@ -51,7 +51,7 @@ pub struct Authorizer {
     secret: Arc<Secret>,
     decisions: Arc<Flights<Decision>>,
     /// Reviews that were begun, by user.
-    begun: Arc<Shares<String>>,
+    begun: Arc<Shares<Asker>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -70,6 +70,13 @@ pub struct Question {
     is_kept: bool,
 }
 
+impl Question {
+    /// The user whom it is about.
+    pub(super) fn asker(&self) -> Asker {
+        Asker::user(self.spec["user"].as_str().unwrap_or_default())
+    }
+}
+
 impl Authorizer {
     /// Asks this API server.
     pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
@@ -79,7 +86,7 @@ impl Authorizer {
             counts,
             secret,
             decisions: Flights::new(MOST, keep),
-            begun: Arc::new(Shares::new(MOST_BEGUN)),
+            begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
         }
     }
 
@@ -115,10 +122,10 @@ impl Authorizer {
 
     fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
         let (backend, spec, begun) = (self.backend.clone(), question.spec.clone(), self.begun.clone());
+        let asker = question.asker();
         async move {
-            let user = spec["user"].as_str().unwrap_or_default().to_owned();
-            let Some(_share) = begun.take(&user, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
-            match backend.review(Review::SubjectAccess, &access_review(&spec)).await {
+            let Some(_share) = begun.take(&asker, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
+            match backend.review(Review::SubjectAccess, &asker, &access_review(&spec)).await {
                 Err(unanswered) => Decision::Unanswered(unanswered),
                 Ok(review) => match access_answer(&review) {
                     AccessAnswer::Allowed => Decision::Allowed,

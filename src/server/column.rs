@@ -5,31 +5,126 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::extract::json_path::Literal;
-use crate::extract::json_path::search::Found;
-use crate::extract::tree::{self, OBJECT_LEVELS, Tree};
+use crate::extract::tree::{self, Kind, NodeId, OBJECT_LEVELS, Tree, scalar_value};
+use crate::extract::value::unescape;
 use crate::printer::time::{Moment, human_duration};
 
-use super::encode::json_bytes;
+use super::encode::{json_bytes, write_string, write_value};
 
-/// The cell of what was found in a tree, in a column of this type.
-pub(crate) fn found_cell(kind: &str, tree: &Tree<'_>, found: Option<Found<'_>>, now: Timestamp) -> Value {
-    match found {
-        None => Value::Null,
-        Some(Found::Node(id)) => {
-            let value = tree::shallow(tree.bytes(id), OBJECT_LEVELS).unwrap_or_default();
-            cell(kind, Some(&value), now)
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Shows any value.
+    String,
+    /// Shows numbers without their fraction.
+    Integer,
+    /// Shows numbers.
+    Number,
+    /// Shows booleans.
+    Boolean,
+    /// Shows the age of a time.
+    Date,
+    /// Shows nothing.
+    Unknown,
+}
+
+impl ColumnKind {
+    /// The type of this name.
+    pub fn of(name: &str) -> ColumnKind {
+        match name {
+            "string" => ColumnKind::String,
+            "integer" => ColumnKind::Integer,
+            "number" => ColumnKind::Number,
+            "boolean" => ColumnKind::Boolean,
+            "date" => ColumnKind::Date,
+            _ => ColumnKind::Unknown,
         }
-        Some(Found::Literal(Literal::Text(text))) => cell(kind, Some(&Value::from(lossy(text))), now),
-        Some(Found::Literal(Literal::Float(float))) => cell(kind, Some(&Value::from(*float)), now),
-        Some(Found::Literal(Literal::Bool(bool))) => cell(kind, Some(&Value::from(*bool)), now),
-        // Of Go's types int and uint8, which are no numbers for a column.
-        Some(Found::Literal(Literal::Int(int))) if kind == "string" => Value::from(int.to_string()),
-        Some(Found::Byte(byte)) if kind == "string" => Value::from(byte.to_string()),
-        Some(Found::Literal(Literal::Int(_)) | Found::Byte(_)) => Value::Null,
+    }
+
+    /// Whether a value of this JSON text may show something: decided without reading it.
+    fn shows(self, json: &[u8]) -> bool {
+        match (self, json.first()) {
+            (_, None) | (ColumnKind::Unknown, _) => false,
+            (ColumnKind::String, _) => true,
+            (ColumnKind::Integer | ColumnKind::Number, Some(first)) => matches!(first, b'-' | b'0'..=b'9'),
+            (ColumnKind::Boolean, Some(first)) => matches!(first, b't' | b'f'),
+            (ColumnKind::Date, Some(first)) => *first == b'"',
+        }
     }
 }
 
-/// Bytes that an escape can make are no UTF-8 always: Go writes U+FFFD for each of the others.
+/// Writes the cell of a value that is stored as this JSON text.
+pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
+    if !kind.shows(json) {
+        return out.extend_from_slice(b"null");
+    }
+    // The usual one, without a value in between.
+    if let (ColumnKind::String, [b'"', text @ .., b'"']) = (kind, json)
+        && let Some(text) = unescape(text)
+    {
+        return write_string(&text, out);
+    }
+    if let (ColumnKind::String, [b'{' | b'[', ..]) = (kind, json)
+        && let Some(text) = print_container(json)
+    {
+        return write_string(&String::from_utf8_lossy(&text), out);
+    }
+    let value = tree::shallow(json, OBJECT_LEVELS).unwrap_or_default();
+    write_value(&cell(kind, &value, now), out);
+}
+
+/// An object or list as Go writes it: by a [`Tree`], which takes a tenth of the memory of values, and any depth.
+fn print_container(json: &[u8]) -> Option<Vec<u8>> {
+    let tree = Tree::read(json).ok()?;
+    let mut text = Vec::with_capacity(json.len());
+    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut at = tree.root();
+    loop {
+        match (tree.kind(at), tree.bytes(at)) {
+            (Kind::Scalar, [b'"', inside @ .., b'"']) => write_string(&unescape(inside)?, &mut text),
+            (Kind::Scalar, literal) => write_value(&scalar_value(literal)?, &mut text),
+            (kind, _) => {
+                text.push(if kind == Kind::Map { b'{' } else { b'[' });
+                open.push((kind, false, tree.first(at)));
+            }
+        }
+        loop {
+            let Some((kind, is_begun, next)) = open.last_mut() else { return Some(text) };
+            let Some(id) = *next else {
+                text.push(if *kind == Kind::Map { b'}' } else { b']' });
+                open.pop();
+                continue;
+            };
+            *next = tree.next(id);
+            if std::mem::replace(is_begun, true) {
+                text.push(b',');
+            }
+            if *kind == Kind::Map {
+                write_string(&tree.key(id), &mut text);
+                text.push(b':');
+            }
+            at = id;
+            break;
+        }
+    }
+}
+
+/// The cell of a value that stands in the path.
+pub(super) fn literal_cell(kind: ColumnKind, literal: &Literal, now: Timestamp) -> Value {
+    match literal {
+        Literal::Text(text) => cell(kind, &Value::from(lossy(text)), now),
+        Literal::Float(float) => cell(kind, &Value::from(*float), now),
+        Literal::Bool(bool) => cell(kind, &Value::from(*bool), now),
+        Literal::Int(int) => untyped_integer_cell(kind, *int),
+    }
+}
+
+/// The cell of a number of Go's types int and uint8, such as a byte of a text: these are no numbers for a column.
+pub(super) fn untyped_integer_cell(kind: ColumnKind, integer: i64) -> Value {
+    if kind == ColumnKind::String { Value::from(integer.to_string()) } else { Value::Null }
+}
+
+/// Bytes that escapes make are not always UTF-8: Go writes U+FFFD for each of the others.
 fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -40,19 +135,18 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// The cell of a value in a column of this type.
-pub(crate) fn cell(kind: &str, value: Option<&Value>, now: Timestamp) -> Value {
-    let Some(value) = value else { return Value::Null };
+pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
-        ("string", _) => Value::from(print(value)),
-        ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+        (ColumnKind::String, _) => Value::from(print(value)),
+        (ColumnKind::Integer, Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => Value::from(integer),
             (None, Some(float)) => Value::from(integer_of(float)),
             (None, None) => Value::Null,
         },
         // Also of an integer, which may be more exact than a float.
-        ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
-        ("boolean", Value::Bool(_)) => value.clone(),
-        ("date", Value::String(text)) => Value::from(age_of(text, now)),
+        (ColumnKind::Number, Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
+        (ColumnKind::Boolean, Value::Bool(_)) => value.clone(),
+        (ColumnKind::Date, Value::String(text)) => Value::from(age_of(text, now)),
         _ => Value::Null,
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed>
     while let Some((_, inside)) = rest.split_once('{') {
         let mut list = List::new();
         rest = action(inside, &mut list, levels)?;
+        list.shrink_to_fit();
         actions.push(list);
     }
     Ok(actions)

@@ -35,8 +35,8 @@ const LEAST_VISITS: usize = 1 << 16;
 /// Further visits for each byte of the object.
 const VISITS_PER_BYTE: usize = 32;
 
-/// Twenty columns that each filter a list of 100,000 small objects need about three quarters of this.
-const MOST_VISITS: usize = 1 << 24;
+/// Ten columns that each filter a list of 100,000 small objects stay below it.
+const MOST_VISITS: usize = 1 << 23;
 
 /// How many values one step may find in any object; in a larger one as many as it has bytes.
 const LEAST_HELD: usize = 1 << 14;
@@ -56,6 +56,12 @@ impl<'t, 'b> Search<'t, 'b> {
         let bytes = tree.bytes(tree.root()).len();
         let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
         Search { tree, left, most_held: bytes.max(LEAST_HELD) }
+    }
+
+    /// How many more values may be visited.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> usize {
+        self.left
     }
 
     /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many values.

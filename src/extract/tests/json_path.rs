@@ -251,12 +251,34 @@ fn descents_take_objects_of_any_depth_and_bounded_work() {
     ] {
         assert_eq!(on_worker_stack(|| first(path, object)), expected, "{path:.40}");
     }
-    // Twenty columns that search a long list.
+    // Columns that search a long list.
     let tree = Tree::read(wide.as_bytes()).unwrap();
     let mut search = Search::new(&tree);
     let path = JsonPath::parse(".a[?(@.t==1)].t").unwrap();
-    let found = (0..20).take_while(|_| search.first(&path).is_some()).count();
-    assert!(found >= 12, "{found}");
+    let found = (0..40).take_while(|_| search.first(&path).is_some()).count();
+    assert!((10..40).contains(&found), "{found}");
+}
+
+#[test]
+fn a_search_that_takes_too_long_ends() {
+    // Everything is found twice.
+    let json = json!(vec![vec![vec![1; 40]; 40]; 40]).to_string();
+    let tree = Tree::read(json.as_bytes()).unwrap();
+    let parsed = |path: &str| JsonPath::parse(path).unwrap();
+    let path = parsed("[0:,0:][*][*]");
+    let mut search = Search::new(&tree);
+    assert!(search.first(&path).is_some());
+    for _ in 0..1_000 {
+        search.first(&path);
+    }
+    assert!(search.left() < 500_000, "{}", search.left());
+    assert!(search.first(&path).is_none(), "cells beyond are empty");
+    let mut usual = Search::new(&tree);
+    let all = usual.left();
+    for _ in 0..20 {
+        assert!(usual.first(&parsed("[39][39][39]")).is_some());
+    }
+    assert!(usual.left() > all - all / 10, "usual columns are far from the bound");
 }
 
 #[test]

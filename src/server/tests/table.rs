@@ -1,19 +1,19 @@
 //! Media types, Tables, PartialObjectMetadata, cells.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, pods};
 use crate::crd::PrinterColumn;
-use crate::extract::json_path::JsonPath;
-use crate::extract::json_path::search::Search;
-use crate::extract::tree::Tree;
 use crate::model::{Gvr, Version};
 use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{cell, found_cell};
-use crate::server::encode::{ListMeta, Shown};
+use crate::server::column::{ColumnKind, cell, write_cell};
+use crate::server::encode::{ListMeta, Shown, Unfinished as _, json_bytes};
+use crate::server::row::{JsonRow, Row};
 use crate::server::table::{Columns, Include};
 use crate::store::{HistoryLimits, Store};
 
@@ -168,7 +168,8 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     let resource = pods();
     let object = stored(&resource, "{\"phase\":\"Succeeded\"}", 7);
     let mut row = Vec::new();
-    Columns::of(&resource, now).write_row(Shown::as_is(&object), &resource, "v1", Include::None, &mut row);
+    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(usize::MAX, &mut row));
     assert_eq!(
         String::from_utf8(row).unwrap(),
         "{\"cells\":[\"o7\",\"0/0\",\"Succeeded\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\",\
@@ -176,23 +177,23 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
          \"status\":\"True\",\"reason\":\"Succeeded\",\"message\":\"The pod has completed successfully.\"}],\"object\":null}"
     );
     let mut bookmark = Vec::new();
-    Columns::of(&resource, now).write_bookmark("9", b"{}", "v1", false, &mut bookmark);
+    columns.write_bookmark("9", b"{}", now, false, &mut bookmark);
     let bookmark: Value = serde_json::from_slice(&bookmark).unwrap();
     let cells = bookmark["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");
 
     let of = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
     let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
-    let foreign = Columns::of(&of("metrics.example.com", "nodes"), now).envelope(&meta, "v1");
+    let foreign = Columns::of(&of("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
     let head = String::from_utf8(foreign.head).unwrap();
     assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
 
     let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
     let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
-    let sorted = Columns::of(&schemas, now).sorted(&mut objects.into_iter()).unwrap();
+    let sorted = Columns::of(&schemas, "v1", Include::None).sorted(&mut objects.into_iter()).unwrap();
     let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();
     assert_eq!(names, ["o3", "o5", "o9"], "in the order in which they are tried");
-    assert!(Columns::of(&resource, now).sorted(&mut std::iter::empty()).is_none(), "others are streamed");
+    assert!(columns.sorted(&mut std::iter::empty()).is_none(), "others are streamed");
 }
 
 #[tokio::test]
@@ -251,57 +252,71 @@ fn cells_are_typed() {
         ("date", json!("2026-01-01T00:00:00.1234567891Z"), json!("9m59s")),
         ("date", json!(7), json!(null)),
     ] {
-        assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");
+        assert_eq!(cell(ColumnKind::of(kind), &value, now), expected, "{kind} {value}");
+        let mut written = Vec::new();
+        write_cell(ColumnKind::of(kind), &serde_json::to_vec(&value).unwrap(), now, &mut written);
+        assert_eq!(written, json_bytes(&expected), "{kind} {value}, from its text");
     }
-    assert_eq!(cell("string", None, now), Value::Null);
-    // What stands in the template.
-    let tree = Tree::read(b"{\"t\":\"a\"}").unwrap();
+}
+
+#[tokio::test]
+async fn values_that_stand_in_a_path_are_shown_by_their_type_in_go() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let object = fixture.shirts.store.snapshot().get("default/x").unwrap().clone();
+    let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+    let none = json!(null);
     for (path, cells) in [
         (
             "'2026-01-01T00:00:00Z'",
-            [json!("2026-01-01T00:00:00Z"), json!(null), json!(null), json!(null), json!("10m")],
+            [json!("2026-01-01T00:00:00Z"), none.clone(), none.clone(), none.clone(), json!("10m")],
         ),
         (
             "'\\xff\\xe2\\x82'",
-            [json!("\u{fffd}\u{fffd}\u{fffd}"), json!(null), json!(null), json!(null), json!("<invalid>")],
+            [json!("\u{fffd}\u{fffd}\u{fffd}"), none.clone(), none.clone(), none.clone(), json!("<invalid>")],
         ),
-        ("7", [json!("7"), json!(null), json!(null), json!(null), json!(null)]),
-        ("7.", [json!("7"), json!(7), json!(7.0), json!(null), json!(null)]),
-        ("true", [json!("true"), json!(null), json!(null), json!(true), json!(null)]),
-        (".t.*", [json!("97"), json!(null), json!(null), json!(null), json!(null)]),
-        (".none", [json!(null), json!(null), json!(null), json!(null), json!(null)]),
+        ("7", [json!("7"), none.clone(), none.clone(), none.clone(), none.clone()]),
+        ("7.", [json!("7"), json!(7), json!(7), none.clone(), none.clone()]),
+        ("true", [json!("true"), none.clone(), none.clone(), json!(true), none.clone()]),
+        (".spec.color.*", [json!("98"), none.clone(), none.clone(), none.clone(), none.clone()]),
+        (".spec.none", [none.clone(), none.clone(), none.clone(), none.clone(), none.clone()]),
     ] {
-        let path = JsonPath::parse(path).unwrap();
-        let shown = ["string", "integer", "number", "boolean", "date"]
-            .map(|kind| found_cell(kind, &tree, Search::new(&tree).first(&path), now));
-        assert_eq!(shown, cells, "{path:?}");
+        let columns = ["string", "integer", "number", "boolean", "date"].map(|kind| column(kind, kind, path));
+        let resource = Resource { printer_columns: columns.to_vec(), ..(*fixture.shirts.resource).clone() };
+        let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+        let mut row = Vec::new();
+        assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(1 << 16, &mut row));
+        let row: Value = serde_json::from_slice(&row).unwrap();
+        assert_eq!(row["cells"].as_array().unwrap()[1..], cells, "{path}");
+    }
+}
+
+fn column(name: &str, kind: &str, json_path: &str) -> PrinterColumn {
+    PrinterColumn {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: "password".to_owned(),
+        description: "A word.".to_owned(),
+        priority: 7,
+        json_path: json_path.to_owned(),
     }
 }
 
 #[tokio::test]
 async fn columns_end_before_the_first_whose_path_is_not_valid() {
     let fixture = Fixture::with_shirts(Settings::default());
-    let column = |name: &str, json_path: &str| PrinterColumn {
-        name: name.to_owned(),
-        kind: "string".to_owned(),
-        format: "password".to_owned(),
-        description: "A word.".to_owned(),
-        priority: 7,
-        json_path: json_path.to_owned(),
+    let paths = |paths: &[(&str, &str)]| -> Vec<PrinterColumn> {
+        paths.iter().map(|(name, path)| column(name, "string", path)).collect()
     };
     for (columns, names) in [
-        (
-            &[column("a", ".spec.color"), column("b", ".spec[0:1]"), column("c", "..color")][..],
-            &["Name", "a", "b", "c"][..],
-        ),
-        (&[column("a", ".spec.color"), column("b", ".spec[\"color\"]"), column("c", ".spec")], &["Name", "a"]),
-        (&[column("b", ".spec[")], &["Name"]),
-        (&[], &["Name", "Age"]),
+        (paths(&[("a", ".spec.color"), ("b", ".spec[0:1]"), ("c", "..color")]), &["Name", "a", "b", "c"][..]),
+        (paths(&[("a", ".spec.color"), ("b", ".spec[\"color\"]"), ("c", ".spec")]), &["Name", "a"]),
+        (paths(&[("b", ".spec[")]), &["Name"]),
+        (Vec::new(), &["Name", "Age"]),
     ] {
-        let resource = Resource { printer_columns: columns.to_vec(), ..(*fixture.shirts.resource).clone() };
+        let resource = Resource { printer_columns: columns, ..(*fixture.shirts.resource).clone() };
         let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
-        let now = Timestamp::UNIX_EPOCH;
-        let head = Columns::of(&resource, now).envelope(&meta, "v1").head;
+        let head = Columns::of(&resource, "v1", Include::None).envelope(&meta).head;
         let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();
         let definitions = table["columnDefinitions"].as_array().unwrap();
         let shown: Vec<&str> = definitions.iter().map(|one| one["name"].as_str().unwrap()).collect();
