@@ -429,11 +429,12 @@ impl Watch {
             Mailed::Changes { changes, end, version } => (changes, end, version),
         };
         for routed in changes {
-            if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                if let Err(failure) = self.tell_routed(&routed, batch) {
-                    write_error(&failure, &mut batch.rest);
-                    return true;
-                }
+            if routed.place >= place.cursor
+                && routed.change.is_after(place.after)
+                && let Err(failure) = self.tell_routed(&routed, batch)
+            {
+                write_error(&failure, &mut batch.rest);
+                return true;
             }
         }
         place.cursor = place.cursor.max(end);

@@ -8,7 +8,9 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, UnixTime};
 
-use crate::access::certificates::{Authorities, AuthoritiesError, Subject};
+use crate::access::certificates::{
+    Authorities, AuthoritiesError, LONGEST_CHAIN, MOST_INTERMEDIATES, Requested, Subject,
+};
 
 /// Some hours after the beginning of a year.
 fn at(year: u64) -> UnixTime {
@@ -75,6 +77,24 @@ fn a_chain_is_good_when_it_leads_to_an_authority_for_a_client_now() {
     for (chain, now, expected, what) in rows {
         let found = authorities.check(&chain, now);
         assert_eq!(found.is_ok(), expected, "{what}: {found:?}");
+    }
+}
+
+/// Whoever connects may send any certificates, and the search for a path tries their combinations.
+#[test]
+fn long_chains_are_rejected_in_the_handshake() {
+    let own = signed(&client("alice"), &authority("any"));
+    let filler = |bytes: usize| CertificateDer::from(vec![0x30; bytes]);
+    for (intermediates, bytes, is_taken, what) in [
+        (0, 0, true, "none"),
+        (MOST_INTERMEDIATES, 1_000, true, "as many as may be"),
+        (MOST_INTERMEDIATES + 1, 2, false, "one more"),
+        (1_800, 2, false, "hundreds of small ones"),
+        (1, LONGEST_CHAIN, false, "a long one"),
+    ] {
+        let chain: Vec<_> = (0..intermediates).map(|_| filler(bytes)).collect();
+        let taken = Requested::verifier().verify_client_cert(&own, &chain, at(2026));
+        assert_eq!(taken.is_ok(), is_taken, "{what}: {taken:?}");
     }
 }
 

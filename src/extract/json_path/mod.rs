@@ -202,7 +202,7 @@ pub fn unreadable_columns(crd: &Crd) -> Vec<String> {
 
 /// Whether a list looks at what is left out. `places` are those in the pruned paths to which the values may belong; elements of a list
 /// belong to the place of the list.
-fn looks<'p>(list: &List, places: &mut Vec<&'p Prune>) -> bool {
+fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
             Node::Field(name) => {

@@ -1,5 +1,4 @@
 //! Liveness while the workers of the serving runtime are blocked, and after it.
-#![expect(clippy::disallowed_methods, reason = "the test blocks the workers of a runtime with tasks of its own")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
