@@ -51,7 +51,7 @@ pub struct Authorizer {
     secret: Arc<Secret>,
     decisions: Arc<Flights<Decision>>,
     /// Reviews that were begun, by user.
-    begun: Arc<Shares<String>>,
+    begun: Arc<Shares<Arc<str>>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -65,9 +65,18 @@ impl fmt::Debug for Authorizer {
 pub struct Question {
     /// What stands for it.
     pub(super) key: FlightKey,
-    /// `spec` of the review.
-    spec: Arc<serde_json::Value>,
+    /// Whose permission it is.
+    user: Arc<str>,
+    /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
+    spec: Arc<str>,
     is_kept: bool,
+}
+
+impl Question {
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.spec.len() + self.user.len()
+    }
 }
 
 impl Authorizer {
@@ -97,9 +106,10 @@ impl Authorizer {
         if identity.is_privileged() || is_always {
             return None;
         }
-        let spec = access_spec(identity, attributes);
-        let key = self.secret.key([spec.to_string().as_bytes()]);
-        Some(Question { key, spec: Arc::new(spec), is_kept: attributes.controlled_bytes() < LONGEST_KEPT })
+        let spec: Arc<str> = access_spec(identity, attributes).to_string().into();
+        let key = self.secret.key([spec.as_bytes()]);
+        let is_kept = attributes.controlled_bytes() < LONGEST_KEPT;
+        Some(Question { key, user: identity.user.as_str().into(), spec, is_kept })
     }
 
     /// Asks, unless the answer is there.
@@ -114,11 +124,11 @@ impl Authorizer {
     }
 
     fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
-        let (backend, spec, begun) = (self.backend.clone(), question.spec.clone(), self.begun.clone());
+        let (backend, begun) = (self.backend.clone(), self.begun.clone());
+        let (user, spec) = (question.user.clone(), question.spec.clone());
         async move {
-            let user = spec["user"].as_str().unwrap_or_default().to_owned();
             let Some(_share) = begun.take(&user, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
-            match backend.review(Review::SubjectAccess, &access_review(&spec)).await {
+            match backend.review(Review::SubjectAccess, access_review(&spec)).await {
                 Err(unanswered) => Decision::Unanswered(unanswered),
                 Ok(review) => match access_answer(&review) {
                     AccessAnswer::Allowed => Decision::Allowed,

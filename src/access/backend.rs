@@ -96,7 +96,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`Unanswered`], after ten seconds at most.
-    pub async fn review(&self, review: Review, document: &Value) -> Result<Value, Unanswered> {
+    pub async fn review(&self, review: Review, document: String) -> Result<Value, Unanswered> {
         let answered = timeout(LONGEST, self.tries(review, document))
             .await
             .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
@@ -121,10 +121,10 @@ impl Backend {
         }
     }
 
-    async fn tries(&self, review: Review, document: &Value) -> Result<Value, Unanswered> {
+    async fn tries(&self, review: Review, document: String) -> Result<Value, Unanswered> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await.ok();
-        let body = Bytes::from(document.to_string());
+        let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;
         let mut tried = 1;
