@@ -32,6 +32,7 @@
 //! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
+//! | `turns` | places that users take turns for; of large lists and of reviews |
 //! | `access` | who asks and may they; the operator's server only |
 //! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
@@ -87,6 +88,8 @@ pub mod server;
 pub mod source;
 #[cfg(feature = "net")]
 pub mod telemetry;
+#[cfg(feature = "net")]
+pub mod turns;
 
 #[cfg(test)]
 mod testing;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 27] = [
+const EDGES: [(&str, &[&str]); 28] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -39,8 +39,10 @@ const EDGES: [(&str, &[&str]); 27] = [
             "registry",
         ],
     ),
+    // Sleeping and waking around a queue of `model`.
+    ("turns", &["model"]),
     // Who may what. Of the registry it knows only whom to ask.
-    ("access", &["model", "selector", "registry"]),
+    ("access", &["model", "selector", "registry", "turns"]),
     // Who asked for what, written down; a document and a file, told by `server`.
     ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
@@ -62,6 +64,7 @@ const EDGES: [(&str, &[&str]); 27] = [
             "registry",
             "access",
             "audit",
+            "turns",
         ],
     ),
     // The outermost: it reads what the server counted and what the stores hold, and nothing reads it but `cli`.

@@ -17,7 +17,7 @@ use super::certificates::Subject;
 use super::counts::{Authenticated, Counts, Method};
 use super::front_proxy::described;
 use super::identity::Identity;
-use super::tokens::{HeldToken, Owner, Tokens, bearer};
+use super::tokens::{HeldToken, LookedUp, Owner, Tokens, bearer};
 use super::trust::{FrontProxy, Trust};
 
 /// For how long what was found out about a connection's certificate is taken as it is: signatures are dear, and days end
@@ -56,6 +56,34 @@ pub enum Credential {
     None,
 }
 
+/// What a request says of its user without a review.
+#[derive(Debug)]
+pub struct Recognized {
+    by: By,
+    /// Whether a certificate was refused.
+    has_failed: bool,
+}
+
+#[derive(Debug)]
+enum By {
+    /// A front proxy, a certificate, or a token that is cached.
+    Known(Method, Arc<Identity>, Credential),
+    /// A token that is not known to be anybody's.
+    Token(LookedUp),
+    /// No credential that counts.
+    Nothing,
+}
+
+impl Recognized {
+    /// The user, if it is known without a review who that is.
+    pub fn user(&self) -> Option<&Arc<Identity>> {
+        match &self.by {
+            By::Known(_, identity, _) if !identity.is_anonymous() => Some(identity),
+            By::Known(..) | By::Token(_) | By::Nothing => None,
+        }
+    }
+}
+
 /// Who it is, or why that is not known.
 #[derive(Clone, Debug)]
 pub enum Found {
@@ -79,6 +107,12 @@ impl Peer {
     pub(super) fn not_after(&self) -> Option<u64> {
         let subject = Subject::read(self.chain.first()?).ok()?;
         Some(u64::try_from(subject.not_after).unwrap_or(0))
+    }
+
+    /// The common name of its certificate, if that is one of a front proxy that is trusted now.
+    pub(super) fn front_proxy(&self, trust: &Trust) -> Option<String> {
+        let own = self.chain.first().filter(|_| self.is_front_proxy(trust))?;
+        Subject::read(own).ok().map(|subject| subject.common_name)
     }
 
     /// The user of its certificate, as far as it is trusted now.
@@ -135,9 +169,32 @@ fn judge(trust: &Trust, own: &CertificateDer<'static>, chain: &[CertificateDer<'
     judged
 }
 
-/// Finds out who asks.
+/// Finds out who asks, as far as that needs no review.
+pub(super) fn recognize(trust: &Trust, tokens: &Tokens, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> Recognized {
+    let judged = peer.and_then(|peer| peer.judge(trust));
+    let has_failed = judged.as_ref().is_some_and(|judged| judged.has_failed);
+    let proxy = trust.front_proxy.as_ref().filter(|_| judged.as_ref().is_some_and(|judged| judged.is_front_proxy));
+    let by =
+        if let (Some(identity), Some(peer)) = (proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)), peer) {
+            By::Known(Method::FrontProxy, Arc::new(identity.authenticated()), Credential::FrontProxy(peer.clone()))
+        } else if let (Some(user), Some(peer)) = (judged.and_then(|judged| judged.user), peer) {
+            By::Known(Method::Certificate, user, Credential::Certificate(peer.clone()))
+        } else if let Some(token) = bearer(headers) {
+            match tokens.look_up(token) {
+                LookedUp::Kept(Owner::Known(identity)) => {
+                    By::Known(Method::Token, identity, Credential::Token(HeldToken::new(token)))
+                }
+                looked_up => By::Token(looked_up),
+            }
+        } else {
+            By::Nothing
+        };
+    Recognized { by, has_failed }
+}
+
+/// Finds out who asks, with a review if that is needed; the peer and headers are those of `recognized`.
 pub(super) async fn authenticate(
-    trust: &Trust,
+    recognized: Recognized,
     tokens: &Tokens,
     counts: &Counts,
     peer: Option<&Arc<Peer>>,
@@ -147,24 +204,19 @@ pub(super) async fn authenticate(
         counts.authenticated(method, Authenticated::Success);
         Found::Somebody(identity, credential)
     };
-    let judged = peer.and_then(|peer| peer.judge(trust));
-    let proxy = trust.front_proxy.as_ref().filter(|_| judged.as_ref().is_some_and(|judged| judged.is_front_proxy));
-    if let (Some(identity), Some(peer)) = (proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)), peer) {
-        let credential = Credential::FrontProxy(peer.clone());
-        return success(Method::FrontProxy, Arc::new(identity.authenticated()), credential);
-    }
-    if let (Some(user), Some(peer)) = (judged.as_ref().and_then(|judged| judged.user.clone()), peer) {
-        return success(Method::Certificate, user, Credential::Certificate(peer.clone()));
-    }
-    let has_failed = judged.is_some_and(|judged| judged.has_failed);
-    let Some(token) = bearer(headers) else {
-        if has_failed {
+    let looked_up = match recognized.by {
+        By::Known(method, identity, credential) => return success(method, identity, credential),
+        By::Token(looked_up) => Some(looked_up),
+        By::Nothing => None,
+    };
+    let Some((token, looked_up)) = bearer(headers).zip(looked_up) else {
+        if recognized.has_failed {
             counts.authenticated(Method::Certificate, Authenticated::Failure);
             return Found::Wrong;
         }
         return Found::Somebody(Arc::new(Identity::anonymous()), Credential::None);
     };
-    let (result, found) = match tokens.owner(token, peer.and_then(|peer| peer.address)).await {
+    let (result, found) = match tokens.owner(token, looked_up, peer.and_then(|peer| peer.address)).await {
         Owner::Known(identity) => {
             return success(Method::Token, identity, Credential::Token(HeldToken::new(token)));
         }

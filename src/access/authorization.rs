@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attributes::Attributes;
-use super::backend::{Backend, Unanswered};
+use super::backend::{Asker, Backend, Unanswered};
 use super::counts::{Counts, Decided, Review};
 use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
@@ -51,7 +51,7 @@ pub struct Authorizer {
     secret: Arc<Secret>,
     decisions: Arc<Flights<Decision>>,
     /// Reviews that were begun, by user.
-    begun: Arc<Shares<Arc<str>>>,
+    begun: Arc<Shares<Asker>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -65,8 +65,8 @@ impl fmt::Debug for Authorizer {
 pub struct Question {
     /// What stands for it.
     pub(super) key: FlightKey,
-    /// Whose permission it is.
-    user: Arc<str>,
+    /// The user whom it is about.
+    asker: Asker,
     /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
     spec: Arc<str>,
     is_kept: bool,
@@ -75,7 +75,12 @@ pub struct Question {
 impl Question {
     /// What it takes in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.spec.len() + self.user.len()
+        self.spec.len()
+    }
+
+    /// The user whom it is about.
+    pub(super) fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 }
 
@@ -88,7 +93,7 @@ impl Authorizer {
             counts,
             secret,
             decisions: Flights::new(MOST, keep),
-            begun: Arc::new(Shares::new(MOST_BEGUN)),
+            begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
         }
     }
 
@@ -109,7 +114,7 @@ impl Authorizer {
         let spec: Arc<str> = access_spec(identity, attributes).to_string().into();
         let key = self.secret.key([spec.as_bytes()]);
         let is_kept = attributes.controlled_bytes() < LONGEST_KEPT;
-        Some(Question { key, user: identity.user.as_str().into(), spec, is_kept })
+        Some(Question { key, asker: Asker::user(&identity.user), spec, is_kept })
     }
 
     /// Asks, unless the answer is there.
@@ -125,10 +130,10 @@ impl Authorizer {
 
     fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
         let (backend, begun) = (self.backend.clone(), self.begun.clone());
-        let (user, spec) = (question.user.clone(), question.spec.clone());
+        let (asker, spec) = (question.asker.clone(), question.spec.clone());
         async move {
-            let Some(_share) = begun.take(&user, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
-            match backend.review(Review::SubjectAccess, access_review(&spec)).await {
+            let Some(_share) = begun.take(&asker, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
+            match backend.review(Review::SubjectAccess, &asker, access_review(&spec)).await {
                 Err(unanswered) => Decision::Unanswered(unanswered),
                 Ok(review) => match access_answer(&review) {
                     AccessAnswer::Allowed => Decision::Allowed,

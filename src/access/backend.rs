@@ -2,8 +2,10 @@
 //!
 //! Repeated as upstream repeats (apiserver `util/webhook`): five tries, from half a second on, after answers that say that
 //! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
-//! What is asked is in [`super::review`]; who shares an answer in [`super::flights`].
+//! Places for reviews are shared by user ([`Asker`]). What is asked is in [`super::review`]; who shares an answer in
+//! [`super::flights`].
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,11 +14,12 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::bucket::neighbourhood;
 use super::counts::{Counts, Review};
 use crate::registry::upstream::Upstream;
+use crate::turns::Turns;
 
 /// How long a review may take in all, repetitions included.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
@@ -26,7 +29,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_GROWS_BY: f64 = 1.5;
 
 /// Reviews under way at a time. Beyond it they wait, within their time: upstream lets 200 a second through.
-const MOST_AT_ONCE: usize = 100;
+const MOST_AT_ONCE: u64 = 120;
+
+/// So many of these places are for askers without a review under way: slow reviews of one user delay no other user's first.
+const FIRST_AT_ONCE: u64 = 20;
 
 /// A review is some kilobytes; groups and extra values can make it more.
 const LONGEST_ANSWER: usize = 1 << 20;
@@ -63,11 +69,32 @@ pub enum Unanswered {
     Unreadable(&'static str, String),
 }
 
+/// Whose places a review takes. They take turns: next is whoever has the fewest reviews under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Asker {
+    /// The user whom it is about.
+    User(Arc<str>),
+    /// The address that a token came from, as its user is not known yet; of IPv6 the /64 network.
+    Address(Option<IpAddr>),
+}
+
+impl Asker {
+    /// A user.
+    pub fn user(name: &str) -> Asker {
+        Asker::User(Arc::from(name))
+    }
+
+    /// Whoever is at an address.
+    pub fn at(address: Option<IpAddr>) -> Asker {
+        Asker::Address(address.map(neighbourhood))
+    }
+}
+
 /// An API server to ask.
 #[derive(Debug)]
 pub struct Backend {
     upstream: Arc<dyn Upstream>,
-    places: Semaphore,
+    places: Arc<Turns<Asker>>,
     counts: Arc<Counts>,
     /// Why the last review had no answer; `None` while they have.
     problem: Mutex<Option<Unanswered>>,
@@ -80,7 +107,7 @@ impl Backend {
     pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<Counts>) -> Backend {
         Backend {
             upstream,
-            places: Semaphore::new(MOST_AT_ONCE),
+            places: Arc::new(Turns::of_places(MOST_AT_ONCE, FIRST_AT_ONCE)),
             counts,
             problem: Mutex::new(None),
             logged: Mutex::new(None),
@@ -96,8 +123,8 @@ impl Backend {
     ///
     /// # Errors
     /// [`Unanswered`], after ten seconds at most.
-    pub async fn review(&self, review: Review, document: String) -> Result<Value, Unanswered> {
-        let answered = timeout(LONGEST, self.tries(review, document))
+    pub async fn review(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
+        let answered = timeout(LONGEST, self.tries(review, asker, document))
             .await
             .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
         self.counts.reviewed(review, answered.is_ok());
@@ -121,9 +148,8 @@ impl Backend {
         }
     }
 
-    async fn tries(&self, review: Review, document: String) -> Result<Value, Unanswered> {
-        // The semaphore is never closed.
-        let _place = self.places.acquire().await.ok();
+    async fn tries(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
+        let _place = self.places.place(asker).await.ok_or(Unanswered::TooMany)?;
         let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;

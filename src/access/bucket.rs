@@ -100,7 +100,7 @@ impl Buckets {
 }
 
 /// A client with one address of IPv6 has the 2^64 around it.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [first, second, third, fourth, ..] = address.segments();

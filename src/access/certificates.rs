@@ -42,6 +42,13 @@ impl Requested {
     }
 }
 
+/// Most intermediate certificates of a client. The search for a path to an authority tries their combinations, and reads each
+/// certificate again at every step: with a thousand of them it takes seconds, for a client that has authenticated nothing.
+pub const MOST_INTERMEDIATES: usize = 4;
+
+/// Most bytes of the certificates of a client.
+pub const LONGEST_CHAIN: usize = 16 << 10;
+
 impl ClientCertVerifier for Requested {
     fn client_auth_mandatory(&self) -> bool {
         false
@@ -54,10 +61,18 @@ impl ClientCertVerifier for Requested {
 
     fn verify_client_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        own: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        let bytes = own.len() + intermediates.iter().map(|certificate| certificate.len()).sum::<usize>();
+        if intermediates.len() > MOST_INTERMEDIATES || bytes > LONGEST_CHAIN {
+            return Err(Error::General(format!(
+                "the client sent {} intermediate certificates and {bytes} bytes of certificates; at most {MOST_INTERMEDIATES} and \
+                 {LONGEST_CHAIN} are accepted",
+                intermediates.len()
+            )));
+        }
         Ok(ClientCertVerified::assertion())
     }
 

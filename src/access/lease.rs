@@ -21,17 +21,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rustls::pki_types::UnixTime;
-use tokio::sync::{self, Semaphore, watch};
+use tokio::sync::{self, watch};
 use tokio::time::{Instant, timeout};
 
 use super::Attributes;
 use super::authentication::{Credential, Peer};
 use super::authorization::{Authorizer, Decision, Question};
+use super::backend::Asker;
 use super::counts::Counts;
 use super::flights::FlightKey;
 use super::identity::Identity;
 use super::tokens::{HeldToken, Owner, Tokens, expires_in};
 use super::trust::Trust;
+use crate::turns::Turns;
 
 /// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
 pub const EVERY: Duration = Duration::from_secs(280);
@@ -45,8 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How soon a token is reviewed again that is valid after its claimed time: clocks differ, and upstream allows a minute.
 const AFTER_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Checks in progress at a time that ask the API server, so that they leave places for new requests.
-const MOST_AT_ONCE: usize = 20;
+/// Checks in progress at a time that ask the API server, so that they leave places for new requests. Users take turns.
+const MOST_AT_ONCE: u64 = 20;
 
 /// How long one check may take, its time in the queue included.
 const LONGEST_CHECK: Duration = Duration::from_secs(20);
@@ -63,7 +65,7 @@ pub struct Leases {
     counts: Arc<Counts>,
     /// The longest time between two checks.
     every: Duration,
-    places: Arc<Semaphore>,
+    places: Arc<Turns<Asker>>,
     permissions: Mutex<Table>,
     of_tokens: Mutex<Table>,
 }
@@ -79,7 +81,7 @@ struct Table {
 pub struct Lease {
     check: Check,
     counts: Arc<Counts>,
-    places: Arc<Semaphore>,
+    places: Arc<Turns<Asker>>,
     every: Duration,
     /// By how much of its time each check comes sooner.
     sooner: f64,
@@ -156,7 +158,7 @@ impl Leases {
         counts: Arc<Counts>,
         every: Duration,
     ) -> Leases {
-        let places = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let places = Arc::new(Turns::of_places(MOST_AT_ONCE, 0));
         let (permissions, of_tokens) = Default::default();
         Leases { authorizer, tokens, trust, counts, every, places, permissions, of_tokens }
     }
@@ -340,8 +342,7 @@ impl Lease {
             Check::Certificate { .. } | Check::FrontProxy { .. } => self.check.run().await,
             Check::Permission { .. } | Check::Token { .. } => {
                 let check = async {
-                    // The semaphore is never closed.
-                    let _place = self.places.acquire().await.ok();
+                    let _place = self.places.place(&self.check.asker()).await;
                     self.check.run().await
                 };
                 timeout(LONGEST_CHECK, check).await.unwrap_or(Checked::Unknown)
@@ -363,6 +364,15 @@ impl Check {
         }
     }
 
+    /// Whose checks take turns.
+    fn asker(&self) -> Asker {
+        match self {
+            Check::Permission { question, .. } => question.asker(),
+            Check::Token { identity, .. } | Check::Certificate { identity, .. } => Asker::user(&identity.user),
+            Check::FrontProxy { peer, .. } => Asker::at(peer.address),
+        }
+    }
+
     async fn run(&self) -> Checked {
         let held = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
         match self {
@@ -371,7 +381,7 @@ impl Check {
                 Decision::Denied(_) => Checked::Invalid,
                 Decision::Unanswered(_) => Checked::Unknown,
             },
-            Check::Token { tokens, token, identity } => match tokens.confirm(token).await {
+            Check::Token { tokens, token, identity } => match tokens.confirm(token, &identity.user).await {
                 Owner::Known(now) => held(now == *identity),
                 Owner::Unknown { .. } => Checked::Invalid,
                 Owner::Unanswered(_) | Owner::Limited => Checked::Unknown,

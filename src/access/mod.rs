@@ -42,7 +42,7 @@ use tokio::sync::watch;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
 use attributes::{Attributes, ResourceAttributes};
-use authentication::{Credential, Found, Peer};
+use authentication::{Credential, Found, Peer, Recognized};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use backend::{Backend, Unanswered};
 use counts::{Authenticated, Counts};
@@ -287,11 +287,33 @@ impl Access {
         self.authorizer.decide(identity, attributes).await
     }
 
+    /// Finds out who sends a request, as far as that needs no review.
+    pub fn recognize(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> Recognized {
+        authentication::recognize(&self.trust(), &self.tokens, peer, headers)
+    }
+
+    /// The user for whom a connection counts on which a request was authenticated: the user of that request. A connection of a front
+    /// proxy carries requests of many users and counts for the front proxy.
+    pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {
+        match peer.and_then(|peer| peer.front_proxy(&self.trust())) {
+            Some(name) => format!("front proxy {name}"),
+            None => identity.user.clone(),
+        }
+    }
+
     /// Decides about a request, in kube-apiserver's order: who, as whom, may they.
     ///
     /// # Errors
     /// [`Refusal`].
     pub async fn admit(&self, arrived: &Arrived<'_>) -> Result<Admitted, Refusal> {
+        self.admit_recognized(arrived, self.recognize(arrived.peer, arrived.headers)).await
+    }
+
+    /// The same for a request of which it was found out before what [`Access::recognize`] finds out.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn admit_recognized(&self, arrived: &Arrived<'_>, recognized: Recognized) -> Result<Admitted, Refusal> {
         // Upstream reads the path first of all.
         let attributes = Attributes::read(arrived.method, arrived.path, arrived.query);
         let mut attributes = attributes.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
@@ -300,7 +322,7 @@ impl Access {
         let is_health = matches!(arrived.about, About::Request)
             && attributes.resource.is_none()
             && ALWAYS_ALLOWED.contains(&&*attributes.path);
-        let (identity, credential) = self.identify(arrived, is_health).await?;
+        let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
         let decided = match arrived.about {
             About::Request => {
                 let attributes: Arc<[Attributes]> = [attributes.clone()].into();
@@ -375,6 +397,7 @@ impl Access {
     async fn identify(
         &self,
         arrived: &Arrived<'_>,
+        recognized: Recognized,
         may_be_nobody: bool,
     ) -> Result<(Arc<Identity>, Credential), Refusal> {
         let trust = self.trust();
@@ -385,7 +408,7 @@ impl Access {
             return Err(Refusal::Unjudged);
         }
         let found =
-            authentication::authenticate(&trust, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
+            authentication::authenticate(recognized, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
         let (identity, credential) = match found {
             Found::Somebody(identity, credential) => (identity, credential),
             Found::Wrong => return Err(Refusal::Unauthorized),

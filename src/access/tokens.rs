@@ -17,10 +17,9 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use rustls::pki_types::UnixTime;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::backend::{Backend, LONGEST, Unanswered};
+use super::backend::{Asker, Backend, LONGEST, Unanswered};
 use super::bucket::{Buckets, TokenClass};
 use super::counts::{Counts, Review};
 use super::flights::{FlightKey, Flights, Had};
@@ -28,6 +27,7 @@ use super::identity::Identity;
 use super::recent::Recent;
 use super::review::{TokenAnswer, token_answer, token_review};
 use super::secret::Secret;
+use crate::turns::Turns;
 
 /// How long the owner of a token is cached, or that it has none.
 const KEEP: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ const FAILED_FOR: Duration = Duration::from_secs(600);
 
 /// Reviews in progress at a time of tokens that are not known. It is a part of the places of [`Backend`], so that the rest stays
 /// for known tokens and for permissions.
-const MOST_NEW_AT_ONCE: usize = 50;
+const MOST_NEW_AT_ONCE: u64 = 50;
 
 /// How far the clocks of this server and of the one that made a token may differ; upstream's leeway.
 const LEEWAY: Duration = Duration::from_secs(60);
@@ -62,6 +62,15 @@ pub enum Owner {
     Unanswered(Unanswered),
     /// It was not reviewed, because too many tokens of this address failed.
     Limited,
+}
+
+/// What is cached of a token.
+#[derive(Debug)]
+pub enum LookedUp {
+    /// Its owner, or that it has none.
+    Kept(Owner),
+    /// Nothing: it has to be reviewed.
+    Missing(FlightKey),
 }
 
 /// A token that a watch keeps, to have it reviewed again. Debug does not show it.
@@ -90,8 +99,8 @@ pub struct Tokens {
     owners: Arc<Flights<Owner>>,
     failures: Buckets,
     seen: Mutex<Seen>,
-    /// Places for reviews of tokens that are not known.
-    new: Arc<Semaphore>,
+    /// Places for reviews of tokens that are not known, shared by address.
+    new: Arc<Turns<Asker>>,
     /// Accepted audiences.
     audiences: Vec<String>,
     /// Whether tokens for the API server itself are accepted too.
@@ -126,26 +135,37 @@ impl Tokens {
             owners: Flights::new(MOST, keep),
             failures: Buckets::default(),
             seen: Mutex::new(seen),
-            new: Arc::new(Semaphore::new(MOST_NEW_AT_ONCE)),
+            new: Arc::new(Turns::of_places(MOST_NEW_AT_ONCE, 0)),
             audiences,
             accept_api_audience,
         }
     }
 
-    /// The owner of a token that came from an address.
-    pub async fn owner(&self, token: &str, address: Option<IpAddr>) -> Owner {
+    /// What is cached of a token.
+    pub fn look_up(&self, token: &str) -> LookedUp {
         let key = self.key(token);
-        if let Some(owner) = self.owners.kept(&key) {
-            self.counts.looked_up(Review::Token, Had::Kept);
-            return owner;
+        match self.owners.kept(&key) {
+            Some(owner) => {
+                self.counts.looked_up(Review::Token, Had::Kept);
+                LookedUp::Kept(owner)
+            }
+            None => LookedUp::Missing(key),
         }
+    }
+
+    /// The owner of a token that came from an address, by what was looked up of it.
+    pub async fn owner(&self, token: &str, looked_up: LookedUp, address: Option<IpAddr>) -> Owner {
+        let key = match looked_up {
+            LookedUp::Kept(owner) => return owner,
+            LookedUp::Missing(key) => key,
+        };
         let class = self.class(&key, token);
         // Only the request that begins the review takes a try: others with the same token share its result.
         let begin = || {
             let limited = class.zip(address);
             let is_limited =
                 limited.is_some_and(|(class, address)| !self.failures.take(class, address, Instant::now()));
-            let asking = self.ask(token, class.is_some());
+            let asking = self.ask(token, Asker::at(address), class.is_some());
             async move { if is_limited { Owner::Limited } else { asking.await } }
         };
         let (owner, had) = self.owners.get(key, begin).await;
@@ -162,10 +182,10 @@ impl Tokens {
         owner
     }
 
-    /// The owner of a token whose owner was known, as an API server says it now. What is cached does not count.
-    pub async fn confirm(&self, token: &HeldToken) -> Owner {
+    /// The owner of a token whose owner was this user, as an API server says it now. What is cached does not count.
+    pub async fn confirm(&self, token: &HeldToken, user: &str) -> Owner {
         let key = self.key(&token.0);
-        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, false)).await;
+        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, Asker::user(user), false)).await;
         self.counts.looked_up(Review::Token, had);
         self.note(key, &owner);
         owner
@@ -212,15 +232,14 @@ impl Tokens {
     }
 
     /// Sends reviews for all audiences at once, then for the API server's own, which cannot be named without knowing it.
-    fn ask(&self, token: &str, is_new: bool) -> impl Future<Output = Owner> + Send + use<> {
+    fn ask(&self, token: &str, asker: Asker, is_new: bool) -> impl Future<Output = Owner> + Send + use<> {
         let (backend, audiences, token) = (self.backend.clone(), self.audiences.clone(), token.to_owned());
         let accept_api_audience = self.accept_api_audience;
         let places = is_new.then(|| self.new.clone());
         async move {
             let _place = match places {
-                // The semaphore is never closed.
-                Some(places) => match timeout(LONGEST, places.acquire_owned()).await {
-                    Ok(place) => place.ok(),
+                Some(places) => match timeout(LONGEST, places.place(&asker)).await {
+                    Ok(place) => place,
                     Err(_) => return Owner::Unanswered(Unanswered::Late(Review::Token.as_str())),
                 },
                 None => None,
@@ -229,7 +248,7 @@ impl Tokens {
             let asked_for =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
             for audiences in asked_for.into_iter().flatten() {
-                owner = match backend.review(Review::Token, token_review(&token, audiences).to_string()).await {
+                owner = match backend.review(Review::Token, &asker, token_review(&token, audiences).to_string()).await {
                     Err(unanswered) => return Owner::Unanswered(unanswered),
                     Ok(review) => match token_answer(&review, audiences) {
                         TokenAnswer::Known(identity) => return Owner::Known(Arc::new(identity.authenticated())),

@@ -29,6 +29,7 @@ use crate::operator::views::Address;
 use crate::operator::{self, Operator};
 use crate::registry::{Registry, Resource};
 use crate::server::health::Check;
+use crate::server::heartbeat::Heartbeat;
 use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
 use crate::server::listen::Listener;
 use crate::server::probes::ProbeListener;
@@ -149,7 +150,9 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     let (known, registry) = (synced.clone(), opened.registry.clone());
     let is_complete: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || known.knows(&registry));
     let registry = opened.registry.clone();
+    let heartbeat = Heartbeat::default();
     let mut checks = vec![
+        heartbeat.check(),
         Check::one("authentication", false, move || ready.ready()),
         Check { is_vital: false, probe: Arc::new(move || synced.probe(&registry)) },
     ];
@@ -194,11 +197,15 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     if let Some((address, _)) = &scraping {
         tracing::info!("metrics: https://{address}/metrics");
     }
-    let probing = probe_listener.map(|listener| {
-        tracing::info!("health checks: http://{}/readyz", listener.address());
-        // To the end of the process, so that the kubelet sees that it is not ready any more.
-        tokio::spawn(listener.run(server.clone(), std::future::pending()))
-    });
+    let beating = tokio::spawn(heartbeat.beat());
+    // To the end of the process, so that the kubelet sees that it is not ready any more.
+    let _probing = match probe_listener {
+        Some(listener) => {
+            tracing::info!("health checks: http://{}/readyz", listener.address());
+            Some(listener.start(server.clone()).context("starting the thread of health checks")?)
+        }
+        None => None,
+    };
     let serving = tokio::spawn(listener.run(server, stop));
     let keeping = async {
         match own {
@@ -220,9 +227,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     if let Some((_, scraping)) = scraping {
         scraping.abort();
     }
-    if let Some(probing) = probing {
-        probing.abort();
-    }
+    beating.abort();
     if let Some(log) = audit {
         log.finish().await;
     }

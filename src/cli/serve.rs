@@ -27,7 +27,7 @@ use crate::server::pass_through::PassThrough;
 use crate::server::strong::Consistency;
 use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
-use crate::store::{Attribute, Snapshot};
+use crate::store::Snapshot;
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -256,8 +256,8 @@ pub(super) fn greeting(
 pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
     for (index, field) in resource.plan.fields().iter().enumerate() {
-        let attribute = Attribute::Field(crate::model::FieldIndex(u16::try_from(index).ok()?));
-        for (value, posting) in snapshot.postings().values(&attribute) {
+        let index = crate::model::FieldIndex(u16::try_from(index).ok()?);
+        for (value, posting) in snapshot.postings().field_values(index) {
             let plain =
                 !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
             if plain && field.kind == "string" {

@@ -21,5 +21,5 @@ pub mod value;
 mod tests;
 
 pub use extra::ExtraField;
-pub use plan::{Field, FieldRef, MAX_VALUES, Origin, Plan, Unreadable, UnsupportedLabel};
+pub use plan::{Field, FieldRef, Origin, Plan, Unreadable, UnsupportedLabel};
 pub use prune::Prune;

@@ -53,7 +53,7 @@ pub enum Origin {
 }
 
 /// What a label of a field selector refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldRef {
     /// metadata.name.
     Name,
@@ -128,9 +128,8 @@ struct Inner {
     trie: Trie,
 }
 
-/// Most different values of one field that are indexed for an object. An object with more is evaluated by itself: see
-/// [`FieldIndex::overflow`].
-pub const MAX_VALUES: usize = 64;
+/// Most fields of a plan.
+const MAX_FIELDS: usize = 1 << 15;
 
 /// Most nodes of a trie with wildcards; without them there is one for each step.
 const MAX_NODES: usize = 4_096;
@@ -197,7 +196,7 @@ impl Plan {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
         let accepted = crd.version(version).map(judge::accepted_fields).unwrap_or_default();
-        for (field, segments) in accepted.into_iter().take(FieldIndex::MOST) {
+        for (field, segments) in accepted.into_iter().take(MAX_FIELDS) {
             let steps: Vec<Step> = segments.into_iter().map(Step::Key).collect();
             let slots = vec![reading.paths.insert(&steps)];
             reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many: false });
@@ -272,7 +271,7 @@ impl Plan {
             reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many });
             fields.push(field.field().clone());
         }
-        if fields.len() > FieldIndex::MOST {
+        if fields.len() > MAX_FIELDS {
             return Err(TooComplex);
         }
         let trie = reading.paths.merge(MAX_NODES).map_err(|_| TooComplex)?;
@@ -395,14 +394,10 @@ impl Plan {
             return Err(Unreadable::Version { text: version_text.into_owned() });
         };
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
-        let mut overflowing = Vec::new();
         for (index, source) in (0..).zip(&reading.sources) {
             if source.is_many {
                 let values = several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)?;
                 values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
-                if values.len() > MAX_VALUES {
-                    overflowing.push(FieldIndex(index));
-                }
                 continue;
             }
             let mut text = Cow::Borrowed("");
@@ -414,7 +409,6 @@ impl Plan {
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
-        overflowing.into_iter().for_each(|field| texts.push_value(field.overflow(), ""));
         Ok(Record {
             key: Key::new(&namespace, &name),
             version,
@@ -447,18 +441,18 @@ fn wire_steps(path: &str) -> Vec<Step> {
 /// The different values of a field that can have several, sorted; nulls are none.
 fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, Unreadable> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
-    let mut sort_above = 4 * MAX_VALUES;
+    let mut full = USUAL_VALUES;
     for span in spans {
         let span = Span { start: span.start - shift, end: span.end - shift };
         if span.of(bytes) == b"null" {
             continue;
         }
         values.push(text_at(bytes, span)?);
-        // Each time that they may have doubled, so that memory is bounded by what differs.
-        if values.len() > sort_above {
+        // Each time when there are twice as many, so that memory is bounded by what differs.
+        if values.len() >= full {
             values.sort_unstable();
             values.dedup();
-            sort_above = sort_above.max(2 * values.len());
+            full = USUAL_VALUES.max(2 * values.len());
         }
     }
     values.sort_unstable();
@@ -482,6 +476,8 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
 
 /// Room for a value's text: colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
+/// Most fields with several values have fewer in an object.
+const USUAL_VALUES: usize = 256;
 /// Room for labels: most objects have fewer.
 const USUAL_LABELS: usize = 8;
 

@@ -7,6 +7,7 @@
 //! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::value`].
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
@@ -200,9 +201,21 @@ impl<'b> Tree<'b> {
         unescape(self.nodes[id.0 as usize].key.of(self.bytes)).unwrap_or_default()
     }
 
+    /// Whether this is the key of a member: without a copy of the usual one, which has no escapes.
+    pub(crate) fn has_key(&self, id: NodeId, key: &str) -> bool {
+        let raw = self.nodes[id.0 as usize].key.of(self.bytes);
+        if raw.contains(&b'\\') { self.key(id) == key } else { raw == key.as_bytes() }
+    }
+
     /// The bytes of a node.
     pub(crate) fn bytes(&self, id: NodeId) -> &'b [u8] {
         self.nodes[id.0 as usize].value.of(self.bytes)
+    }
+
+    /// Where the bytes of a node are.
+    pub(crate) fn range(&self, id: NodeId) -> Range<usize> {
+        let Place(start, end) = self.nodes[id.0 as usize].value;
+        start as usize..end as usize
     }
 }
 
@@ -346,7 +359,8 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, Unreadable>
     }
 }
 
-fn scalar_value(raw: &[u8]) -> Option<Value> {
+/// The value of a string, a number, a boolean or null.
+pub(crate) fn scalar_value(raw: &[u8]) -> Option<Value> {
     match raw {
         [b'"', inside @ .., b'"'] => unescape(inside).map(|text| Value::String(text.into_owned())),
         _ => serde_json::from_slice(raw).ok(),

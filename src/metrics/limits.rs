@@ -42,6 +42,10 @@ impl Used {
                 let connections = self.limits.connections();
                 (connections.of_busiest() as u64, Some(connections.share() as u64))
             }
+            Limit::ConnectionsPerUser => {
+                let connections = self.limits.connections();
+                (connections.of_busiest_user() as u64, Some(connections.equal_part() as u64))
+            }
             Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
             Limit::Seats => (self.limits.seats().taken(), Some(settings.seats)),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),
@@ -61,8 +65,8 @@ impl Collector for Used {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, \
-                    watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
+        let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
+                    the user with the most (more than the maximum while there is room), watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
                     their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
@@ -82,8 +86,8 @@ impl Collector for Used {
             let refused = self.limits.refused(limit);
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
         }
-        let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, or \
-                    evicted for another one";
+        let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, \
+                    evicted for another one, or ended because its user had more than its part";
         let mut family = encoder.encode_descriptor("fieldcache_connections_closed", help, None, MetricType::Counter)?;
         for reason in CloseReason::ALL {
             let closed = self.limits.connections().closed(reason);

@@ -38,7 +38,7 @@ use crate::server::body::{self, Body, Finish};
 use crate::server::connection::ConnectionState;
 use crate::server::failure::Failure;
 use crate::server::guards::{self, Guard};
-use crate::server::limits::Limits;
+use crate::server::limits::{Limits, User};
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
 use crate::server::tally::Tally;
@@ -133,8 +133,9 @@ impl Metrics {
             about: About::Request,
         };
         let admitted = Box::pin(access.admit(&arrived)).await;
-        if known.get().is_some_and(|identity| !identity.is_anonymous()) {
-            connection.authenticate();
+        if let Some(identity) = known.get().filter(|identity| !identity.is_anonymous()) {
+            let user = || User::named(&access.connection_user(arrived.peer, identity));
+            connection.authenticate(user).map_err(Failure::Limited)?;
         }
         admitted.map(|_| ()).map_err(Failure::Refused)
     }

@@ -84,7 +84,7 @@ impl Loaded {
                 sum(&|attribute| matches!(attribute, Attribute::Field(index) if usize::from(index.0) == number));
             indexes.push(("field", &*field.label, values, bytes));
         }
-        let (values, bytes) = sum(&|attribute| matches!(attribute, Attribute::Label(_)));
+        let (values, bytes) = sum(&|attribute| *attribute == Attribute::Labels);
         indexes.push(("label", "", values, bytes));
         let (values, bytes) = sum(&|attribute| *attribute == Attribute::Namespace);
         indexes.push(("namespace", "", values, bytes));

@@ -203,17 +203,12 @@ fn the_usage_of_a_store_is_what_is_in_it() {
     // What the green shirt was as a blue one is as long as the blue one that is still there.
     let before = snapshot.get("a/y").unwrap().held_bytes() as u64;
     assert_eq!((usage.objects, usage.json_bytes), (3, json));
-    assert_eq!((usage.history_changes, usage.history_bytes), (1, before), "{usage:?}");
+    assert_eq!(usage.history_changes, 1, "{usage:?}");
+    assert!((before..before + 100).contains(&usage.history_bytes), "the state before and the change: {usage:?}");
     assert!(usage.held_bytes > 0 && usage.order_bytes > 0, "{usage:?}");
     let values: BTreeMap<String, u64> =
         usage.attributes.iter().map(|index| (format!("{:?}", index.attribute), index.values)).collect();
-    let expected = [
-        ("Field(FieldIndex(0))", 3),
-        ("Field(FieldIndex(1))", 2),
-        ("Label(\"app\")", 3),
-        ("Label(\"tier\")", 1),
-        ("Namespace", 1),
-    ];
+    let expected = [("Field(FieldIndex(0))", 3), ("Field(FieldIndex(1))", 2), ("Labels", 4), ("Namespace", 1)];
     assert_eq!(values, expected.map(|(name, values)| (name.to_owned(), values)).into());
     for index in &usage.attributes {
         assert!(index.bytes > 0, "{index:?}");

@@ -15,22 +15,6 @@ use super::{Key, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldIndex(pub u16);
 
-impl FieldIndex {
-    /// Most fields of a plan: the numbers above are those of [`FieldIndex::overflow`].
-    pub const MOST: usize = 1 << 15;
-
-    /// The number under which an object says that it has more values of this field than are indexed: its only value there is
-    /// the empty text. A store finds such objects by this mark and compares their values one by one.
-    pub fn overflow(self) -> FieldIndex {
-        FieldIndex(self.0 | 1 << 15)
-    }
-
-    /// Whether this is the number of such a mark.
-    pub fn is_overflow(self) -> bool {
-        usize::from(self.0) >= FieldIndex::MOST
-    }
-}
-
 /// The labels and field values of one object. Their texts stand end to end in one buffer: an object has a dozen of
 /// them, and a string of its own for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +100,7 @@ pub struct Record {
     pub version: Version,
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
     /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
-    /// many, sorted and without repetition, and with too many to be indexed the mark of [`FieldIndex::overflow`].
+    /// many, sorted and without repetition.
     pub texts: Texts,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.

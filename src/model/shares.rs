@@ -1,7 +1,9 @@
 //! A quantity that users share: a user may hold as much as is free for everyone else. A user is any key.
 //!
-//! Alone a user holds at most half, as one of two a third, and so on. So the sum never passes the maximum, and a part of it is
-//! always left for the next user. Nothing waits here: a request that gets no share is rejected, and its client repeats it.
+//! Alone a user holds at most half, as one of two a third, and so on. A dozen users could so leave next to nothing for the next one.
+//! Therefore a user may also have a small first amount, whatever the others hold, out of a reserve of a quarter of the maximum. The
+//! sum never passes five quarters of it. Nothing waits here: a request that gets no share is rejected, and its client repeats it.
+//! Not done: to take from users who have more than an equal part; it would end what their clients have begun.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,8 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Shares<User: Eq + Hash> {
     most: u64,
+    /// What a user may have out of the reserve.
+    first: u64,
     held: Mutex<Held<User>>,
 }
+
+/// The reserve is this part of the maximum.
+const RESERVE: u64 = 4;
 
 #[derive(Debug)]
 struct Held<User> {
@@ -30,12 +37,12 @@ pub struct Share<User: Clone + Eq + Hash> {
 }
 
 impl<User: Clone + Eq + Hash> Shares<User> {
-    /// Everything is free.
-    pub fn new(most: u64) -> Shares<User> {
-        Shares { most, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
+    /// Everything is free. `first`: what a user may have even if the others hold everything else.
+    pub fn new(most: u64, first: u64) -> Shares<User> {
+        Shares { most, first, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
     }
 
-    /// The maximum of all users together.
+    /// The maximum of all users together, without the reserve.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -78,7 +85,9 @@ impl<User: Clone + Eq + Hash> Share<User> {
         let mut held = self.shares.lock();
         let free = self.shares.most.saturating_sub(held.total);
         let before = held.users.get(&self.user).copied().unwrap_or_default();
-        if before.saturating_add(amount) > free {
+        let after = before.saturating_add(amount);
+        let most = self.shares.most.saturating_add(self.shares.most / RESERVE);
+        if after > free && (after > self.shares.first || held.total.saturating_add(amount) > most) {
             return false;
         }
         if amount > 0 {

@@ -1,5 +1,6 @@
 //! Tables for names, keys and versions.
 
+mod fair_queue;
 mod shares;
 
 use proptest::{prop_assert_eq, proptest};

@@ -65,6 +65,7 @@ impl Code {
 
 /// The field of a requirement is in the upper half of its code.
 const FIELD_SHIFT: u32 = 16;
+const CODE: u32 = (1 << FIELD_SHIFT) - 1;
 const NAME: u32 = 0;
 const NAMESPACE: u32 = 1;
 const EMPTY: u32 = 2;
@@ -232,15 +233,20 @@ impl<'s> Reader<'s> {
             NAMESPACE => self.values(code, std::iter::once(object.namespace())),
             EMPTY => self.values(code, std::iter::once("")),
             field => {
-                let index = u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX);
-                self.values(code, object.values(FieldIndex(index)))
+                let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
+                match Code::read(code & CODE) {
+                    // One of many values is found by its place.
+                    Code::In if object.has_many_texts() => self.set().any(|value| object.has_value(index, value)),
+                    Code::NotIn if object.has_many_texts() => !self.set().any(|value| object.has_value(index, value)),
+                    _ => self.values(code, object.values(index)),
+                }
             }
         }
     }
 
     /// Whether the values of a field are as required: see [`FieldExpressionOperator::matches`].
     fn values<'o>(&mut self, code: u32, mut values: impl Iterator<Item = &'o str>) -> bool {
-        match Code::read(code & ((1 << FIELD_SHIFT) - 1)) {
+        match Code::read(code & CODE) {
             Code::In => {
                 let set = self.set();
                 values.any(|value| set.has(value))
@@ -271,6 +277,10 @@ impl Set<'_> {
         self.text.get(begin..end).unwrap_or_default()
     }
 
+    fn any(&self, wanted: impl FnMut(&str) -> bool) -> bool {
+        (0..self.ends.len()).map(|index| self.value(index)).any(wanted)
+    }
+
     fn has(&self, wanted: &str) -> bool {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
@@ -291,18 +301,8 @@ impl Selects for CompactSelection {
         if self.has_namespace && reader.text() != object.namespace() {
             return false;
         }
-        // Finding one label reads those before it.
-        let labels: Option<Vec<(&str, &str)>> =
-            (object.has_many_labels() && self.labels > 1).then(|| object.labels().collect());
         for _ in 0..self.labels {
-            let is_met = match &labels {
-                Some(labels) => reader.label(|key| {
-                    let place = labels.binary_search_by_key(&key, |(key, _)| *key);
-                    place.ok().map(|place| labels[place].1)
-                }),
-                None => reader.label(|key| object.label(key)),
-            };
-            if !is_met {
+            if !reader.label(|key| object.label(key)) {
                 return false;
             }
         }

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use super::{Hits, Plan, Selection};
 use crate::model::{Key, Version};
-use crate::store::{Attribute, Object, Snapshot, TooOld};
+use crate::store::{Object, Snapshot, TooOld};
 
 /// How many objects a listing takes from the snapshot at a time: large enough to hide the walk to the place, small
 /// enough that what it holds is nothing beside the answer.
@@ -86,7 +86,7 @@ impl Listing {
             (Walk::Order { within: Some(slots), .. }, _) => slots.len(),
             (Walk::Order { within: None, .. }, Some(prefix)) => {
                 let namespace = prefix.trim_end_matches('/');
-                let posting = self.snapshot.postings().posting(&Attribute::Namespace, namespace);
+                let posting = self.snapshot.postings().namespace(namespace);
                 posting.map_or(0, |posting| posting.len())
             }
             (Walk::Order { within: None, .. }, None) => self.snapshot.len() as u64,

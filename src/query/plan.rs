@@ -2,13 +2,14 @@
 //!
 //! Every requirement is either a set of slots that must be in (`include`) or one that must be out (`exclude`); sets
 //! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
-//! exact list lengths, not estimates: every set knows its own. What each set stands for is only put into words when somebody
-//! asks: see [`super::explain`].
+//! exact list lengths, not estimates: every set knows its own.
 //!
-//! Objects with too many labels or values to be indexed are in the set of every requirement on labels, or on that field, and in
-//! none that is taken away. Those that are left in the end are compared with the selection one by one.
+//! Objects that are not indexed completely are in every set that must hold and in none that must not, and are tested at the
+//! end: the answer is exact, and such objects cost what a scan of them costs. What each set stands for is only put into words when somebody
+//! asks: see [`super::explain`].
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::ops::Bound;
 
 use roaring::RoaringBitmap;
 
@@ -18,7 +19,8 @@ use crate::extract::{Field, FieldRef};
 use crate::model::Key;
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
 use crate::store::postings::Posting;
-use crate::store::{Attribute, Snapshot};
+use crate::store::slots::SlotSet;
+use crate::store::{Part, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
 /// nanoseconds, a union at least an allocation for each list.
@@ -42,8 +44,8 @@ pub struct Plan<'a> {
     selection: &'a Selection,
     include: Vec<Set<'a>>,
     exclude: Vec<Set<'a>>,
-    /// Objects that the index does not tell enough of to decide on the selection.
-    undecided: Vec<Posting<'a>>,
+    /// Objects of which not all is indexed that the selection asks for.
+    incomplete: Vec<(Part, &'a SlotSet)>,
     /// Known to select nothing, for this reason.
     nothing: bool,
 }
@@ -69,15 +71,6 @@ impl<'a> Set<'a> {
     fn union(postings: Vec<Posting<'a>>, about: Operand<'a>) -> Set<'a> {
         let cost = postings.iter().map(|posting| posting.len()).sum();
         Set { slots: Slots::Union(postings), cost, about }
-    }
-
-    /// The same with objects that may belong to it.
-    fn with(mut self, undecided: Option<Posting<'a>>) -> Set<'a> {
-        if let (Slots::Union(postings), Some(undecided)) = (&mut self.slots, undecided) {
-            self.cost += undecided.len();
-            postings.push(undecided);
-        }
-        self
     }
 
     fn made(slots: RoaringBitmap, about: Operand<'a>) -> Set<'a> {
@@ -128,22 +121,18 @@ impl<'a> Set<'a> {
 impl<'a> Plan<'a> {
     /// Plans a selection over a snapshot.
     pub fn new(selection: &'a Selection, snapshot: &'a Snapshot) -> Plan<'a> {
-        let (include, exclude, undecided) = (Vec::new(), Vec::new(), Vec::new());
-        let mut plan = Plan { snapshot, selection, include, exclude, undecided, nothing: false };
+        let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
+        let mut plan = Plan { snapshot, selection, include, exclude, incomplete, nothing: false };
         // A name with its namespace is one key, and nothing is cheaper.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
             plan.add_field(term, namespace);
         }
-        let many_labels = snapshot.postings().present(&Attribute::ManyLabels);
         for requirement in &selection.labels.requirements {
-            plan.add_label(requirement, many_labels);
-        }
-        if !selection.labels.requirements.is_empty() {
-            plan.undecided.extend(many_labels);
+            plan.add_label(requirement);
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
-            let posting = snapshot.postings().posting(&Attribute::Namespace, namespace);
+            let posting = snapshot.postings().namespace(namespace);
             plan.include.push(Set::union(posting.into_iter().collect(), Operand::Namespace(namespace)));
         }
         plan.include.sort_by_key(|set| set.cost);
@@ -158,10 +147,15 @@ impl<'a> Plan<'a> {
             self.nothing |= !term.holds_for_nothing_there();
             return;
         }
+        let postings = self.snapshot.postings();
         let some_of = |values: &'a [String]| match term.field {
             FieldRef::Name => Set::made(self.named(values, namespace), about),
-            FieldRef::Namespace => self.of_attribute(&Attribute::Namespace, values, about),
-            FieldRef::Field(index) => self.of_attribute(&Attribute::Field(index), values, about),
+            FieldRef::Namespace => {
+                Set::union(values.iter().filter_map(|value| postings.namespace(value)).collect(), about)
+            }
+            FieldRef::Field(index) => {
+                Set::union(values.iter().filter_map(|value| postings.field(index, value)).collect(), about)
+            }
             FieldRef::Empty => Set::union(Vec::new(), about),
         };
         let (set, includes) = match &term.operator {
@@ -173,38 +167,51 @@ impl<'a> Plan<'a> {
             FieldExpressionOperator::Exists => (self.not_empty(term), true),
             FieldExpressionOperator::DoesNotExist => (self.not_empty(term), false),
         };
-        let undecided = match term.field {
-            FieldRef::Field(index) => self.snapshot.postings().present(&Attribute::Field(index.overflow())),
+        let part = match term.field {
+            FieldRef::Field(index) => Some(Part::Field(index)),
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         };
-        if includes {
-            self.include.push(set.with(undecided))
-        } else {
-            self.exclude.push(set)
-        }
-        self.undecided.extend(undecided);
+        self.add(set, includes, part);
     }
 
-    /// Objects with one of these values.
-    fn of_attribute(&self, attribute: &Attribute, values: &'a [String], about: Operand<'a>) -> Set<'a> {
-        let postings = self.snapshot.postings();
-        Set::union(values.iter().filter_map(|value| postings.posting(attribute, value)).collect(), about)
+    /// Adds a set that must hold, or must not. What of an object is not indexed is in no set of the index, so the object stays in
+    /// either way.
+    fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<Part>) {
+        let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
+        if let Some((part, slots)) = incomplete {
+            if !self.incomplete.iter().any(|(held, _)| *held == part) {
+                self.incomplete.push((part, slots));
+            }
+            if includes && let Slots::Union(postings) = &mut set.slots {
+                postings.push(Posting::Set(slots));
+                set.cost += slots.len();
+            }
+        }
+        if includes { self.include.push(set) } else { self.exclude.push(set) }
     }
 
     /// Objects with one of these names.
     fn named(&self, names: &[String], namespace: Option<&str>) -> RoaringBitmap {
         let postings = self.snapshot.postings();
+        let probes = match namespace {
+            Some(_) => names.len(),
+            None => names.len().saturating_mul(postings.namespaces().count().max(1)),
+        };
+        // Many names in many namespaces: a walk over all objects is cheaper.
+        if probes > self.snapshot.len() {
+            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+            let held = self.snapshot.range(Bound::Unbounded);
+            return held.filter(|(_, object)| names.contains(object.name())).map(|(slot, _)| slot).collect();
+        }
         let mut slots = RoaringBitmap::new();
         // A name with a slash or without text is no name; joined with a namespace it could meet another key.
         for name in names.iter().filter(|name| !name.contains('/') && !name.is_empty()) {
             let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, name).as_str());
-            match (namespace, postings.present(&Attribute::Namespace)) {
-                (Some(namespace), _) => slots.extend(probe(namespace)),
-                (None, None) => slots.extend(probe("")),
+            match namespace {
+                Some(namespace) => slots.extend(probe(namespace)),
+                None if postings.namespaced().is_empty() => slots.extend(probe("")),
                 // One probe for each namespace; clusters have far fewer of them than objects.
-                (None, Some(_)) => {
-                    slots.extend(postings.values(&Attribute::Namespace).filter_map(|(namespace, _)| probe(namespace)))
-                }
+                None => slots.extend(postings.namespaces().filter_map(|(namespace, _)| probe(namespace))),
             }
         }
         slots
@@ -215,10 +222,9 @@ impl<'a> Plan<'a> {
         let about = Operand::Field(term);
         let postings = self.snapshot.postings();
         match term.field {
-            FieldRef::Namespace => Set::union(postings.present(&Attribute::Namespace).into_iter().collect(), about),
+            FieldRef::Namespace => Set::union(vec![Posting::Set(postings.namespaced())], about),
             FieldRef::Field(index) => {
-                let attribute = Attribute::Field(index);
-                let values = postings.values(&attribute);
+                let values = postings.field_values(index);
                 Set::union(values.filter(|(value, _)| !value.is_empty()).map(|(_, posting)| posting).collect(), about)
             }
             FieldRef::Name => Set::made(self.snapshot.occupied().to_bitmap(), about),
@@ -226,35 +232,21 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn add_label(&mut self, requirement: &'a LabelRequirement, undecided: Option<Posting<'a>>) {
-        let attribute = Attribute::Label(Arc::from(&*requirement.key));
+    fn add_label(&mut self, requirement: &'a LabelRequirement) {
         let postings = self.snapshot.postings();
-        let about = Operand::Label(requirement);
-        let some_of =
-            |values: &[String]| values.iter().filter_map(|value| postings.posting(&attribute, value)).collect();
-        match &requirement.operator {
-            LabelOperator::In(values) => {
-                self.include.push(Set::union(some_of(values), about).with(undecided));
-            }
-            LabelOperator::NotIn(values) => {
-                self.exclude.push(Set::union(some_of(values), about));
-            }
-            LabelOperator::Exists => {
-                self.include
-                    .push(Set::union(postings.present(&attribute).into_iter().collect(), about).with(undecided));
-            }
-            LabelOperator::DoesNotExist => {
-                self.exclude.push(Set::union(postings.present(&attribute).into_iter().collect(), about));
-            }
+        let key = &*requirement.key;
+        let some_of = |values: &[String]| values.iter().filter_map(|value| postings.label(key, value)).collect();
+        let (postings, includes) = match &requirement.operator {
+            LabelOperator::In(values) => (some_of(values), true),
+            LabelOperator::NotIn(values) => (some_of(values), false),
+            LabelOperator::Exists => (postings.labelled(key), true),
+            LabelOperator::DoesNotExist => (postings.labelled(key), false),
             LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
-                let matching = postings
-                    .values(&attribute)
-                    .filter(|(value, _)| requirement.matches(Some(value)))
-                    .map(|(_, posting)| posting)
-                    .collect();
-                self.include.push(Set::union(matching, about).with(undecided));
+                let values = postings.label_values(key).filter(|(value, _)| requirement.matches(Some(value)));
+                (values.map(|(_, posting)| posting).collect(), true)
             }
-        }
+        };
+        self.add(Set::union(postings, Operand::Label(requirement)), includes, Some(Part::Labels));
     }
 
     /// Runs the plan.
@@ -285,11 +277,11 @@ impl<'a> Plan<'a> {
             }
             set.subtract_from(&mut candidates);
         }
-        for undecided in &self.undecided {
-            // A few objects of many, or many of them: both are walked once.
-            let mut set = undecided.to_bitmap();
-            set &= &candidates;
-            candidates -= &set - &self.tested(&set);
+        for (_, slots) in &self.incomplete {
+            let mut untested = candidates.clone();
+            slots.intersect(&mut untested);
+            let selected = self.tested(&untested);
+            candidates -= untested - selected;
         }
         Hits::Slots(candidates)
     }
@@ -308,15 +300,13 @@ impl<'a> Plan<'a> {
         }
         match (self.include.first(), &self.selection.namespace) {
             (Some(smallest), _) => smallest.cost,
-            (None, Some(namespace)) => {
-                self.snapshot.postings().posting(&Attribute::Namespace, namespace).map_or(0, |posting| posting.len())
-            }
+            (None, Some(namespace)) => self.snapshot.postings().namespace(namespace).map_or(0, |posting| posting.len()),
             (None, None) => self.snapshot.len() as u64,
         }
     }
 
     /// The plan as one line: what is intersected, in which order, and how many objects each part has; `less` marks what
-    /// is taken away. `fields` are those of the resource, for their labels.
+    /// is taken away, and `compared one by one` how many objects are not indexed completely. `fields` are those of the resource, for their labels.
     pub fn explain(&self, fields: &[Field]) -> String {
         // A field that no object has rules everything out without a set of its own.
         if self.nothing && self.include.first().is_none_or(|set| set.cost > 0) {
@@ -324,8 +314,8 @@ impl<'a> Plan<'a> {
         }
         let included = self.include.iter().map(|set| format!("{} ({})", set.about.in_words(fields), set.cost));
         let excluded = self.exclude.iter().map(|set| format!("{} (less {})", set.about.in_words(fields), set.cost));
-        let undecided: u64 = self.undecided.iter().map(|posting| posting.len()).sum();
-        let compared = (undecided > 0).then(|| format!("compared one by one ({undecided})"));
+        let incomplete: u64 = self.incomplete.iter().map(|(_, slots)| slots.len()).sum();
+        let compared = (incomplete > 0).then(|| format!("compared one by one ({incomplete})"));
         let parts: Vec<String> = included.chain(excluded).chain(compared).collect();
         match (&parts[..], &self.selection.namespace) {
             ([], Some(namespace)) => {

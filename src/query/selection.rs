@@ -1,8 +1,10 @@
 //! What a request asks for: namespace, labels, fields.
 
+use std::collections::{HashMap, HashSet};
+
 use super::Access;
 use crate::extract::FieldRef;
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelSelector};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::Object;
 
 /// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
@@ -68,22 +70,89 @@ impl Selection {
     /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
-            && self.matches_labels(object)
+            && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
             && self.fields.iter().all(|term| term.matches(object))
     }
 }
 
 impl Selection {
-    fn matches_labels(&self, object: &Object) -> bool {
-        let mut requirements = self.labels.requirements.iter();
-        if object.has_many_labels() && requirements.len() > 1 {
-            let labels: Vec<(&str, &str)> = object.labels().collect();
-            return requirements.all(|requirement| {
-                let place = labels.binary_search_by_key(&&*requirement.key, |(key, _)| *key);
-                requirement.matches(place.ok().map(|place| labels[place].1))
-            });
+    /// The same selection with as few requirements as possible: a caller may repeat one thousands of times, and each costs when the
+    /// selection is planned, compared and kept.
+    #[must_use]
+    pub fn simplified(mut self) -> Selection {
+        let mut bounds: HashMap<String, (Option<i64>, Option<i64>)> = HashMap::new();
+        for requirement in &self.labels.requirements {
+            match requirement.operator {
+                LabelOperator::GreaterThan(bound) => {
+                    let (lower, _) = bounds.entry(requirement.key.clone()).or_default();
+                    *lower = Some(lower.map_or(bound, |held| held.max(bound)));
+                }
+                LabelOperator::LessThan(bound) => {
+                    let (_, upper) = bounds.entry(requirement.key.clone()).or_default();
+                    *upper = Some(upper.map_or(bound, |held| held.min(bound)));
+                }
+                LabelOperator::In(_)
+                | LabelOperator::NotIn(_)
+                | LabelOperator::Exists
+                | LabelOperator::DoesNotExist => {}
+            }
         }
-        requirements.all(|requirement| requirement.matches(object.label(&requirement.key)))
+        // The narrowest bounds of a label say all that the others say.
+        let is_narrowest = |requirement: &LabelRequirement| match (&requirement.operator, bounds.get(&requirement.key))
+        {
+            (LabelOperator::GreaterThan(bound), Some((lower, _))) => Some(*bound) == *lower,
+            (LabelOperator::LessThan(bound), Some((_, upper))) => Some(*bound) == *upper,
+            _ => true,
+        };
+        let mut seen = HashSet::new();
+        self.labels.requirements.retain(|requirement| is_narrowest(requirement) && seen.insert(requirement.clone()));
+        self.simplify_fields();
+        self
+    }
+
+    fn simplify_fields(&mut self) {
+        let mut fields: Vec<FieldTerm> = Vec::new();
+        let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
+        let mut seen: HashSet<(FieldRef, FieldExpressionOperator)> = HashSet::new();
+        for term in self.fields.drain(..) {
+            if !seen.insert((term.field, term.operator.clone())) {
+                continue;
+            }
+            let is_one = matches!(term.field, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty);
+            let mergeable = match &term.operator {
+                // Objects without a namespace are found by a set of its own.
+                FieldExpressionOperator::NotIn(values)
+                    if term.field == FieldRef::Namespace && values.iter().any(String::is_empty) =>
+                {
+                    None
+                }
+                FieldExpressionOperator::NotIn(_) => Some(false),
+                // What has one value has one of both sets.
+                FieldExpressionOperator::In(_) if is_one => Some(true),
+                _ => None,
+            };
+            let Some(key) = mergeable.map(|is_in| (term.field, is_in)) else {
+                fields.push(term);
+                continue;
+            };
+            match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
+                (Some(FieldExpressionOperator::NotIn(held)), FieldExpressionOperator::NotIn(more)) => held.extend(more),
+                (Some(FieldExpressionOperator::In(held)), FieldExpressionOperator::In(more)) => {
+                    held.retain(|value| more.contains(value));
+                }
+                (_, operator) => {
+                    places.insert(key, fields.len());
+                    fields.push(FieldTerm { field: term.field, operator });
+                }
+            }
+        }
+        for term in &mut fields {
+            if let FieldExpressionOperator::NotIn(values) = &mut term.operator {
+                values.sort_unstable();
+                values.dedup();
+            }
+        }
+        self.fields = fields;
     }
 }
 
@@ -114,7 +183,16 @@ impl FieldTerm {
         match self.field {
             FieldRef::Name => self.operator.matches(|found| found(object.name())),
             FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
-            FieldRef::Field(index) => self.operator.matches(|found| object.values(index).any(found)),
+            // One of few values is looked for among all, several of them among many values one by one.
+            FieldRef::Field(index) => match &self.operator {
+                FieldExpressionOperator::In(values) if object.has_many_texts() => {
+                    values.iter().any(|value| object.has_value(index, value))
+                }
+                FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
+                    !values.iter().any(|value| object.has_value(index, value))
+                }
+                operator => operator.matches(|found| object.values(index).any(found)),
+            },
             FieldRef::Empty => self.operator.matches(|found| found("")),
         }
     }

@@ -42,7 +42,7 @@ impl LabelSelection {
 }
 
 /// How a field expression compares. On a field with many values, each speaks of some value or of none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldExpressionOperator {
     /// Some value is one of these; sorted, without repetition, not empty.
     In(Vec<String>),

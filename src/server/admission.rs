@@ -13,12 +13,13 @@ use super::route::Target;
 use super::through::{FoundView, Named};
 use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::attributes::Attributes;
-use crate::access::authentication::Peer;
+use crate::access::authentication::{Peer, Recognized};
 use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};
 use crate::registry::views::ViewRights;
 
 /// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
-/// caller may know that. The caller's identity is left in `known`, also where the request is rejected.
+/// caller may know that. `recognized` is what the request says of its user. The caller's identity is left in `known`, also where the
+/// request is rejected.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
@@ -27,7 +28,7 @@ pub(super) async fn admit(
     parts: &mut Parts,
     query: &Query,
     (named, through): (Option<&Named<'_>>, Option<&FoundView>),
-    known: Option<&OnceLock<Arc<Identity>>>,
+    (recognized, known): (Recognized, Option<&OnceLock<Arc<Identity>>>),
 ) -> Result<Option<Admitted>, Failure> {
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
@@ -52,7 +53,7 @@ pub(super) async fn admit(
             None => About::Request,
         },
     };
-    let admitted = access.admit(&arrived).await;
+    let admitted = access.admit_recognized(&arrived, recognized).await;
     front_proxy::strip(&mut parts.headers, access.trust().front_proxy.as_ref());
     match admitted {
         Ok(_) if through.is_some() && view.is_none() => Ok(None),

@@ -6,13 +6,17 @@
 //! result is shown. A path that fails on one element, such as a filter that compares an integer with a text, gives an empty cell,
 //! whatever the other elements hold: as upstream does.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::extract::Prune;
+use crate::extract::tree::{self, Kind, NodeId, OBJECT_LEVELS, Tree, scalar_value};
+use crate::extract::value::unescape;
 use crate::printer::time::{Moment, human_duration};
 
-use super::encode::json_bytes;
+use super::encode::{json_bytes, write_string, write_value};
 
 /// A parsed path; `None` inside of [`ColumnPath`] means that it is not understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +60,9 @@ const MAX_FILTERS: usize = 8;
 struct Unfit;
 
 impl ColumnPath {
+    /// A path that is not read, and finds nothing.
+    pub const NONE: ColumnPath = ColumnPath(None);
+
     /// Reads a path such as `.spec.color` or `.status.conditions[?(@.type=="Ready")].status`.
     pub fn parse(text: &str) -> ColumnPath {
         ColumnPath(steps(text.trim(), 0))
@@ -88,11 +95,6 @@ impl ColumnPath {
             }
         }
         prune.leaves_out(names)
-    }
-
-    /// The first value at the path; `None` when there is none.
-    pub fn first<'a>(&self, root: &'a Value) -> Option<&'a Value> {
-        walk(self.0.as_deref()?, root).ok()?.into_iter().next()
     }
 }
 
@@ -207,68 +209,140 @@ fn quoted(text: &str) -> Option<&str> {
     ['\'', '"'].into_iter().find_map(|mark| text.strip_prefix(mark)?.strip_suffix(mark))
 }
 
-fn walk<'a>(steps: &[Step], root: &'a Value) -> Result<Vec<&'a Value>, Unfit> {
-    let mut found = vec![root];
-    for step in steps {
-        let mut next = Vec::new();
-        for value in found {
-            take(step, value, &mut next)?;
-        }
-        found = next;
-    }
-    Ok(found)
+/// The values in which paths are followed, and how many more of them may be looked at.
+///
+/// A path of filters in filters looks at a value once for each step that reaches its level. So a hostile definition, or an object made
+/// for it, could otherwise keep a processor for minutes.
+pub(super) struct Search<'t, 'b> {
+    tree: &'t Tree<'b>,
+    left: usize,
 }
 
-fn take<'a>(step: &Step, value: &'a Value, found: &mut Vec<&'a Value>) -> Result<(), Unfit> {
-    match (step, value) {
-        (Step::Name(name), _) => found.extend(value.get(name)),
-        (Step::Every, Value::Array(items)) => found.extend(items),
-        (Step::Every, Value::Object(members)) => found.extend(members.values()),
-        (Step::Every, _) | (Step::Index(_) | Step::Slice(..), Value::Null) => {}
-        (Step::Index(index), Value::Array(items)) => {
-            let length = i64::try_from(items.len()).map_err(|_| Unfit)?;
-            let place = if *index < 0 { index + length } else { *index };
-            found.push(usize::try_from(place).ok().and_then(|place| items.get(place)).ok_or(Unfit)?);
-        }
-        (Step::Slice(first, end), Value::Array(items)) => {
-            let length = i64::try_from(items.len()).map_err(|_| Unfit)?;
-            let bound = |given: Option<i64>, otherwise: i64| match given {
-                None => otherwise,
-                Some(place) if place < 0 => place + length,
-                Some(place) => place,
-            };
-            let (first, end) = (bound(*first, 0), bound(*end, length));
-            // Nothing may be taken from anywhere.
-            if first != end {
-                let range = usize::try_from(first).map_err(|_| Unfit)?..usize::try_from(end).map_err(|_| Unfit)?;
-                found.extend(items.get(range).ok_or(Unfit)?);
+/// How many values are looked at for one row. Twenty columns that each search a list of 100,000 elements stay below it.
+pub(super) const MOST_LOOKS: usize = 4 << 20;
+
+impl<'t, 'b> Search<'t, 'b> {
+    /// A search for the cells of one row.
+    pub(super) fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
+        Search { tree, left: MOST_LOOKS }
+    }
+
+    /// How many more values may be looked at.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The first value at a path; `None` when there is none, or the row has looked at too many values.
+    pub(super) fn first(&mut self, path: &ColumnPath) -> Option<NodeId> {
+        let steps = path.0.as_deref()?;
+        self.walk(steps, self.tree.root()).ok()?.into_iter().next()
+    }
+
+    fn look(&mut self) -> Result<(), Unfit> {
+        self.left = self.left.checked_sub(1).ok_or(Unfit)?;
+        Ok(())
+    }
+
+    fn walk(&mut self, steps: &[Step], root: NodeId) -> Result<Vec<NodeId>, Unfit> {
+        let mut found = vec![root];
+        for step in steps {
+            let mut next = Vec::new();
+            for value in found {
+                self.look()?;
+                self.take(step, value, &mut next)?;
             }
+            found = next;
         }
-        (Step::Filter { left, test }, Value::Array(items)) => {
-            for item in items {
-                let left = walk(left, item);
-                let passes = match test {
-                    None => left.is_ok_and(|found| !found.is_empty()),
-                    Some((comparison, operand)) => {
-                        let right = match operand {
-                            Operand::Literal(literal) => vec![literal],
-                            Operand::Path(path) => walk(path, item)?,
-                        };
-                        match (&left?[..], &right[..]) {
-                            ([], _) | ([_], []) => false,
-                            ([left], [right]) => compare(*comparison, left, right)?,
-                            _ => return Err(Unfit),
-                        }
+        Ok(found)
+    }
+
+    fn take(&mut self, step: &Step, value: NodeId, found: &mut Vec<NodeId>) -> Result<(), Unfit> {
+        match (step, self.tree.kind(value)) {
+            (Step::Name(name), Kind::Map) => {
+                let mut member = self.tree.first(value);
+                while let Some(id) = member {
+                    self.look()?;
+                    if self.tree.has_key(id, name) {
+                        found.push(id);
+                        break;
                     }
-                };
-                if passes {
-                    found.push(item);
+                    member = self.tree.next(id);
                 }
             }
+            (Step::Every, Kind::List | Kind::Map) => self.elements(value, found)?,
+            (Step::Name(_) | Step::Every, _) => {}
+            (Step::Index(_) | Step::Slice(..), Kind::Scalar) if self.tree.bytes(value) == b"null" => {}
+            (Step::Index(index), Kind::List) => {
+                let mut items = Vec::new();
+                self.elements(value, &mut items)?;
+                let length = i64::try_from(items.len()).map_err(|_| Unfit)?;
+                let place = if *index < 0 { index + length } else { *index };
+                found.push(*usize::try_from(place).ok().and_then(|place| items.get(place)).ok_or(Unfit)?);
+            }
+            (Step::Slice(first, end), Kind::List) => {
+                let mut items = Vec::new();
+                self.elements(value, &mut items)?;
+                let length = i64::try_from(items.len()).map_err(|_| Unfit)?;
+                let bound = |given: Option<i64>, otherwise: i64| match given {
+                    None => otherwise,
+                    Some(place) if place < 0 => place + length,
+                    Some(place) => place,
+                };
+                let (first, end) = (bound(*first, 0), bound(*end, length));
+                // Nothing may be taken from anywhere.
+                if first != end {
+                    let range = usize::try_from(first).map_err(|_| Unfit)?..usize::try_from(end).map_err(|_| Unfit)?;
+                    found.extend(items.get(range).ok_or(Unfit)?);
+                }
+            }
+            (Step::Filter { left, test }, Kind::List) => {
+                let mut item = self.tree.first(value);
+                while let Some(id) = item {
+                    self.look()?;
+                    if self.passes(left, test.as_ref(), id)? {
+                        found.push(id);
+                    }
+                    item = self.tree.next(id);
+                }
+            }
+            (Step::Index(_) | Step::Slice(..) | Step::Filter { .. }, _) => return Err(Unfit),
         }
-        (Step::Index(_) | Step::Slice(..) | Step::Filter { .. }, _) => return Err(Unfit),
+        Ok(())
     }
-    Ok(())
+
+    fn elements(&mut self, container: NodeId, found: &mut Vec<NodeId>) -> Result<(), Unfit> {
+        for element in self.tree.children(container) {
+            self.look()?;
+            found.push(element);
+        }
+        Ok(())
+    }
+
+    fn passes(&mut self, left: &[Step], test: Option<&(Comparison, Operand)>, item: NodeId) -> Result<bool, Unfit> {
+        let left = self.walk(left, item);
+        let Some((comparison, operand)) = test else { return Ok(left.is_ok_and(|found| !found.is_empty())) };
+        let (count, right) = match operand {
+            Operand::Literal(literal) => (1, Cow::Borrowed(literal)),
+            Operand::Path(path) => {
+                let found = self.walk(path, item)?;
+                (found.len(), Cow::Owned(found.first().map_or(Value::Null, |one| self.scalar(*one))))
+            }
+        };
+        match (&left?[..], count) {
+            ([], _) | ([_], 0) => Ok(false),
+            ([left], 1) => compare(*comparison, &self.scalar(*left), &right),
+            _ => Err(Unfit),
+        }
+    }
+
+    /// What is compared: an object or list is like null, which equals nothing.
+    fn scalar(&self, id: NodeId) -> Value {
+        match self.tree.kind(id) {
+            Kind::Scalar => scalar_value(self.tree.bytes(id)).unwrap_or_default(),
+            Kind::List | Kind::Map => Value::Null,
+        }
+    }
 }
 
 /// Compares two values of one kind (client-go `third_party/forked/golang/template`): integers are not compared with fractions, and
@@ -297,20 +371,117 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, 
     }))
 }
 
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Shows any value.
+    String,
+    /// Shows numbers without their fraction.
+    Integer,
+    /// Shows numbers.
+    Number,
+    /// Shows booleans.
+    Boolean,
+    /// Shows the age of a time.
+    Date,
+    /// Shows nothing.
+    Unknown,
+}
+
+impl ColumnKind {
+    /// The type of this name.
+    pub fn of(name: &str) -> ColumnKind {
+        match name {
+            "string" => ColumnKind::String,
+            "integer" => ColumnKind::Integer,
+            "number" => ColumnKind::Number,
+            "boolean" => ColumnKind::Boolean,
+            "date" => ColumnKind::Date,
+            _ => ColumnKind::Unknown,
+        }
+    }
+
+    /// Whether a value of this JSON text may show something: decided without reading it.
+    fn shows(self, json: &[u8]) -> bool {
+        match (self, json.first()) {
+            (_, None) | (ColumnKind::Unknown, _) => false,
+            (ColumnKind::String, _) => true,
+            (ColumnKind::Integer | ColumnKind::Number, Some(first)) => matches!(first, b'-' | b'0'..=b'9'),
+            (ColumnKind::Boolean, Some(first)) => matches!(first, b't' | b'f'),
+            (ColumnKind::Date, Some(first)) => *first == b'"',
+        }
+    }
+}
+
+/// Writes the cell of a value that is stored as this JSON text.
+pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
+    if !kind.shows(json) {
+        return out.extend_from_slice(b"null");
+    }
+    // The usual one, without a value in between.
+    if let (ColumnKind::String, [b'"', text @ .., b'"']) = (kind, json)
+        && let Some(text) = unescape(text)
+    {
+        return write_string(&text, out);
+    }
+    if let (ColumnKind::String, [b'{' | b'[', ..]) = (kind, json)
+        && let Some(text) = print_container(json)
+    {
+        return write_string(&String::from_utf8_lossy(&text), out);
+    }
+    let value = tree::shallow(json, OBJECT_LEVELS).unwrap_or_default();
+    write_value(&cell(kind, &value, now), out);
+}
+
+/// An object or list as Go writes it: by a [`Tree`], which takes a tenth of the memory of values, and any depth.
+fn print_container(json: &[u8]) -> Option<Vec<u8>> {
+    let tree = Tree::read(json).ok()?;
+    let mut text = Vec::with_capacity(json.len());
+    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut at = tree.root();
+    loop {
+        match (tree.kind(at), tree.bytes(at)) {
+            (Kind::Scalar, [b'"', inside @ .., b'"']) => write_string(&unescape(inside)?, &mut text),
+            (Kind::Scalar, literal) => write_value(&scalar_value(literal)?, &mut text),
+            (kind, _) => {
+                text.push(if kind == Kind::Map { b'{' } else { b'[' });
+                open.push((kind, false, tree.first(at)));
+            }
+        }
+        loop {
+            let Some((kind, is_begun, next)) = open.last_mut() else { return Some(text) };
+            let Some(id) = *next else {
+                text.push(if *kind == Kind::Map { b'}' } else { b']' });
+                open.pop();
+                continue;
+            };
+            *next = tree.next(id);
+            if std::mem::replace(is_begun, true) {
+                text.push(b',');
+            }
+            if *kind == Kind::Map {
+                write_string(&tree.key(id), &mut text);
+                text.push(b':');
+            }
+            at = id;
+            break;
+        }
+    }
+}
+
 /// The cell of a value in a column of this type.
-pub fn cell(kind: &str, value: Option<&Value>, now: Timestamp) -> Value {
-    let Some(value) = value else { return Value::Null };
+pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
-        ("string", _) => Value::from(print(value)),
-        ("integer", Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+        (ColumnKind::String, _) => Value::from(print(value)),
+        (ColumnKind::Integer, Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => Value::from(integer),
             (None, Some(float)) => Value::from(integer_of(float)),
             (None, None) => Value::Null,
         },
         // Also of an integer, which may be more exact than a float.
-        ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
-        ("boolean", Value::Bool(_)) => value.clone(),
-        ("date", Value::String(text)) => Value::from(age_of(text, now)),
+        (ColumnKind::Number, Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
+        (ColumnKind::Boolean, Value::Bool(_)) => value.clone(),
+        (ColumnKind::Date, Value::String(text)) => Value::from(age_of(text, now)),
         _ => Value::Null,
     }
 }

@@ -10,6 +10,8 @@
 //! | no request is in progress | [`IDLE`] |
 //! | every request was rejected, with 401, 403 or 429 | [`REJECTED`] |
 //!
+//! It also ends when the table needs its place: gracefully if it was authenticated ([`ConnectionState::displace`]), else at once.
+//!
 //! PINGs of HTTP/2 and incomplete requests do not count as requests. An open response, such as a watch, keeps the connection.
 //! Where the server does not authenticate clients, every connection counts as authenticated from the start.
 
@@ -22,8 +24,8 @@ use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::limits::User;
 use super::limits::connections::Place;
+use super::limits::{Limited, User};
 
 /// Bound of a connection on which no request was complete.
 pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(30);
@@ -37,10 +39,11 @@ pub(super) const IDLE: Duration = Duration::from_secs(90);
 /// Bound of a connection whose requests are all rejected, although one was authenticated before.
 pub(super) const REJECTED: Duration = Duration::from_secs(5 * 60);
 
-/// After the server has announced the end of a connection: how long an unauthenticated peer may take to end it.
-const UNAUTHENTICATED_GRACE: Duration = Duration::from_secs(10);
+/// After the server has announced the end of a connection: how long a peer may take to end it that is not authenticated, or whose
+/// place is needed.
+const SHORT_GRACE: Duration = Duration::from_secs(10);
 
-/// The same for an authenticated peer without a request in progress.
+/// The same for any other peer without a request in progress.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// Why the server ends a connection.
@@ -54,18 +57,21 @@ pub enum CloseReason {
     Rejected,
     /// There was no request for a long time.
     Idle,
-    /// Another connection needed its place.
+    /// It was not authenticated, and another connection needed its place.
     Evicted,
+    /// Its user had as many as it may, and another connection needed the place.
+    UserShare,
 }
 
 impl CloseReason {
     /// All of them.
-    pub const ALL: [CloseReason; 5] = [
+    pub const ALL: [CloseReason; 6] = [
         CloseReason::NoRequest,
         CloseReason::Unauthenticated,
         CloseReason::Rejected,
         CloseReason::Idle,
         CloseReason::Evicted,
+        CloseReason::UserShare,
     ];
 
     /// As a label of a metric.
@@ -76,6 +82,7 @@ impl CloseReason {
             CloseReason::Rejected => "rejected",
             CloseReason::Idle => "idle",
             CloseReason::Evicted => "evicted",
+            CloseReason::UserShare => "user-share",
         }
     }
 }
@@ -108,6 +115,8 @@ pub struct ConnectionState {
     /// When a request was last accepted, or the response to one ended; likewise.
     accepted_at: AtomicU64,
     evicted: Notify,
+    displaced: Notify,
+    is_displaced: AtomicBool,
 }
 
 impl ConnectionState {
@@ -130,6 +139,8 @@ impl ConnectionState {
             idle_since: AtomicU64::new(0),
             accepted_at: AtomicU64::new(0),
             evicted: Notify::new(),
+            displaced: Notify::new(),
+            is_displaced: AtomicBool::new(false),
         }
     }
 
@@ -148,13 +159,20 @@ impl ConnectionState {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// A request on this connection was authenticated: it takes one of the places that are reserved for such connections.
-    pub fn authenticate(&self) {
-        if !self.is_authenticated.swap(true, Ordering::Relaxed)
-            && let Some(place) = self.place.get()
-        {
-            place.promote();
+    /// A request on this connection was authenticated: it takes one of the places that are reserved for such connections, for the user
+    /// of its first such request, which `user` tells.
+    ///
+    /// # Errors
+    /// 429 when this user has as many connections as it may. The connection then ends.
+    pub fn authenticate(&self, user: impl FnOnce() -> User) -> Result<(), Limited> {
+        if self.is_authenticated() {
+            return Ok(());
         }
+        if let Some(place) = self.place.get() {
+            place.promote(&user()).inspect_err(|_| self.displace())?;
+        }
+        self.is_authenticated.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The connection has a place in the table.
@@ -165,6 +183,22 @@ impl ConnectionState {
     /// Whether a request waits for the head of its response.
     pub(super) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether no request waits for its response, and no response is being sent.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether its place is needed, so that it ends gracefully.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.is_displaced.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection gracefully, as its place is needed.
+    pub(super) fn displace(&self) {
+        self.is_displaced.store(true, Ordering::Relaxed);
+        self.displaced.notify_one();
     }
 
     /// Ends the connection at once.
@@ -213,7 +247,10 @@ impl ConnectionState {
         loop {
             match self.verdict(Instant::now()) {
                 Verdict::Close(reason) => return reason,
-                Verdict::KeepUntil(next) => sleep_until(next).await,
+                Verdict::KeepUntil(next) => tokio::select! {
+                    () = sleep_until(next) => {}
+                    () = self.displaced.notified() => return CloseReason::UserShare,
+                },
             }
         }
     }
@@ -223,10 +260,10 @@ impl ConnectionState {
         let announced = Instant::now();
         let mut next = announced;
         loop {
-            next += UNAUTHENTICATED_GRACE;
+            next += SHORT_GRACE;
             sleep_until(next).await;
-            let is_idle = self.responding.load(Ordering::Relaxed) == 0 && !self.is_pending();
-            if !self.is_authenticated() || (is_idle && next >= announced + GRACE) {
+            let is_needed = !self.is_authenticated() || self.is_displaced();
+            if is_needed || (self.is_idle() && next >= announced + GRACE) {
                 return;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! The bytes of an object are the source's; what stands around them is written here, with Go's escapes (`<`, `>`, `&`,
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
-//! iterator of chunks, made when the connection can take one. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
+//! iterator of chunks, made when the connection can take one; an item that is longer than a chunk is made in parts where it can be. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
 
 use std::ops::Range;
 
@@ -130,9 +130,17 @@ impl<'a> Shown<'a> {
     /// As a single object or in an event: built-in kinds get kind and apiVersion in front.
     pub fn write_single(self, resource: &Resource, out: &mut Vec<u8>) {
         match resource.origin {
-            ResourceOrigin::Custom => self.write_item(out),
-            ResourceOrigin::BuiltIn => {
-                write_type(&resource.kind, &resource.gvr.api_version(), out);
+            ResourceOrigin::Custom => self.write_typed(None, out),
+            ResourceOrigin::BuiltIn => self.write_typed(Some((&resource.kind, &resource.gvr.api_version())), out),
+        }
+    }
+
+    /// With kind and apiVersion in front, if they are given.
+    pub fn write_typed(self, of: Option<(&str, &str)>, out: &mut Vec<u8>) {
+        match of {
+            None => self.write_item(out),
+            Some((kind, api_version)) => {
+                write_type(kind, api_version, out);
                 // An object is never `{}`: it has metadata at least. Its brace becomes the comma.
                 let brace = out.len();
                 self.write_item(out);
@@ -260,6 +268,27 @@ impl Envelope {
     }
 }
 
+/// A text that is written in parts.
+pub trait Unfinished: Send {
+    /// Writes what comes next, until `out` has `most` bytes or a bounded amount of work is done; true at the end. `out` becomes longer
+    /// than `most` by [`LONG`] bytes of the source in JSON, by one line in YAML.
+    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool;
+}
+
+/// What is left of an item that does not fit its chunk.
+pub type Left = Option<Box<dyn Unfinished>>;
+
+/// Begins a text in a chunk.
+pub fn begin(mut text: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
+    if text.fill(CHUNK, out) { None } else { Some(Box::new(text)) }
+}
+
+/// What is longer is written through a buffer of its own, in parts.
+pub const LONG: usize = CHUNK / 8;
+
+/// So many bytes of objects are read for one chunk. A chunk that shows little of each object would otherwise take long.
+pub const MOST_READ: usize = 1 << 20;
+
 /// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for.
 pub struct Chunks<Items, Write> {
     pending: Vec<u8>,
@@ -267,32 +296,43 @@ pub struct Chunks<Items, Write> {
     write: Write,
     separator: &'static [u8],
     is_first: bool,
+    /// The item that is being written.
+    left: Left,
     tail: Option<Vec<u8>>,
 }
 
-impl<Items, Write, Item> Chunks<Items, Write>
+impl<Items, Write> Chunks<Items, Write>
 where
-    Items: Iterator<Item = Item>,
-    Write: FnMut(Item, &mut Vec<u8>),
+    Items: Iterator<Item = Object>,
+    Write: FnMut(Object, &mut Vec<u8>) -> Left,
 {
     /// Items in an envelope, with a separator in between.
     pub fn new(envelope: Envelope, items: Items, separator: &'static [u8], write: Write) -> Chunks<Items, Write> {
         let Envelope { head, tail } = envelope;
-        Chunks { pending: head, items, write, separator, is_first: true, tail: Some(tail) }
+        Chunks { pending: head, items, write, separator, is_first: true, left: None, tail: Some(tail) }
     }
 }
 
-impl<Items, Write, Item> Iterator for Chunks<Items, Write>
+impl<Items, Write> Iterator for Chunks<Items, Write>
 where
-    Items: Iterator<Item = Item>,
-    Write: FnMut(Item, &mut Vec<u8>),
+    Items: Iterator<Item = Object>,
+    Write: FnMut(Object, &mut Vec<u8>) -> Left,
 {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
+        if self.pending.len() > CHUNK {
+            return Some(self.pending.drain(..CHUNK).collect());
+        }
         let mut chunk = std::mem::take(&mut self.pending);
-        let mut items = 0;
-        while chunk.len() < CHUNK && self.tail.is_some() {
+        if let Some(left) = &mut self.left {
+            if !left.fill(CHUNK, &mut chunk) {
+                return Some(Bytes::from(chunk));
+            }
+            self.left = None;
+        }
+        let (mut items, mut read) = (0, 0);
+        while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
             match self.items.next() {
                 Some(item) => {
                     items += 1;
@@ -303,7 +343,8 @@ where
                     if !std::mem::take(&mut self.is_first) {
                         chunk.extend_from_slice(self.separator);
                     }
-                    (self.write)(item, &mut chunk);
+                    read += item.length();
+                    self.left = (self.write)(item, &mut chunk);
                 }
                 None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
             }

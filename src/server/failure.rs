@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{Limit, Limited};
 use crate::access::{Forbidden, Refusal};
+use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
 use crate::placement::review::KIND;
 use crate::selector::Problem;
@@ -55,6 +56,13 @@ pub enum Failure {
     InvalidReview(Vec<Problem>),
     /// A body that is longer than this many bytes.
     TooLargeBody(usize),
+    /// The row of an object is longer than an event of a watch may be.
+    TooLongRow {
+        /// The resource.
+        gvr: Gvr,
+        /// Namespace and name of the object.
+        key: String,
+    },
     /// No offered media type is accepted, or not in the form that was asked for.
     NotAcceptable(String),
     /// No offered media type is accepted by a built-in path; what is offered.
@@ -287,6 +295,18 @@ impl Failure {
                 format!("Request entity too large: limit is {most}"),
             )
             .with(json!({})),
+            Failure::TooLongRow { gvr, key } => Parts::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "RequestEntityTooLarge",
+                format!(
+                    "the table row of {} {} is longer than the {} that an event of a watch may have: list the resource as a table, \
+                     watch it without as=Table, or have the definition show less of the object in its additionalPrinterColumns",
+                    gvr.group_resource(),
+                    quote(key),
+                    Bytes(super::table::MOST_IN_EVENT as u64)
+                ),
+            )
+            .with(details(key, gvr)),
             Failure::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
             Failure::NotRouted(offered) => {
                 let message = format!("406: Not Acceptable\n\nAvailable representations: {}", offered.join(", "));
@@ -409,6 +429,7 @@ fn limited_parts(limited: &Limited) -> Parts {
         Limit::Connections
         | Limit::UnauthenticatedConnections
         | Limit::ConnectionsPerAddress
+        | Limit::ConnectionsPerUser
         | Limit::WatchesPerUser
         | Limit::Seats
         | Limit::Lists

@@ -3,6 +3,8 @@
 //! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the
 //! copy as it is; unset means what `strong` says. A response over 4 MiB takes its turn with large lists.
 
+use std::sync::Arc;
+
 use http::Response;
 use tokio::time::Instant;
 
@@ -15,12 +17,13 @@ use super::body::Body;
 use super::encode::Shown;
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
-use super::negotiate::{Form, OBJECTS, Offer, negotiate, routed};
+use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate, routed};
 use super::params::read_version;
 use super::route::Address;
+use super::row::Row;
 use super::strong::{self, Consistency, ReadFrom};
-use super::table::{Columns, Include};
-use super::{Asked, Server, document, explain, length_as, read};
+use super::table::{self, Columns, Include};
+use super::{Asked, Server, chunked, document, explain, length_as, read, yaml};
 
 pub(super) async fn answer(
     server: &Server,
@@ -62,7 +65,8 @@ pub(super) async fn answer(
         None => name.to_owned(),
     };
     let mut place = None;
-    let (json, object_length, took, from) = loop {
+    let now = (server.settings.clock)();
+    let (content, object, took, from) = loop {
         let (snapshot, from) = newest_enough(server, asked, resource, version, consistency).await?;
         let begun = Instant::now();
         let shown = resource.restrict(Selection::default());
@@ -70,25 +74,43 @@ pub(super) async fn answer(
         let took = begun.elapsed();
         asked.noted.accessed(Access::Index);
         let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
-        let json = form(server, asked, resource, &agreed.form, &object)?;
+        let content = form(asked, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
-        let length = length_as(&json, agreed.format, asked);
+        let length = match &content {
+            Content::Document(json) => length_as(json, agreed.format, asked),
+            Content::Table(columns) => {
+                Row::new(columns, Shown::as_is(&object), now).length_with(|json| length_as(json, agreed.format, asked))
+            }
+        };
         if place.is_some() || length <= LARGE {
-            break (json, object.length(), took, from);
+            break (content, object, took, from);
         }
         match server.limits.lists().enter(asked.user, length).map_err(Failure::Limited)? {
             Turn::Now(free) => {
                 place = Some(free);
-                break (json, object.length(), took, from);
+                break (content, object, took, from);
             }
             Turn::Later(waiting) => {
                 // Nothing is held in the queue, and what is read after it is the newest.
-                drop((json, object, snapshot));
+                drop((content, object, snapshot));
                 place = Some(Box::pin(waiting.turn()).await.map_err(Failure::Limited)?);
             }
         }
     };
-    let mut response = document(json, agreed.format, asked);
+    let object_length = object.length() as u64;
+    let mut response = match content {
+        Content::Document(json) => document(json, agreed.format, asked),
+        Content::Table(columns) => {
+            let (envelope, held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
+            let pieces = table::pieces(&columns, envelope, std::iter::once(object), agreed.format, now);
+            let mut response = chunked(pieces, agreed.format, asked);
+            response.body_mut().holds(held);
+            if agreed.format == Format::Yaml {
+                response.body_mut().holds(yaml::most_held(object_length));
+            }
+            response
+        }
+    };
     if let Some(place) = place {
         response.body_mut().hold(place);
     }
@@ -96,7 +118,7 @@ pub(super) async fn answer(
         from.tell(&mut response);
     }
     if asked.explains() {
-        let bytes = Some(object_length as u64);
+        let bytes = Some(object_length);
         let plan = format!("name {key} (1)");
         let candidates = asked.may_list_all(&resource.gvr).await.then_some(1);
         let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
@@ -124,37 +146,39 @@ async fn newest_enough(
     }
 }
 
-/// The object in the form that was agreed on, as JSON.
+/// A single object as it is sent.
+enum Content {
+    /// As JSON.
+    Document(Vec<u8>),
+    /// As the row of a table, which is written in parts.
+    Table(Arc<Columns>),
+}
+
+/// The object in the form that was agreed on.
 ///
 /// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
-fn form(
-    server: &Server,
-    asked: &Asked<'_>,
-    resource: &Resource,
-    form: &Form,
-    object: &Object,
-) -> Result<Vec<u8>, Failure> {
-    if let Form::PartialList(_) = form {
-        return Err(match resource.origin {
-            ResourceOrigin::Custom => Failure::Bare("content is not a list".to_owned()),
-            ResourceOrigin::BuiltIn => Failure::NotAcceptable(format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                super::list::go_type(resource, &resource.kind)
-            )),
-        });
-    }
+fn form(asked: &Asked<'_>, resource: &Resource, form: &Form, object: &Object) -> Result<Content, Failure> {
     let include = Include::read(&asked.query, form)?;
     let shown = Shown::as_is(object);
-    let mut json = Vec::with_capacity(object.length() + 256);
+    let mut json = Vec::new();
     match form {
-        Form::Whole | Form::PartialList(_) | Form::AggregatedDiscovery => shown.write_single(resource, &mut json),
-        Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
-        Form::Table(version) => {
-            let columns = Columns::of(resource, (server.settings.clock)());
-            columns.write_single(shown, resource, version, include, true, &mut json);
+        Form::PartialList(_) => {
+            return Err(match resource.origin {
+                ResourceOrigin::Custom => Failure::Bare("content is not a list".to_owned()),
+                ResourceOrigin::BuiltIn => Failure::NotAcceptable(format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    super::list::go_type(resource, &resource.kind)
+                )),
+            });
         }
+        Form::Whole | Form::AggregatedDiscovery => {
+            json.reserve(object.length() + 256);
+            shown.write_single(resource, &mut json);
+        }
+        Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
+        Form::Table(version) => return Ok(Content::Table(Arc::new(Columns::of(resource, version, include)))),
     }
-    Ok(json)
+    Ok(Content::Document(json))
 }
 
 /// Why a name can be none (apimachinery `api/validation/path`).

@@ -22,7 +22,7 @@ use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
-use super::table::{Columns, Include};
+use super::table::{self, Columns, Include};
 use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
@@ -90,8 +90,15 @@ pub(super) async fn answer(
         page.meta.remaining = Some(state.remaining(&selection, &next));
     }
     let length = page.bytes;
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, include, &server.settings.clock);
+    let table = match &agreed.form {
+        Form::Table(version) => Some(Arc::new(Columns::of(resource, version, include))),
+        _ => None,
+    };
+    let pieces = pieces(page, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
+    if let Some(columns) = table {
+        response.body_mut().holds(columns.most_held(length.min(LONGEST_OBJECT)));
+    }
     if agreed.format == Format::Yaml {
         response.body_mut().holds(yaml::most_held(length.min(LONGEST_OBJECT)));
     }
@@ -141,8 +148,7 @@ async fn shown(
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    let state = wanted.state(&resource.live, snapshot)?;
-    Ok((state, from))
+    Ok((wanted.state(&resource.live, snapshot)?, from))
 }
 
 /// A Go type as upstream's messages print it.
@@ -301,7 +307,7 @@ fn pieces(
     resource: &Arc<Resource>,
     format: Format,
     form: &Form,
-    include: Include,
+    table: Option<&Arc<Columns>>,
     clock: &Clock,
 ) -> Pieces {
     let resource = resource.clone();
@@ -311,35 +317,36 @@ fn pieces(
         true => Box::new(objects),
         false => Box::new(objects.filter_map(move |object| shown.show(object))),
     };
-    let (envelope, write): (Envelope, WriteItem) = match form {
-        Form::Whole | Form::Partial(_) | Form::AggregatedDiscovery => {
-            let envelope = Envelope::of_list(&resource, &meta);
-            (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
+    if let Some(columns) = table {
+        if let Some(sorted) = columns.sorted(&mut objects) {
+            objects = Box::new(sorted.into_iter());
         }
+        return table::pieces(columns, columns.envelope(&meta), objects, format, clock());
+    }
+    let (envelope, mut write): (Envelope, WriteItem) = match form {
         Form::PartialList(version) => {
             let api_version = format!("meta.k8s.io/{version}");
             let envelope = Envelope::typed("PartialObjectMetadataList", &api_version, &meta);
             (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
         }
-        Form::Table(version) => {
-            let columns = Columns::of(&resource, clock());
-            if let Some(sorted) = columns.sorted(&mut objects) {
-                objects = Box::new(sorted.into_iter());
-            }
-            let envelope = columns.envelope(&meta, version);
-            let version = version.clone();
-            let write = move |object: Object, out: &mut Vec<u8>| {
-                columns.write_row(Shown::as_is(&object), &resource, &version, include, out);
-            };
-            (envelope, Box::new(write))
+        Form::Whole | Form::Partial(_) | Form::Table(_) | Form::AggregatedDiscovery => {
+            let envelope = Envelope::of_list(&resource, &meta);
+            (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
         }
     };
     match format {
-        Format::Json => Box::new(Chunks::new(envelope, objects, b",", write)),
+        Format::Json => Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+            write(object, out);
+            None
+        })),
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
-            Box::new(yaml::Chunks::new(envelope, objects, write))
+            Box::new(Chunks::new(envelope, objects, b"", move |object: Object, out: &mut Vec<u8>| {
+                let mut json = Vec::with_capacity(object.length());
+                write(object, &mut json);
+                yaml::begin_item(json, out)
+            }))
         }
     }
 }

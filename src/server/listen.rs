@@ -219,7 +219,7 @@ impl Listener {
                             counting.count_panic();
                         }
                     }
-                    () = state.wait_for_eviction() => tracing::debug!("an unauthenticated connection was evicted"),
+                    () = state.wait_for_eviction() => tracing::debug!("a connection was evicted"),
                 }
             });
         }

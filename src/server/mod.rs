@@ -29,6 +29,7 @@ pub mod get;
 pub mod guards;
 pub mod gzip;
 pub mod health;
+pub mod heartbeat;
 pub mod indent;
 pub mod limits;
 pub mod list;
@@ -42,6 +43,7 @@ pub mod placement_review;
 pub mod probes;
 pub mod read;
 pub mod route;
+mod row;
 mod settings;
 pub mod stall;
 mod streams;
@@ -76,6 +78,7 @@ use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
 use crate::access::attributes::Attributes;
+use crate::access::authentication::{Peer, Recognized};
 use crate::access::authorization::Decision;
 use crate::access::{Admitted, Refusal};
 use crate::model::Scope;
@@ -83,7 +86,7 @@ use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
-use audited::{Audited, Head};
+use audited::{Audited, Auditing};
 use body::{Body, Finish, Pieces};
 use connection::ConnectionState;
 use failure::Failure;
@@ -97,7 +100,7 @@ use placement_review::Reviews;
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use tally::{Noted, Tally};
-use through::{FoundView, Named, Through};
+use through::{Named, Through};
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -251,11 +254,14 @@ impl Server {
         noted: &Noted,
         connection: &ConnectionState,
     ) -> Response<Body> {
-        // Nobody is known yet, so this is shared by address.
+        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        let recognized = self.settings.access.as_ref().map(|access| access.recognize(peer.as_ref(), &parts.headers));
+        let user = recognized.as_ref().and_then(Recognized::user).map(|identity| User::named(&identity.user));
         let length = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+        // Shared by address only where it takes a review to know the user: many users can be behind one address.
         let waits =
-            self.settings.access.is_some().then(|| self.limits.admit_head(connection.user(), length)).transpose();
-        let waits = match waits {
+            recognized.is_some().then(|| self.limits.admit_head(user.as_ref().unwrap_or(connection.user()), length));
+        let waits = match waits.transpose() {
             Ok(waits) => waits,
             Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
         };
@@ -270,39 +276,27 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        // At its arrival, and again if it is rejected: then with who sent it, as far as that is known.
-        let audit = |parts: &http::request::Parts, query: &Query, through: Option<&FoundView>, rejected| {
-            let Some(log) = self.settings.audit.as_ref().filter(|_| noted.audited().is_none()) else { return };
-            let head = Head {
-                audit_id: &|| String::from_utf8_lossy(self.audit_id(&parts.headers).as_bytes()).into_owned(),
-                inside: parts,
-                outside: &outside,
-                query,
-                named: named.as_ref(),
-                through: through.and_then(|through| through.as_ref().ok()),
-                problem: through.and_then(|through| through.as_ref().err()),
-                rejected,
-            };
-            noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
-        };
-        audit(parts, &query, through.as_ref(), None);
+        let audit = Auditing { server: self, noted, outside: &outside, named: named.as_ref(), query: &query };
+        audit.begin(parts, through.as_ref(), None);
         let unaudited = OnceLock::new();
-        let mut admitted = match &self.settings.access {
+        let mut admitted = match self.settings.access.as_ref().zip(recognized) {
             None => Ok(None),
-            Some(access) => {
+            Some((access, recognized)) => {
                 let known = noted.audited().map_or(&unaudited, Audited::known);
-                let admitted =
-                    Box::pin(admission::admit(access, parts, &query, (named.as_ref(), through.as_ref()), Some(known)))
-                        .await;
+                let (view, who) = ((named.as_ref(), through.as_ref()), (recognized, Some(known)));
+                let admitted = Box::pin(admission::admit(access, parts, &query, view, who)).await;
                 // Also if the request is not allowed: the client has shown valid credentials.
-                if known.get().is_some_and(|identity| !identity.is_anonymous()) {
-                    connection.authenticate();
-                }
-                admitted
+                let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
+                    Some(identity) => {
+                        connection.authenticate(|| User::named(&access.connection_user(peer.as_ref(), identity)))
+                    }
+                    None => Ok(()),
+                };
+                placed.map_err(Failure::Limited).and(admitted)
             }
         };
         if admitted.is_err() {
-            audit(parts, &query, through.as_ref(), Some(unaudited.get().cloned()));
+            audit.begin(parts, through.as_ref(), Some(unaudited.get().cloned()));
         }
         if let Some(audited) = noted.audited()
             && let Err(untold) = audited.decided(&admitted).await
@@ -316,7 +310,7 @@ impl Server {
         };
         // Whoever is known by name shares limits with himself, wherever he asks from.
         let named = match &admitted {
-            Ok(Some(admitted)) => Some(User::named(&admitted.identity.user)),
+            Ok(Some(admitted)) => Some(user.unwrap_or_else(|| User::named(&admitted.identity.user))),
             Ok(None) | Err(_) => None,
         };
         let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {

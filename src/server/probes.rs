@@ -1,5 +1,6 @@
-//! Health checks for the kubelet, on an address of their own (`--health-address`): they are answered while every place for
-//! clients is taken.
+//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`): they are answered while every place for
+//! clients is taken, and while every worker of the server is busy. Whether these still run is a check like the others: see
+//! [`super::heartbeat`].
 //!
 //! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result. Each
 //! connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one takes the place
@@ -13,11 +14,14 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
+use futures::FutureExt;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -25,6 +29,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::body::Body;
@@ -59,6 +65,12 @@ pub struct ProbeListener {
     connections: Arc<Connections>,
 }
 
+/// Health checks are served until it is dropped.
+#[derive(Debug)]
+pub struct Probing {
+    _stop: oneshot::Sender<Infallible>,
+}
+
 /// The results of a server's health checks, kept for a moment.
 struct Results {
     server: Arc<Server>,
@@ -78,6 +90,29 @@ impl ProbeListener {
     /// The address, with the port that the system chose if it was asked to.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Serves on a thread of its own, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// There is no thread or no runtime for it.
+    pub fn start(self, server: Arc<Server>) -> io::Result<Probing> {
+        let ProbeListener { listener, address, connections } = self;
+        let listener = listener.into_std()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel::<Infallible>();
+        let serve = move || {
+            runtime.block_on(async {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        ProbeListener { listener, address, connections }.run(server, stopped.map(drop)).await
+                    }
+                    Err(error) => tracing::error!(%error, "health checks are not served"),
+                }
+            });
+        };
+        thread::Builder::new().name("health".to_owned()).spawn(serve)?;
+        Ok(Probing { _stop: stop })
     }
 
     /// Serves until `stop` is done; connections that are open then end by themselves within seconds.

@@ -141,11 +141,8 @@ pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) 
             return Err(Failure::BadRequest(message.to_owned()));
         }
     }
-    Ok(Selection {
-        namespace: namespace_of(resource, address).map(str::to_owned),
-        labels: options.labels.clone(),
-        fields,
-    })
+    let namespace = namespace_of(resource, address).map(str::to_owned);
+    Ok(Selection { namespace, labels: options.labels.clone(), fields }.simplified())
 }
 
 /// Whether an API server behind knows every field that a selection names: it does not know those of a FieldCache.

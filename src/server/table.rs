@@ -1,24 +1,30 @@
 //! meta.k8s.io Table: the columns that kubectl prints.
 //!
 //! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
-//! the only thing for which an object's bytes are read again, once a row.
+//! the only thing for which an object's bytes are read again, once a row. How a row is written is in `row`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::crd::PrinterColumn;
-use crate::extract::tree::{self, OBJECT_LEVELS};
+use crate::extract::tree::{self, OBJECT_LEVELS, Tree};
+use crate::model::{Version, quote};
 use crate::printer::time::Moment;
-use crate::printer::{AGE, Column, FALLBACK, NAME, Printer};
+use crate::printer::{AGE, Column, FALLBACK, NAME, Printer, RowCondition};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
-use super::column::{ColumnPath, cell};
-use super::encode::{Envelope, ListMeta, Shown, write_string, write_type, write_value};
+use super::body::Pieces;
+use super::column::{ColumnKind, ColumnPath, Search};
+use super::encode::{Chunks, Envelope, ListMeta, Shown, Unfinished as _, begin, write_string, write_type, write_value};
 use super::failure::Failure;
-use super::negotiate::Form;
+use super::negotiate::{Form, Format};
 use super::params::Query;
-use crate::model::quote;
+use super::row::{Cell, JsonRow, Row, YamlRow};
+use super::yaml;
 
 /// What `object` of a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,34 +57,47 @@ impl Include {
     }
 }
 
-/// The columns of one resource.
-#[derive(Clone, Debug)]
+/// The columns of one resource, and how its rows are written.
+#[derive(Debug)]
 pub struct Columns {
     definitions: Value,
     cells: Cells,
-    now: Timestamp,
+    version: String,
+    include: Include,
+    /// Kind and apiVersion, where a single object has them and the stored one has not.
+    object_type: Option<(String, String)>,
+    held: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Cells {
     /// Type and path of each column after the name.
-    Paths(Vec<(String, ColumnPath)>),
+    Paths(Vec<(ColumnKind, ColumnPath)>),
     Printed(&'static Printer),
 }
 
+/// Bytes of paths that are read for one table, in the order of its columns. Columns beyond are empty.
+const MOST_PATHS: usize = 128 << 10;
+
+/// Memory for each byte of a path.
+const PATH_COST: usize = 32;
+
 impl Columns {
-    /// The columns of a resource, with ages counted up to `now`.
-    pub fn of(resource: &Resource, now: Timestamp) -> Columns {
+    /// The columns of a resource, for tables of a version.
+    pub fn of(resource: &Resource, version: &str, include: Include) -> Columns {
         match resource.origin {
-            ResourceOrigin::Custom => match &resource.seen_through {
-                Some(restriction) if !restriction.prune().is_empty() => {
-                    let is_shown =
-                        |column: &&PrinterColumn| !ColumnPath::parse(&column.json_path).looks_at(restriction.prune());
-                    let shown: Vec<PrinterColumn> = resource.printer_columns.iter().filter(is_shown).cloned().collect();
-                    Columns::of_paths(&shown, now)
-                }
-                _ => Columns::of_paths(&resource.printer_columns, now),
-            },
+            ResourceOrigin::Custom => {
+                let columns = match &resource.seen_through {
+                    Some(restriction) if !restriction.prune().is_empty() => {
+                        let is_shown = |column: &&PrinterColumn| {
+                            !ColumnPath::parse(&column.json_path).looks_at(restriction.prune())
+                        };
+                        Cow::Owned(resource.printer_columns.iter().filter(is_shown).cloned().collect())
+                    }
+                    _ => Cow::Borrowed(&*resource.printer_columns),
+                };
+                Columns::of_paths(&columns, version, include)
+            }
             ResourceOrigin::BuiltIn => {
                 let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
                 let definition = |column: &Column| {
@@ -88,12 +107,14 @@ impl Columns {
                     })
                 };
                 let definitions = printer.columns.iter().map(definition).collect();
-                Columns { definitions, cells: Cells::Printed(printer), now }
+                let object_type = Some((resource.kind.clone(), resource.gvr.api_version()));
+                let (cells, version) = (Cells::Printed(printer), version.to_owned());
+                Columns { definitions, cells, version, include, object_type, held: 0 }
             }
         }
     }
 
-    fn of_paths(columns: &[PrinterColumn], now: Timestamp) -> Columns {
+    fn of_paths(columns: &[PrinterColumn], version: &str, include: Include) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
@@ -110,29 +131,45 @@ impl Columns {
             "name": NAME.name, "type": NAME.kind, "format": NAME.format, "description": NAME.description, "priority": 0,
         })];
         let mut cells = Vec::with_capacity(columns.len());
+        let (mut paths, mut texts) = (0, 0);
         for column in columns {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
                 own => own.to_owned(),
             };
+            texts += column.name.len() + description.len();
+            paths += column.json_path.len();
+            let path = if paths <= MOST_PATHS { ColumnPath::parse(&column.json_path) } else { ColumnPath::NONE };
+            cells.push((ColumnKind::of(&column.kind), path));
             definitions.push(json!({
                 "name": column.name, "type": column.kind, "format": column.format, "description": description,
                 "priority": column.priority,
             }));
-            cells.push((column.kind.clone(), ColumnPath::parse(&column.json_path)));
         }
-        Columns { definitions: Value::Array(definitions), cells: Cells::Paths(cells), now }
+        Columns {
+            definitions: Value::Array(definitions),
+            cells: Cells::Paths(cells),
+            version: version.to_owned(),
+            include,
+            object_type: None,
+            held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
+        }
     }
 
-    /// From now on ages are counted up to `now`.
-    pub fn count_ages_to(&mut self, now: Timestamp) {
-        self.now = now;
+    /// What rows show besides cells.
+    pub fn include(&self) -> Include {
+        self.include
+    }
+
+    /// Memory of a large definition, and of a row of this many bytes that is being written: the object, and a cell of it. In bytes.
+    pub fn most_held(&self, object: u64) -> u64 {
+        self.held + 2 * object
     }
 
     /// What stands around the rows of a list.
-    pub fn envelope(&self, meta: &ListMeta, version: &str) -> Envelope {
+    pub fn envelope(&self, meta: &ListMeta) -> Envelope {
         let mut head = Vec::new();
-        write_type("Table", &format!("meta.k8s.io/{version}"), &mut head);
+        write_type("Table", &self.api_version(), &mut head);
         head.extend_from_slice(b",\"metadata\":");
         meta.write_typed(&mut head);
         head.extend_from_slice(b",\"columnDefinitions\":");
@@ -141,19 +178,37 @@ impl Columns {
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
-    /// A table of one row: a single object, or one in an event.
+    /// What stands around the row of a single object.
+    pub fn single_envelope(&self, version: Version) -> Envelope {
+        let mut head = Vec::new();
+        self.open_single(&version.to_string(), true, &mut head);
+        Envelope { head, tail: b"]}\n".to_vec() }
+    }
+
+    /// A table of one row, in an event. An event is one line in memory, so its length is bounded.
+    ///
+    /// # Errors
+    /// The row is longer; what was written of it is to be dropped.
     pub fn write_single(
-        &self,
+        self: &Arc<Columns>,
         shown: Shown<'_>,
-        resource: &Resource,
-        version: &str,
-        include: Include,
+        now: Timestamp,
         with_definitions: bool,
         out: &mut Vec<u8>,
-    ) {
-        self.open_single(&shown.version.to_string(), version, with_definitions, out);
-        self.write_row(shown, resource, version, include, out);
-        out.extend_from_slice(b"]}");
+    ) -> Result<(), TooLongRow> {
+        self.open_single(&shown.version.to_string(), with_definitions, out);
+        let mut row = JsonRow::new(Row::new(self, shown, now));
+        let most = out.len() + MOST_IN_EVENT + if self.include == Include::Object { shown.object.length() } else { 0 };
+        for _ in 0..MOST_FILLS {
+            if row.fill(most, out) {
+                out.extend_from_slice(b"]}");
+                return Ok(());
+            }
+            if out.len() >= most {
+                break;
+            }
+        }
+        Err(TooLongRow)
     }
 
     /// A table with the row of an empty object: how a bookmark looks to a client that watches tables.
@@ -161,15 +216,15 @@ impl Columns {
         &self,
         resource_version: &str,
         bookmark: &[u8],
-        version: &str,
+        now: Timestamp,
         with_definitions: bool,
         out: &mut Vec<u8>,
     ) {
-        self.open_single(resource_version, version, with_definitions, out);
+        self.open_single(resource_version, with_definitions, out);
         out.extend_from_slice(b"{\"cells\":");
         let cells = match &self.cells {
             Cells::Paths(cells) => std::iter::once(json!("")).chain(cells.iter().map(|_| Value::Null)).collect(),
-            Cells::Printed(printer) => printer.print(&Value::Null, self.moment()).cells,
+            Cells::Printed(printer) => printer.print(&Value::Null, moment(now)).cells,
         };
         write_value(&Value::Array(cells), out);
         out.extend_from_slice(b",\"object\":");
@@ -177,8 +232,8 @@ impl Columns {
         out.extend_from_slice(b"}]}");
     }
 
-    fn open_single(&self, resource_version: &str, version: &str, with_definitions: bool, out: &mut Vec<u8>) {
-        write_type("Table", &format!("meta.k8s.io/{version}"), out);
+    fn open_single(&self, resource_version: &str, with_definitions: bool, out: &mut Vec<u8>) {
+        write_type("Table", &self.api_version(), out);
         out.extend_from_slice(b",\"metadata\":{\"resourceVersion\":");
         write_string(resource_version, out);
         out.extend_from_slice(b"},\"columnDefinitions\":");
@@ -204,54 +259,84 @@ impl Columns {
         Some(objects)
     }
 
-    fn moment(&self) -> Moment {
-        Moment::of_microseconds(self.now.as_microsecond())
+    /// apiVersion of the table.
+    pub fn api_version(&self) -> String {
+        format!("meta.k8s.io/{}", self.version)
     }
 
-    /// One row.
-    pub fn write_row(&self, shown: Shown<'_>, resource: &Resource, version: &str, include: Include, out: &mut Vec<u8>) {
-        // Read and parsed once; metadata is cut from the same bytes.
-        let json = shown.object.json();
-        let root = document(&json);
-        out.extend_from_slice(b"{\"cells\":[");
+    /// The cells of an object, from its JSON text.
+    pub(super) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
-            Cells::Paths(cells) => {
-                write_string(shown.object.name(), out);
-                for (kind, path) in cells {
-                    out.push(b',');
-                    write_value(&cell(kind, path.first(&root), self.now), out);
-                }
-                out.push(b']');
+            Cells::Paths(paths) => {
+                let tree = Tree::read(json).ok();
+                let mut search = tree.as_ref().map(Search::new);
+                let cell = |(kind, path): &(ColumnKind, ColumnPath)| {
+                    let found = search.as_mut().and_then(|search| search.first(path));
+                    match found.zip(tree.as_ref()) {
+                        Some((id, tree)) => Cell::Found { kind: *kind, range: tree.range(id) },
+                        None => Cell::Printed(Value::Null),
+                    }
+                };
+                (std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect(), None)
             }
             Cells::Printed(printer) => {
-                let row = printer.print(&root, self.moment());
-                for (index, cell) in row.cells.iter().enumerate() {
-                    if index > 0 {
-                        out.push(b',');
-                    }
-                    write_value(cell, out);
-                }
-                out.push(b']');
-                if let Some(condition) = row.condition {
-                    out.extend_from_slice(b",\"conditions\":[{\"type\":\"Completed\",\"status\":\"True\",\"reason\":");
-                    write_string(condition.reason, out);
-                    out.extend_from_slice(b",\"message\":");
-                    write_string(condition.message, out);
-                    out.extend_from_slice(b"}]");
-                }
+                let row = printer.print(&document(json), moment(now));
+                (row.cells.into_iter().map(Cell::Printed).collect(), row.condition)
             }
         }
-        out.extend_from_slice(b",\"object\":");
-        match include {
-            Include::Metadata => shown.write_partial_of(&json, &format!("meta.k8s.io/{version}"), out),
-            Include::Object => shown.write_single(resource, out),
+    }
+
+    /// What rows show of an object, from its JSON text.
+    pub(super) fn write_object(&self, shown: Shown<'_>, json: &[u8], out: &mut Vec<u8>) {
+        match self.include {
+            Include::Metadata => shown.write_partial_of(json, &self.api_version(), out),
+            Include::Object => {
+                shown.write_typed(self.object_type.as_ref().map(|(kind, version)| (&**kind, &**version)), out);
+            }
             Include::None => out.extend_from_slice(b"null"),
         }
-        out.push(b'}');
     }
 }
 
-/// What the cells of a row are read from. A cell that prints an object or list shows no more than these levels.
+/// The cells of one event may be this long together, in bytes: an object has at most 1.5 MiB in etcd, and few columns show all of it.
+pub const MOST_IN_EVENT: usize = 8 << 20;
+
+/// How much of its object may be read for one event, in units of [`super::encode::MOST_READ`]: columns can read more than they show.
+const MOST_FILLS: usize = 32;
+
+/// A row is longer than an event may be, or takes longer to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLongRow;
+
+fn moment(now: Timestamp) -> Moment {
+    Moment::of_microseconds(now.as_microsecond())
+}
+
+/// What the cells of a built-in kind are read from. A cell that prints an object or list shows no more than these levels.
 fn document(json: &[u8]) -> Value {
     tree::shallow(json, OBJECT_LEVELS).unwrap_or_default()
+}
+
+/// A table in pieces, as JSON or YAML.
+pub fn pieces(
+    columns: &Arc<Columns>,
+    envelope: Envelope,
+    objects: impl Iterator<Item = Object> + Send + 'static,
+    format: Format,
+    now: Timestamp,
+) -> Pieces {
+    let columns = columns.clone();
+    let row = move |object: &Object| Row::new(&columns, Shown::as_is(object), now);
+    match format {
+        Format::Json => Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+            begin(JsonRow::new(row(&object)), out)
+        })),
+        Format::Yaml => {
+            let mut objects = objects.peekable();
+            let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
+            Box::new(Chunks::new(envelope, objects, b"", move |object, out: &mut Vec<u8>| {
+                begin(YamlRow::new(row(&object)), out)
+            }))
+        }
+    }
 }

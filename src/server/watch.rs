@@ -32,7 +32,7 @@ use crate::subscribe::{Transition, transition};
 
 use super::audited::Audited;
 use super::body::Body;
-use super::encode::{CHUNK, Shown};
+use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
 use super::limits::Share;
 use super::limits::seats::Seats;
@@ -405,7 +405,8 @@ impl Watch {
         large: Box<LargeEvents>,
         batch: &mut Vec<u8>,
     ) {
-        while batch.len() < CHUNK && large.admits(&mut listing) {
+        let mut read = 0;
+        while batch.len() < CHUNK && read < MOST_READ && large.admits(&mut listing) {
             let Some(object) = listing.next() else {
                 if self.marks_initial_end {
                     self.write_bookmark(version, true, batch);
@@ -414,7 +415,11 @@ impl Watch {
                 return;
             };
             if let Some(object) = self.resource.show(object) {
-                self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch);
+                read += object.length();
+                if let Err(failure) = self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch)
+                {
+                    return write_error(&failure, batch);
+                }
             }
         }
         self.place = Place::Listing { listing, version, then, large };
@@ -422,14 +427,29 @@ impl Watch {
 
     /// Tells what has changed since the watch's place; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
-        let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
+        // Rows of tables are made for one watch alone, so they are made in batches, in turn with other work.
+        let mailed = match self.shape.shared() {
+            _ if place.is_behind => Mailed::Overflowed,
+            Some(_) => self.subscription.take(),
+            None => match self.subscription.take() {
+                Mailed::Changes { changes, .. } if !changes.is_empty() => {
+                    place.is_behind = true;
+                    self.place = Place::Following(place);
+                    return false;
+                }
+                mailed => mailed,
+            },
+        };
         let (changes, end, version) = match mailed {
             Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
             Mailed::Changes { changes, end, version } => (changes, end, version),
         };
         for routed in changes {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                self.tell_routed(&routed, batch);
+                if let Err(failure) = self.tell_routed(&routed, batch) {
+                    write_error(&failure, &mut batch.rest);
+                    return true;
+                }
             }
         }
         place.cursor = place.cursor.max(end);
@@ -469,8 +489,9 @@ impl Watch {
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
         place.is_behind = false;
+        let mut read = 0;
         for change in changes {
-            if batch.len() >= CHUNK {
+            if batch.len() >= CHUNK || read >= MOST_READ {
                 place.is_behind = true;
                 break;
             }
@@ -478,7 +499,11 @@ impl Watch {
             if change.is_after(place.after)
                 && let Some(told) = transition(self.subscription.selection(), change)
             {
-                self.write_transition(told, change.version, batch);
+                read += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
+                if let Err(failure) = self.write_transition(told, change.version, batch) {
+                    write_error(&failure, batch);
+                    return true;
+                }
                 self.ends_within_jump = snapshot.jumped_over(change.version);
             }
         }
@@ -498,27 +523,28 @@ impl Watch {
     }
 
     /// Tells one change, in words that all watches of this form share.
-    fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) {
-        let Some(told) = transition(self.subscription.selection(), &routed.change) else { return };
+    fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) -> Result<(), Failure> {
+        let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         // A line is shared by those who show the whole object.
         let Some(form) = self.shape.shared().filter(|_| self.resource.is_shown_whole()) else {
             return self.write_transition(told, routed.change.version, &mut batch.rest);
         };
         let (kind, shown) = Kind::of(&told, routed.change.version);
+        let mut written = Ok(());
         let line = routed.line(form * Kind::ALL.len() + kind as usize, || {
             let mut line = Vec::with_capacity(shown.object.length() + 256);
-            self.shape.write_event(&self.resource, kind, shown, &mut line);
+            written = self.shape.write_event(&self.resource, kind, shown, &mut line);
             Bytes::from(line)
         });
         self.shape.is_first = false;
         batch.push(line);
+        written
     }
 
-    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) {
-        if let Some(told) = told.map(|object| self.resource.show(object)) {
-            let (kind, shown) = Kind::of(&told, at);
-            self.shape.write_event(&self.resource, kind, shown, batch);
-        }
+    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), Failure> {
+        let Some(told) = told.map(|object| self.resource.show(object)) else { return Ok(()) };
+        let (kind, shown) = Kind::of(&told, at);
+        self.shape.write_event(&self.resource, kind, shown, batch)
     }
 
     /// At its times, and at once after a relist's changes, so that a client can resume from behind them.

@@ -15,10 +15,9 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::encode::{CHUNK, Envelope, json_bytes, write_string};
+use super::encode::{CHUNK, Envelope, Left, Unfinished, json_bytes, write_string};
 use super::indent::DEEPEST;
 use crate::extract::scan::{Cursor, Misplaced};
-use crate::store::Object;
 use text::{break_line, is_literal, is_plain, write_flow, write_key, write_literal, write_quoted};
 
 /// A JSON document as YAML, at once: for documents that are small. Bytes that are no JSON, which a store never holds, come out as they are.
@@ -78,52 +77,22 @@ fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
     members.keys().take_while(|held| *held != key).any(|held| held == "items" || held == "rows")
 }
 
-/// Pieces of a list: a head, items one by one, a tail. An item may take several pieces.
-pub struct Chunks<Items, Write> {
-    pending: Vec<u8>,
-    items: Items,
-    /// Writes an item as JSON.
-    write: Write,
-    /// The item that is being written.
-    current: Option<Writer>,
-    tail: Option<Vec<u8>>,
+/// Begins an item of a list whose JSON text this is.
+pub fn begin_item(json: Vec<u8>, out: &mut Vec<u8>) -> Left {
+    out.extend_from_slice(b"- ");
+    super::encode::begin(Item(Writer::new(json, 2)), out)
 }
 
-impl<Items, Write> Chunks<Items, Write> {
-    /// Items in an envelope of [`list_envelope`].
-    pub fn new(envelope: Envelope, items: Items, write: Write) -> Chunks<Items, Write> {
-        Chunks { pending: envelope.head, items, write, current: None, tail: Some(envelope.tail) }
-    }
-}
+/// An item of a list, with its line break.
+struct Item(Writer);
 
-impl<Items, Write> Iterator for Chunks<Items, Write>
-where
-    Items: Iterator<Item = Object>,
-    Write: FnMut(Object, &mut Vec<u8>),
-{
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        let mut chunk = std::mem::take(&mut self.pending);
-        while chunk.len() < CHUNK && self.tail.is_some() {
-            if let Some(writer) = &mut self.current {
-                if writer.fill(CHUNK, &mut chunk) {
-                    chunk.push(b'\n');
-                    self.current = None;
-                }
-                continue;
-            }
-            match self.items.next() {
-                Some(item) => {
-                    let mut json = Vec::with_capacity(item.length());
-                    (self.write)(item, &mut json);
-                    chunk.extend_from_slice(b"- ");
-                    self.current = Some(Writer::new(json, 2));
-                }
-                None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
-            }
+impl Unfinished for Item {
+    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+        let is_done = self.0.fill(most, out);
+        if is_done {
+            out.push(b'\n');
         }
-        (!chunk.is_empty()).then(|| Bytes::from(chunk))
+        is_done
     }
 }
 
@@ -251,7 +220,7 @@ enum Open {
 }
 
 /// A document on its way to YAML.
-struct Writer {
+pub(super) struct Writer {
     json: Vec<u8>,
     /// `None`: these bytes are no JSON.
     outline: Option<Outline>,
@@ -262,7 +231,7 @@ struct Writer {
 
 impl Writer {
     /// The first line stands where the output is; the others are indented by `indent`.
-    fn new(json: Vec<u8>, indent: usize) -> Writer {
+    pub(super) fn new(json: Vec<u8>, indent: usize) -> Writer {
         let outline = Outline::of(&json).ok();
         Writer { json, outline, indent, is_begun: false, stack: Vec::new() }
     }
@@ -272,7 +241,7 @@ impl Writer {
     }
 
     /// Writes until `out` has `most` bytes; true at the end. One step writes a line: its indentation, a key and a scalar.
-    fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
+    pub(super) fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
         let Some(outline) = &self.outline else {
             out.extend_from_slice(&self.json);
             return true;

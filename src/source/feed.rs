@@ -35,6 +35,8 @@ pub enum SourceEvent {
     RemoveKey(Key, Version),
     /// Everything up to this version has been said: a bookmark or another proof.
     Mark(Version),
+    /// The store is what the source holds at this version, as a comparison has shown. Events up to it may still come, and say nothing new.
+    Compared(Version),
 }
 
 /// Writes one resource's store and publishes it.
@@ -49,6 +51,8 @@ pub struct Feed {
     /// Whether readers have been told of `unreadable` as it is.
     has_told_unreadable: bool,
     ready: bool,
+    /// Events up to here are in the store already.
+    compared: Version,
     /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
     needs_list: bool,
     /// What that list can rely on: see [`Feed::distrust`] and [`Feed::retract`].
@@ -99,6 +103,7 @@ impl Feed {
             unreadable_in_list: BTreeMap::new(),
             has_told_unreadable: false,
             ready: false,
+            compared: Version::ZERO,
             needs_list: true,
             trust: Trust::default(),
             held: None,
@@ -201,11 +206,13 @@ impl Feed {
                 }
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
+                Ok(record) if self.is_held_already(record.version) => {}
                 Ok(record) => self.put(&record),
                 Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
                 Err(None) => self.lost_track(),
             },
             SourceEvent::Remove(bytes) => match self.read(bytes) {
+                Ok(record) if self.is_held_already(record.version) => {}
                 Ok(record) => self.remove(&record.key, Some(record.version), Removal::Told),
                 Err(Some(named)) => {
                     self.remove(&named.key, named.version, Removal::Told);
@@ -214,6 +221,7 @@ impl Feed {
             },
             SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
             SourceEvent::Commit(version) => {
+                self.compared = Version::ZERO;
                 let trust = std::mem::take(&mut self.trust);
                 let replaced = self.store.commit_list(version, trust);
                 self.resource.live.tell_listing(false);
@@ -233,7 +241,17 @@ impl Feed {
                     self.store.prove(version);
                 }
             }
+            SourceEvent::Compared(version) => {
+                if !self.store.is_listing() {
+                    self.store.prove(version);
+                    self.compared = self.compared.max(version);
+                }
+            }
         }
+    }
+
+    fn is_held_already(&self, version: Version) -> bool {
+        !self.store.is_listing() && version <= self.compared
     }
 
     /// Removes every object that is left, as none exists at this version any more, and shows that. Does nothing before the first list.

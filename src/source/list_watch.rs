@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long a connection lasted, to choose a back-off")]
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -20,6 +21,7 @@ use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
 use super::pages::{MAX_ITEM_BYTES, Page};
+use super::self_check::newest_version_held;
 use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -40,6 +42,8 @@ const PROOF_SECONDS: u64 = 3;
 const BETWEEN_PROOFS: Duration = Duration::from_millis(500);
 /// After so many of these that told nothing at all, not even their bookmark, the source does not know what it is asked about.
 const MOST_SILENT_PROOFS: u32 = 3;
+/// After so many comparisons in a row that found a difference, although each leaves events time to come, the copy is read anew.
+const MOST_DIFFERENCES: u32 = 5;
 /// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
 const SILENCE: Duration = Duration::from_secs(90);
 /// After so many error responses in a row, requests that wait for the first list are rejected with the last one instead of waiting. The
@@ -94,7 +98,8 @@ enum ListMode {
 pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, max_lag: Duration) {
     let (gvr, live) = (&resource.gvr, &*resource.live);
     let (base, selection) = (collection(gvr), selection(resource));
-    let source = Source { connection, base: &base, selection: &selection, live, max_lag };
+    let lacks_bookmarks = AtomicBool::new(false);
+    let source = Source { connection, base: &base, selection: &selection, live, max_lag, lacks_bookmarks };
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
@@ -146,6 +151,13 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
             End::ProofNeeded => continue,
+            // Where nothing is cached a watch sends no bookmark, whatever it was asked for.
+            End::Silent if silent_proofs == 1 && source.compare_with_newest(feed).await => {
+                silent_proofs = 0;
+                tracing::info!(resource = %gvr, "the source sends no bookmarks: the copy is compared with it instead");
+                source.lacks_bookmarks.store(true, Ordering::Relaxed);
+                continue;
+            }
             End::Silent if silent_proofs < MOST_SILENT_PROOFS => continue,
             // A stream that ends before its list does will not do better next time.
             End::Clean if feed.needs_list() => mode = ListMode::Pages,
@@ -282,13 +294,17 @@ struct Source<'a> {
     selection: &'a str,
     live: &'a Live,
     max_lag: Duration,
+    /// The source proves nothing by its watches but by events: kube-apiserver has no watch cache for events, and for resources for which
+    /// it is turned off.
+    lacks_bookmarks: AtomicBool,
 }
 
 impl Source<'_> {
     /// How long the next watch is to last.
     fn length(&self, feed: &Feed) -> Length {
         let freshness = self.live.freshness();
-        if feed.is_ready() && freshness.needs_proof(feed.version(), self.max_lag) {
+        let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
+        if by_watch && feed.is_ready() && freshness.needs_proof(feed.version(), self.max_lag) {
             Length::Proof { wanted: freshness.wanted(feed.version()) }
         } else {
             Length::Usual
@@ -340,6 +356,9 @@ impl Source<'_> {
         let mut at_hand = None;
         let mut taken = false;
         let mut unpublished = 0;
+        let mut comparison = None;
+        let mut compare_after = opened;
+        let mut differences = 0;
         loop {
             let frame = match at_hand.take() {
                 Some(frame) => frame,
@@ -373,8 +392,29 @@ impl Source<'_> {
                     () = sleep(answer_wait + Duration::from_secs(length.seconds())), if length != Length::Usual => {
                         return End::Unanswered;
                     }
-                    () = self.proof_needed(feed.version(), opened, length), if !initial && may_reopen => {
-                        return End::ProofNeeded;
+                    compared = within(&mut comparison) => {
+                        comparison = None;
+                        compare_after = compare_after + compare_after.elapsed() * 4 + BETWEEN_PROOFS;
+                        match compared {
+                            Ok(Some((asked, version))) => {
+                                has_heard = true;
+                                differences = 0;
+                                self.take_comparison(feed, asked, version);
+                            }
+                            Ok(None) if differences == MOST_DIFFERENCES => return End::Behind,
+                            // An event is on its way.
+                            Ok(None) => differences += 1,
+                            Err(error) => return End::Failed(error),
+                        }
+                        continue;
+                    }
+                    () = self.proof_needed(feed.version(), compare_after, length), if !initial && may_reopen && comparison.is_none() => {
+                        if !self.lacks_bookmarks.load(Ordering::Relaxed) {
+                            return End::ProofNeeded;
+                        }
+                        compare_after = tokio::time::Instant::now();
+                        comparison = Some(Box::pin(newest_version_held(connection, (base, selection), live)));
+                        continue;
                     }
                 },
             };
@@ -416,6 +456,7 @@ impl Source<'_> {
                         }
                         Ok(bookmark) if !initial && bookmark.version < feed.version() => return End::Behind,
                         Ok(bookmark) if !initial => {
+                            self.lacks_bookmarks.store(false, Ordering::Relaxed);
                             feed.take(SourceEvent::Mark(bookmark.version));
                             proven = proven.checked_sub(bookmark.lag).unwrap_or(proven);
                             may_reopen = true;
@@ -453,11 +494,33 @@ impl Source<'_> {
     }
 
     /// Until another watch is worth its opening. A reader may wait for a version that the source does not have either.
-    async fn proof_needed(&self, reached: Version, opened: tokio::time::Instant, length: Length) {
-        if length != Length::Usual {
-            sleep_until(opened + BETWEEN_PROOFS).await;
+    async fn proof_needed(&self, reached: Version, after: tokio::time::Instant, length: Length) {
+        if length != Length::Usual || self.lacks_bookmarks.load(Ordering::Relaxed) {
+            sleep_until(after + BETWEEN_PROOFS).await;
         }
         self.live.freshness().proof_needed(reached, self.max_lag).await;
+    }
+
+    /// Compares the copy with the newest state of the source; true if they are the same, which then is proven.
+    async fn compare_with_newest(&self, feed: &mut Feed) -> bool {
+        match newest_version_held(self.connection, (self.base, self.selection), self.live).await {
+            Ok(Some((asked, version))) => {
+                self.take_comparison(feed, asked, version);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::debug!(path = self.base, error = %error, "source gives no list to compare with");
+                false
+            }
+        }
+    }
+
+    fn take_comparison(&self, feed: &mut Feed, asked: tokio::time::Instant, version: Version) {
+        feed.take(SourceEvent::Compared(version));
+        self.live.freshness().stated(asked, version);
+        self.live.freshness().proven(asked);
+        feed.publish();
     }
 
     /// How far the source was at some moment after this call, and that moment. The question also makes an API server ask
@@ -521,6 +584,14 @@ impl Source<'_> {
             }
             next = page.next;
         }
+    }
+}
+
+/// Waits for what has begun; for ever where nothing has. Safe to drop at any point.
+async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
+    match begun {
+        Some(begun) => begun.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -272,15 +272,7 @@ async fn compare(
         return skipped("objects that cannot be read are not all known by name");
     }
     let (version, epoch) = (snapshot.version(), snapshot.epoch());
-    let mut held = Sum::default();
-    for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
-        if !unreadable.names.contains(object.key()) {
-            held.add(object.key(), Some(object.version()));
-        }
-        if index % STEP == STEP - 1 {
-            yield_now().await;
-        }
-    }
+    let held = sum_of(&snapshot, &unreadable.names).await;
     let mut in_step = names.then(|| InStep::new(snapshot, &unreadable.names));
     let mut listed = Sum::default();
     let mut page_path = format!("{path}?limit={PAGE}&resourceVersion={version}&resourceVersionMatch=Exact{selection}");
@@ -308,6 +300,55 @@ async fn compare(
     let first = in_step.and_then(InStep::finish);
     let difference = Difference { version, listed: listed.objects, held: held.objects, first };
     Ok((listed != held).then_some(difference))
+}
+
+/// Asks the source for its newest state. The version of that state, and when it was asked, if the copy has the same objects at the same
+/// versions: then every change up to this version is in the copy. `None` if they differ, because an event is on its way for example, or
+/// cannot be compared.
+///
+/// # Errors
+/// The source gives no list.
+pub async fn newest_version_held(
+    pages: &impl Pages,
+    (path, selection): (&str, &str),
+    live: &Live,
+) -> Result<Option<(Instant, Version)>, RequestError> {
+    let asked = Instant::now();
+    let unreadable = live.unreadable();
+    let mut listed = Sum::default();
+    let mut newest: Option<Version> = None;
+    let mut page_path = format!("{path}?limit={PAGE}{selection}");
+    loop {
+        let page = pages.page(&page_path).await?;
+        if newest.is_some_and(|newest| newest != page.version) {
+            return Ok(None);
+        }
+        newest = Some(page.version);
+        for (key, version) in page.entries.iter().filter(|(key, _)| !unreadable.names.contains(key.as_str())) {
+            listed.add(key.as_str(), *version);
+        }
+        if page.next.is_empty() {
+            break;
+        }
+        page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
+    }
+    let LiveState::Ready(snapshot) = live.state() else { return Ok(None) };
+    let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
+    Ok(newest.filter(|newest| is_same && *newest >= snapshot.version()).map(|newest| (asked, newest)))
+}
+
+/// The sum of a copy without some objects.
+async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
+    let mut sum = Sum::default();
+    for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
+        if !ignored.contains(object.key()) {
+            sum.add(object.key(), Some(object.version()));
+        }
+        if index % STEP == STEP - 1 {
+            yield_now().await;
+        }
+    }
+    sum
 }
 
 /// A sum over keys and versions that does not depend on their order: lists of aggregated API servers need not come in that

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use super::Object;
+use super::heap::shared;
 use crate::model::Version;
 
 /// One change of a store.
@@ -111,9 +112,9 @@ impl History {
         self.changes.len()
     }
 
-    /// Bytes of previous states.
+    /// What it takes in memory: previous states, and the changes themselves. Their limit is a number.
     pub(super) fn held_bytes(&self) -> u64 {
-        self.bytes
+        self.bytes + (self.changes.len() * (shared::<Change>() + size_of::<usize>())) as u64
     }
 
     pub(super) fn oldest(&self) -> Version {

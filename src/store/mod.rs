@@ -4,13 +4,17 @@
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
 //! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
 //! what is read all the time; `order` is the order of a
-//! list; [`postings`] are the indexes, made of `terms` and [`slots`]; `relist` is a full list under way; [`history`]
+//! list; [`postings`] are the indexes, made of `labels`, `terms` and [`slots`], and [`indexed`] says which objects are indexed
+//! completely; `heap` is what parts take in memory; `relist` is a full list under way; [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
 
 mod dictionary;
+mod heap;
 pub mod history;
 mod hot;
+pub mod indexed;
+mod labels;
 pub mod object;
 mod order;
 mod packing;
@@ -27,6 +31,7 @@ use std::sync::Arc;
 use crate::model::{Key, Record, Version};
 
 pub use history::{Change, Cursor, HistoryLimits, TooOld};
+pub use indexed::{IndexLimits, Part};
 pub use object::Object;
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{Replaced, Trust};
@@ -78,6 +83,14 @@ impl Store {
             relist: None,
             limits,
         }
+    }
+
+    /// The same with other limits of what is indexed of one object; the store must be empty.
+    #[must_use]
+    pub fn indexing(mut self, limits: IndexLimits) -> Store {
+        Arc::make_mut(&mut self.current.postings).limits = limits;
+        self.packing.limits = limits;
+        self
     }
 
     /// The state as of now, for readers.
@@ -220,7 +233,7 @@ impl Store {
             current.order.insert(key, slot, |slot| key_in(objects, slot));
             Arc::make_mut(&mut current.occupied).insert(slot);
         }
-        current.postings.index(slot, before.as_ref(), Some(&object));
+        Arc::make_mut(&mut current.postings).index(slot, before.as_ref(), Some(&object));
         current.json_bytes += object.length() as u64;
         current.held_bytes += object.held_bytes() as u64;
         if let Some(before) = &before {
@@ -235,7 +248,7 @@ impl Store {
         let objects = &current.objects;
         let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
         let object = current.objects.set(slot as usize, None)?;
-        current.postings.index(slot, Some(&object), None);
+        Arc::make_mut(&mut current.postings).index(slot, Some(&object), None);
         current.json_bytes -= object.length() as u64;
         current.held_bytes -= object.held_bytes() as u64;
         Arc::make_mut(&mut current.occupied).remove(slot);

@@ -1,7 +1,9 @@
 //! An object at rest: its bytes in little space, and what selectors ask of it.
 //!
 //! One allocation holds everything that is the object's own, with its count of references; what many objects share (label
-//! keys, the dictionary) is behind one pointer. How bytes are compressed is `dictionary`'s; nothing here knows JSON.
+//! keys, the dictionary) is behind one pointer. An object with many labels or values shares no keys: it has them in its own
+//! bytes, with a table of where each text begins, so that one of them is found without a walk over all. How bytes are
+//! compressed is `dictionary`'s; which labels and values are indexed is `indexed`'s; nothing here knows JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +11,14 @@ use std::sync::Arc;
 use triomphe::ThinArc;
 
 use super::dictionary::{Compressor, Dictionary};
+use super::heap::allocated;
 use crate::model::{FieldIndex, Key, Record, Version};
-
-/// Labels of one object that are indexed and whose keys are shared with other objects, at most. An index entry for a key that
-/// only one object has takes several times the label itself, and kube-apiserver accepts objects with 60,000 labels. An object
-/// with more labels is found by [`Term::ManyLabels`] and its labels are compared one by one.
-pub(super) const MOST_LABELS: usize = 256;
 
 /// One object of a store. Immutable: a change makes a new one. Cloning shares it.
 ///
 /// The bytes behind the head are the key, the values of the labels in the order of the layout, the values of the fields
-/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. Where the layout has
-/// no keys although the object has labels, each key stands in front of its value.
+/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. With keys of its own the
+/// object has a [`Table`] behind the key, and the key of each label in front of its value.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
@@ -34,52 +32,52 @@ struct Head {
     version_start: u32,
     /// Where in the packed bytes the object's own begin.
     stored_start: u32,
-    /// Labels whose keys stand beside their values: all of them, or none.
-    own_labels: u32,
     version_length: u8,
 }
 
 /// What many objects of a store have in common.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Sorted.
-    pub(super) label_keys: Box<[Arc<str>]>,
+    pub(super) label_keys: LabelKeys,
     /// What the bytes were compressed with; `None`: they are plain.
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
-/// What an object is indexed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Term<'o> {
-    /// That it has more labels than are indexed: it is in no list of a label.
-    ManyLabels,
-    /// A label.
-    Label(&'o Arc<str>, &'o str),
-    /// A field.
-    Field(FieldIndex, &'o str),
+/// Where the label keys of an object stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LabelKeys {
+    /// Here, sorted.
+    Shared(Box<[Arc<str>]>),
+    /// In the object.
+    Own,
+}
+
+impl Default for LabelKeys {
+    fn default() -> LabelKeys {
+        LabelKeys::Shared(Box::default())
+    }
 }
 
 impl Object {
-    /// Packs a record. The layout must have been made for the record's labels, or have no keys.
+    /// Packs a record. The layout must have been made for the record's labels.
     pub(super) fn pack(record: &Record, layout: Arc<Layout>, compressor: Option<&mut Compressor>) -> Object {
         let compressed = compressor.filter(|_| layout.dictionary.is_some()).and_then(|it| it.compress(&record.bytes));
         let stored = compressed.unwrap_or(&record.bytes);
         let key = record.key.as_str();
-        let own_labels = if layout.label_keys.is_empty() { record.texts.labels().len() } else { 0 };
-        let own_key = |key: &str| if own_labels > 0 { key.len() + 2 } else { 0 };
-        let labels: usize = record.texts.labels().map(|(key, value)| own_key(key) + value.len() + 2).sum();
+        let labels: usize = record.texts.labels().map(|(_, value)| value.len() + 2).sum();
         let fields: usize = record.texts.values().map(|(_, value)| value.len() + 4).sum();
         let mut packed = Vec::with_capacity(key.len() + 2 + labels + fields + stored.len());
         write_text(key, &mut packed);
-        for (key, value) in record.texts.labels() {
-            if own_labels > 0 {
-                write_text(key, &mut packed);
+        match &layout.label_keys {
+            LabelKeys::Shared(_) => {
+                for (_, value) in record.texts.labels() {
+                    write_text(value, &mut packed);
+                }
+                for (field, value) in record.texts.values() {
+                    write_field(field, value, &mut packed);
+                }
             }
-            write_text(value, &mut packed);
-        }
-        for (field, value) in record.texts.values() {
-            write_number(u64::from(field.0), &mut packed);
-            write_text(value, &mut packed);
+            LabelKeys::Own => Table::write(record, &mut packed),
         }
         let stored_start = short(packed.len());
         packed.extend_from_slice(stored);
@@ -91,7 +89,6 @@ impl Object {
             metadata_end: record.metadata_span.end,
             version_start: record.version_span.start,
             stored_start,
-            own_labels: short(own_labels),
             version_length: u8::try_from(record.version_span.len()).expect("a version must have at most 20 digits"),
         };
         Object(ThinArc::from_header_and_slice(head, &packed))
@@ -99,7 +96,7 @@ impl Object {
 
     /// An object that is in no store, uncompressed: one that is shown otherwise than it is kept.
     pub fn loose(record: &Record) -> Object {
-        Object::pack(record, Arc::default(), None)
+        Object::pack(record, Arc::new(Layout { label_keys: LabelKeys::Own, dictionary: None }), None)
     }
 
     fn head(&self) -> &Head {
@@ -148,74 +145,87 @@ impl Object {
         self.head().version
     }
 
-    /// The value of a label. Reads all labels before it: see [`Object::has_many_labels`].
+    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        if self.head().own_labels > 0 {
-            return self.labels().find(|(held, _)| *held == key).map(|(_, value)| value);
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(keys) => {
+                let index = keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
+                Texts(self.texts()).nth(index)
+            }
+            LabelKeys::Own => Table::of(self.texts()).label(key),
         }
-        let index = self.head().layout.label_keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
-        Texts(self.texts()).nth(index)
     }
 
-    /// Whether it has so many labels that whoever looks for several should read them once.
-    pub fn has_many_labels(&self) -> bool {
-        self.head().own_labels as usize > MOST_LABELS
+    /// How many labels it has.
+    pub(super) fn label_count(&self) -> usize {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(keys) => keys.len(),
+            LabelKeys::Own => Table::of(self.texts()).labels,
+        }
     }
 
     /// All labels, sorted by key.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut keys = self.head().layout.label_keys.iter();
-        let mut own = self.head().own_labels;
-        let mut texts = Texts(self.texts());
-        std::iter::from_fn(move || {
-            let key = if own > 0 {
-                own -= 1;
-                texts.next()?
-            } else {
-                keys.next()?
-            };
-            Some((key, texts.next()?))
-        })
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(keys) => Labels { keys: keys.iter(), own: 0, texts: Texts(self.texts()) },
+            LabelKeys::Own => {
+                let table = Table::of(self.texts());
+                Labels { keys: [].iter(), own: table.labels, texts: Texts(table.entries) }
+            }
+        }
     }
 
-    /// The values of a field: exactly one (`""` when absent) for a single-valued field.
+    /// The values of a field, sorted: exactly one (`""` when absent) for a single-valued field.
     pub fn values(&self, field: FieldIndex) -> impl Iterator<Item = &str> {
-        self.fields()
+        let fields = match &self.head().layout.label_keys {
+            LabelKeys::Shared(_) => self.fields(),
+            LabelKeys::Own => {
+                let table = Table::of(self.texts());
+                table.from(table.first_at_or_above(field, ""))
+            }
+        };
+        fields
             .skip_while(move |(held, _)| *held < field)
             .take_while(move |(held, _)| *held == field)
             .map(|(_, value)| value)
     }
 
-    fn fields(&self) -> Fields<'_> {
-        let mut texts = Texts(self.texts());
-        for _ in 0..self.head().layout.label_keys.len() + 2 * self.head().own_labels as usize {
-            texts.next();
-        }
-        Fields(texts.0)
+    /// Whether it has so many labels or values that one of them is found by its place, not by a walk over all.
+    pub fn has_many_texts(&self) -> bool {
+        self.head().layout.label_keys == LabelKeys::Own
     }
 
-    /// What it is indexed by, in order: labels and fields with their values, except where there are too many.
-    pub(super) fn terms(&self) -> Vec<Term<'_>> {
-        let keys = &self.head().layout.label_keys;
-        let mut terms: Vec<Term<'_>> =
-            keys.iter().zip(Texts(self.texts())).map(|(key, value)| Term::Label(key, value)).collect();
-        if self.has_many_labels() {
-            terms.push(Term::ManyLabels);
+    /// Whether a value is one of those of a field.
+    pub fn has_value(&self, field: FieldIndex, value: &str) -> bool {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(_) => self.values(field).any(|held| held == value),
+            LabelKeys::Own => {
+                let table = Table::of(self.texts());
+                table.from(table.first_at_or_above(field, value)).next() == Some((field, value))
+            }
         }
-        // Marks come after all values.
-        let marks: Vec<FieldIndex> =
-            self.fields().map(|(field, _)| field).filter(|field| field.is_overflow()).collect();
-        let values = self.fields().filter(|(field, _)| !marks.contains(&field.overflow()) || field.is_overflow());
-        terms.extend(values.map(|(field, value)| Term::Field(field, value)));
-        // Labels come sorted by key and fields by number; values of one field come as they stand in the object.
-        terms.sort_unstable();
-        terms
+    }
+
+    /// All fields with their values, in order.
+    pub(super) fn fields(&self) -> Fields<'_> {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(keys) => {
+                let mut texts = Texts(self.texts());
+                for _ in 0..keys.len() {
+                    texts.next();
+                }
+                Fields(texts.0)
+            }
+            LabelKeys::Own => {
+                let table = Table::of(self.texts());
+                table.from(table.labels)
+            }
+        }
     }
 
     /// Whether it has the same labels and field values as another one: then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
-        self.head().own_labels == other.head().own_labels
-            && self.texts() == other.texts()
+        self.texts() == other.texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
                 || self.head().layout.label_keys == other.head().layout.label_keys)
     }
@@ -266,8 +276,8 @@ impl Object {
 
     /// What the object takes in memory beside what it shares, in bytes.
     pub fn held_bytes(&self) -> usize {
-        // The pointer to it; the count of references and the length stand before the head.
-        3 * size_of::<usize>() + size_of::<Head>() + self.packed().len()
+        // The count of references stands before the head, the length behind it.
+        allocated(2 * size_of::<usize>() + size_of::<Head>() + self.packed().len())
     }
 }
 
@@ -285,7 +295,8 @@ impl std::fmt::Debug for Object {
             .debug_struct("Object")
             .field("key", &self.key())
             .field("version", &self.version())
-            .field("terms", &self.terms())
+            .field("labels", &self.labels().collect::<Vec<_>>())
+            .field("fields", &self.fields().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -328,10 +339,17 @@ fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
 }
 
 fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
+    #[cfg(test)]
+    super::tests::work::count();
     let length = read_number(bytes)?;
     let (value, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(text(value))
+}
+
+fn write_field(field: FieldIndex, value: &str, out: &mut Vec<u8>) {
+    write_number(u64::from(field.0), out);
+    write_text(value, out);
 }
 
 /// Values, one after another.
@@ -345,8 +363,28 @@ impl<'b> Iterator for Texts<'b> {
     }
 }
 
+/// Keys and values of labels: the keys from a layout, or so many in front of their values.
+struct Labels<'o> {
+    keys: std::slice::Iter<'o, Arc<str>>,
+    own: usize,
+    texts: Texts<'o>,
+}
+
+impl<'o> Iterator for Labels<'o> {
+    type Item = (&'o str, &'o str);
+
+    fn next(&mut self) -> Option<(&'o str, &'o str)> {
+        if let Some(key) = self.keys.next() {
+            return Some((key, self.texts.next()?));
+        }
+        self.own = self.own.checked_sub(1)?;
+        Some((self.texts.next()?, self.texts.next()?))
+    }
+}
+
 /// Values with the numbers of their fields.
-struct Fields<'b>(&'b [u8]);
+#[derive(Clone)]
+pub(super) struct Fields<'b>(&'b [u8]);
 
 impl<'b> Iterator for Fields<'b> {
     type Item = (FieldIndex, &'b str);
@@ -355,4 +393,78 @@ impl<'b> Iterator for Fields<'b> {
         let number = read_number(&mut self.0)?;
         Some((FieldIndex(u16::try_from(number).ok()?), read_text(&mut self.0)?))
     }
+}
+
+/// Where the labels and values of an object with keys of its own begin: how many labels, how many entries, the place of each
+/// entry, and the entries. The numbers have four bytes each.
+struct Table<'o> {
+    labels: usize,
+    places: &'o [[u8; 4]],
+    entries: &'o [u8],
+}
+
+impl<'o> Table<'o> {
+    /// Appends it. The record's labels and values are sorted.
+    fn write(record: &Record, out: &mut Vec<u8>) {
+        let count = record.texts.labels().len() + record.texts.values().len();
+        let mut places: Vec<u32> = Vec::with_capacity(2 + count);
+        places.extend([short(record.texts.labels().len()), short(count)]);
+        let mut entries = Vec::new();
+        for (key, value) in record.texts.labels() {
+            places.push(short(entries.len()));
+            write_text(key, &mut entries);
+            write_text(value, &mut entries);
+        }
+        for (field, value) in record.texts.values() {
+            places.push(short(entries.len()));
+            write_field(field, value, &mut entries);
+        }
+        places.into_iter().for_each(|place| out.extend_from_slice(&place.to_le_bytes()));
+        out.extend_from_slice(&entries);
+    }
+
+    fn of(texts: &'o [u8]) -> Table<'o> {
+        let numbers = texts.as_chunks::<4>().0;
+        let number = |index: usize| numbers.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+        let (labels, count) = (number(0), number(1));
+        let places = numbers.get(2..2 + count).unwrap_or_default();
+        Table { labels, places, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
+    }
+
+    /// The entries from one on.
+    fn entry(&self, index: usize) -> &'o [u8] {
+        self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
+    }
+
+    /// The values from an entry on, which is none of the labels.
+    fn from(&self, index: usize) -> Fields<'o> {
+        Fields(self.entry(index))
+    }
+
+    fn label(&self, key: &str) -> Option<&'o str> {
+        let index = first_of(0..self.labels, |index| read_text(&mut self.entry(index)).is_some_and(|held| held < key));
+        if index == self.labels {
+            return None;
+        }
+        let mut entry = self.entry(index);
+        read_text(&mut entry).filter(|held| *held == key)?;
+        read_text(&mut entry)
+    }
+
+    /// The first entry of this field and value, or of a higher one.
+    fn first_at_or_above(&self, field: FieldIndex, value: &str) -> usize {
+        first_of(self.labels..self.places.len(), |index| {
+            self.from(index).next().is_some_and(|held| held < (field, value))
+        })
+    }
+}
+
+/// The first of some indexes for which this is false; it is true for all before it.
+fn first_of(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }

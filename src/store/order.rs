@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::heap::{allocated, map_nodes, shared, shared_text};
+
 /// Most slots of a leaf; a full one is split.
 const MOST: usize = 512;
 
@@ -130,6 +132,8 @@ impl Order {
 
     /// What it takes in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.leaves.iter().map(|(bound, leaf)| bound.len() + 96 + leaf.capacity() * size_of::<u32>()).sum()
+        let leaf_bytes = |leaf: &Vec<u32>| shared::<Vec<u32>>() + allocated(leaf.capacity() * size_of::<u32>());
+        let leaves: usize = self.leaves.iter().map(|(bound, leaf)| shared_text(bound) + leaf_bytes(leaf)).sum();
+        map_nodes::<Arc<str>, Arc<Vec<u32>>>(self.leaves.len()) + leaves
     }
 }

@@ -10,7 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::dictionary::{self, Compressor, Dictionary};
-use super::object::{Layout, MOST_LABELS, Object};
+use super::heap::{allocated, shared, shared_text};
+use super::indexed::IndexLimits;
+use super::object::{LabelKeys, Layout, Object};
 use crate::model::Record;
 
 /// A store with less than this as JSON, in bytes, stays plain: a dictionary and its tables would take as much.
@@ -30,6 +32,8 @@ pub(super) struct Packing {
     ratio: Ratio,
     /// Plain bytes packed since a training was last thought of.
     plain: u64,
+    /// How many dictionaries there were: layouts of an earlier one are kept while objects use them.
+    trainings: u64,
     /// After each training twice as much must come before the next.
     patience: u32,
     /// The layout of the object before: neighbours have the same labels.
@@ -37,19 +41,11 @@ pub(super) struct Packing {
     /// By a hash of the label keys. Of two sets with the same hash only one is found; the other is merely not shared.
     layouts: HashMap<u64, Arc<Layout>>,
     label_keys: HashSet<Arc<str>>,
-    /// What layouts and label keys take, about.
-    shared_bytes: usize,
     sweep_above: usize,
-}
-
-/// What a layout takes beside its keys: itself, its counts, its place among the layouts.
-const LAYOUT_BYTES: usize = size_of::<Layout>() + 4 * size_of::<usize>();
-
-/// What a label key takes beside its text: its counts, its place among the keys, and what the allocator rounds up.
-const KEY_BYTES: usize = 9 * size_of::<usize>();
-
-fn layout_bytes(layout: &Layout) -> usize {
-    LAYOUT_BYTES + size_of_val(&*layout.label_keys)
+    /// What layouts and label keys take, in bytes, the room of their maps not counted.
+    shared_bytes: usize,
+    /// Objects beyond these have keys of their own.
+    pub(super) limits: IndexLimits,
 }
 
 /// How well the dictionary does.
@@ -92,7 +88,10 @@ impl Packing {
     /// The same object with the newest dictionary.
     pub(super) fn repack(&mut self, object: &Object) -> Option<Object> {
         let label_keys = object.layout().label_keys.clone();
-        let hash = hash(label_keys.iter().map(|key| &**key));
+        let hash = match &label_keys {
+            LabelKeys::Shared(keys) => self.hash(keys.iter().map(|key| &**key)),
+            LabelKeys::Own => OWN,
+        };
         let layout = self.shared(hash, Layout { label_keys, dictionary: self.dictionary.clone() });
         self.compressor.as_mut().map(|compressor| object.repack(layout, compressor))
     }
@@ -110,41 +109,52 @@ impl Packing {
         self.dictionary = Some(Arc::new(dictionary));
         self.compressor = Some(compressor);
         self.ratio = Ratio::default();
-        self.layouts.clear();
+        self.trainings += 1;
         is_first
     }
 
-    /// What the dictionary takes in memory, and what objects share, in bytes.
+    /// What the dictionary, the layouts and the label keys take in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.shared_bytes
-            + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.held_bytes())
+        // A table has a byte beside each place.
+        let layouts = self.layouts.capacity() * (size_of::<(u64, Arc<Layout>)>() + 1) * 8 / 7;
+        let keys = self.label_keys.capacity() * (size_of::<Arc<str>>() + 1) * 8 / 7;
+        self.dictionary.as_ref().map_or(0, |dictionary| dictionary.held_bytes())
             + self.compressor.as_ref().map_or(0, Compressor::held_bytes)
+            + layouts
+            + keys
+            + self.shared_bytes
     }
 
     fn layout(&mut self, record: &Record) -> Arc<Layout> {
+        let texts = &record.texts;
+        let has_shared_keys = self.limits.is_within(texts.labels().len(), texts.values().len());
+        let has_keys = |held: &LabelKeys| match held {
+            LabelKeys::Shared(keys) => {
+                has_shared_keys
+                    && keys.len() == texts.labels().len()
+                    && keys.iter().zip(texts.labels()).all(|(held, (key, _))| **held == *key)
+            }
+            LabelKeys::Own => !has_shared_keys,
+        };
         let is_of = |layout: &Layout, dictionary: &Option<Arc<Dictionary>>| {
             let same_dictionary = match (&layout.dictionary, dictionary) {
                 (Some(held), Some(wanted)) => Arc::ptr_eq(held, wanted),
                 (None, None) => true,
                 _ => false,
             };
-            same_dictionary
-                && layout.label_keys.len() == record.texts.labels().len()
-                && layout.label_keys.iter().zip(record.texts.labels()).all(|(held, (key, _))| **held == *key)
+            same_dictionary && has_keys(&layout.label_keys)
         };
         if is_of(&self.last, &self.dictionary) {
             return self.last.clone();
         }
-        // So many labels are not shared with others, and are not kept by those who only pass by.
-        if record.texts.labels().len() > MOST_LABELS {
-            return self
-                .shared(hash([].into_iter()), Layout { label_keys: [].into(), dictionary: self.dictionary.clone() });
-        }
-        let hash = hash(record.texts.labels().map(|(key, _)| key));
+        let hash = if has_shared_keys { self.hash(texts.labels().map(|(key, _)| key)) } else { OWN };
         let layout = match self.layouts.get(&hash) {
             Some(layout) if is_of(layout, &self.dictionary) => layout.clone(),
             _ => {
-                let label_keys = record.texts.labels().map(|(key, _)| self.label_key(key)).collect();
+                let label_keys = match has_shared_keys {
+                    true => LabelKeys::Shared(texts.labels().map(|(key, _)| self.label_key(key)).collect()),
+                    false => LabelKeys::Own,
+                };
                 self.shared(hash, Layout { label_keys, dictionary: self.dictionary.clone() })
             }
         };
@@ -156,20 +166,30 @@ impl Packing {
     fn shared(&mut self, hash: u64, layout: Layout) -> Arc<Layout> {
         if let Some(held) = self.layouts.get(&hash)
             && held.label_keys == layout.label_keys
+            && held.dictionary.as_ref().map(Arc::as_ptr) == layout.dictionary.as_ref().map(Arc::as_ptr)
         {
             return held.clone();
         }
         if self.layouts.len() + self.label_keys.len() > self.sweep_above {
-            self.layouts.retain(|_, layout| Arc::strong_count(layout) > 1);
-            self.label_keys.retain(|key| Arc::strong_count(key) > 1);
-            self.sweep_above = 2 * (self.layouts.len() + self.label_keys.len()) + UNUSED;
-            self.shared_bytes = self.layouts.values().map(|layout| layout_bytes(layout)).sum::<usize>()
-                + self.label_keys.iter().map(|key| KEY_BYTES + key.len()).sum::<usize>();
+            self.sweep();
         }
-        self.shared_bytes += layout_bytes(&layout);
         let layout = Arc::new(layout);
-        self.layouts.insert(hash, layout.clone());
+        self.shared_bytes += layout_bytes(&layout);
+        if let Some(other) = self.layouts.insert(hash, layout.clone()) {
+            self.shared_bytes -= layout_bytes(&other);
+        }
         layout
+    }
+
+    /// Lets go what no object uses.
+    fn sweep(&mut self) {
+        self.layouts.retain(|_, layout| Arc::strong_count(layout) > 1);
+        self.label_keys.retain(|key| Arc::strong_count(key) > 1);
+        self.layouts.shrink_to_fit();
+        self.label_keys.shrink_to_fit();
+        self.sweep_above = 2 * (self.layouts.len() + self.label_keys.len()) + UNUSED;
+        self.shared_bytes = self.layouts.values().map(|layout| layout_bytes(layout)).sum::<usize>()
+            + self.label_keys.iter().map(shared_text).sum::<usize>();
     }
 
     fn label_key(&mut self, key: &str) -> Arc<str> {
@@ -177,16 +197,28 @@ impl Packing {
             return held.clone();
         }
         let key: Arc<str> = Arc::from(key);
-        self.shared_bytes += KEY_BYTES + key.len();
+        self.shared_bytes += shared_text(&key);
         self.label_keys.insert(key.clone());
         key
     }
+
+    fn hash<'k>(&self, keys: impl Iterator<Item = &'k str>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.trainings.hash(&mut hasher);
+        for key in keys {
+            key.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
 }
 
-fn hash<'k>(keys: impl Iterator<Item = &'k str>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for key in keys {
-        key.hash(&mut hasher);
-    }
-    hasher.finish()
+/// Stands for the hash of keys that are not in the layout.
+const OWN: u64 = 0;
+
+fn layout_bytes(layout: &Layout) -> usize {
+    let keys = match &layout.label_keys {
+        LabelKeys::Shared(keys) => allocated(size_of_val(&**keys)),
+        LabelKeys::Own => 0,
+    };
+    shared::<Layout>() + keys
 }

@@ -1,148 +1,138 @@
 //! Posting lists: (field or label, value) -> slots.
 //!
-//! Two levels: an attribute, then its values in order, so that existence, sets and ranges are answered without a scan
-//! of objects. A change touches only the values that differ between the object before and after: most updates none.
-//! The sets are `slots`, the dictionaries of values are `terms`. An attribute that one object alone has takes one entry and no
-//! set. Objects with too many labels, or too many values of a field, are in no list of these: they stand in a list of their own, and
-//! `query::plan` compares each of them with the selection.
+//! The values of an attribute are in order, so that existence, sets and ranges are answered without a scan of objects. A
+//! change touches only the values that differ between the object before and after: most updates none. Objects that
+//! are not indexed completely stand in sets of their own: see `indexed`. The sets are `slots`, the dictionaries of values are
+//! `terms`, and `labels` are those of all label keys.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use super::Object;
-use super::object::Term;
+use super::heap::{map_nodes, shared};
+use super::indexed::{IndexLimits, Part};
+use super::labels::Labels;
 use super::slots::SlotSet;
 use super::terms::Terms;
 use crate::model::FieldIndex;
 
 pub use super::terms::Posting;
 
-/// What a posting list is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Attribute {
-    /// A field of the plan.
-    Field(FieldIndex),
-    /// A label key.
-    Label(Arc<str>),
-    /// The namespace of the object.
-    Namespace,
-    /// Objects with more labels than are indexed, under the empty value.
-    ManyLabels,
-}
-
-/// Everything indexed under one attribute.
-#[derive(Clone, Debug)]
-enum Entry {
-    /// One value, which one object has.
-    One(Arc<str>, u32),
-    /// Several values or objects.
-    Several(Arc<AttributePostings>),
-}
-
-#[derive(Clone, Debug, Default)]
-struct AttributePostings {
-    /// Slots that have the attribute at all.
-    present: Arc<SlotSet>,
-    terms: Terms,
-}
-
 /// All posting lists of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Postings {
-    /// A tree with full nodes: a hash trie would take a kilobyte for each of some ten thousand attributes.
-    attributes: OrdMap<Attribute, Entry>,
+    pub(super) limits: IndexLimits,
+    namespaces: Terms,
+    /// Slots that have a namespace.
+    namespaced: Arc<SlotSet>,
+    fields: OrdMap<FieldIndex, Terms>,
+    labels: Labels,
+    /// Slots of objects of which a part is not indexed.
+    incomplete: OrdMap<Part, Arc<SlotSet>>,
 }
 
-/// What an entry takes in the tree, whose nodes are half full or more.
-const ENTRY_BYTES: usize = size_of::<(Attribute, Entry)>() * 2;
-
-/// What stands in front of a shared text or value, and what the allocator adds to it.
-const COUNTS: usize = 4 * size_of::<usize>();
+/// What an index is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attribute {
+    /// A field of the plan.
+    Field(FieldIndex),
+    /// All labels.
+    Labels,
+    /// The namespace of the object.
+    Namespace,
+}
 
 /// What the index of one attribute is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeUsage {
     /// The attribute.
     pub attribute: Attribute,
-    /// Different values.
+    /// Different values; of labels, different pairs of key and value.
     pub values: u64,
     /// Bytes in memory.
     pub bytes: u64,
 }
 
-impl Entry {
-    fn held_bytes(&self) -> usize {
-        match self {
-            Entry::One(value, _) => COUNTS + value.len(),
-            Entry::Several(postings) => {
-                COUNTS
-                    + size_of::<AttributePostings>()
-                    + COUNTS
-                    + size_of::<SlotSet>()
-                    + postings.present.held_bytes()
-                    + postings.terms.held_bytes()
+impl Postings {
+    /// The slots of a namespace.
+    pub fn namespace(&self, namespace: &str) -> Option<Posting<'_>> {
+        self.namespaces.get(namespace)
+    }
+
+    /// All namespaces, in order, with their slots.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, Posting<'_>)> {
+        self.namespaces.iter()
+    }
+
+    /// The slots that have a namespace.
+    pub fn namespaced(&self) -> &SlotSet {
+        &self.namespaced
+    }
+
+    /// The slots with this value of a field; see [`Postings::incomplete`].
+    pub fn field(&self, field: FieldIndex, value: &str) -> Option<Posting<'_>> {
+        self.fields.get(&field)?.get(value)
+    }
+
+    /// All values of a field, in order, with their slots; see [`Postings::incomplete`].
+    pub fn field_values(&self, field: FieldIndex) -> impl Iterator<Item = (&str, Posting<'_>)> {
+        self.fields.get(&field).into_iter().flat_map(|terms| terms.iter())
+    }
+
+    /// The slots with this value of a label; see [`Postings::incomplete`].
+    pub fn label(&self, key: &str, value: &str) -> Option<Posting<'_>> {
+        self.labels.posting(key, value)
+    }
+
+    /// Lists whose union is the slots with a label; see [`Postings::incomplete`].
+    pub fn labelled(&self, key: &str) -> Vec<Posting<'_>> {
+        self.labels.present(key)
+    }
+
+    /// All values of a label, in order, with their slots; see [`Postings::incomplete`].
+    pub fn label_values(&self, key: &str) -> impl Iterator<Item = (&str, Posting<'_>)> {
+        self.labels.values(key)
+    }
+
+    /// The slots of objects of which this part is not indexed: what holds for them is only known from the objects.
+    pub fn incomplete(&self, part: Part) -> Option<&SlotSet> {
+        self.incomplete.get(&part).map(|slots| &**slots)
+    }
+
+    /// What each index takes, where there is any value.
+    pub fn usage(&self) -> Vec<AttributeUsage> {
+        let set = |slots: &SlotSet| shared::<SlotSet>() + slots.held_bytes();
+        let mut usage: BTreeMap<Attribute, (usize, usize)> = BTreeMap::new();
+        let mut add = |attribute, values: usize, bytes: usize| {
+            let sum = usage.entry(attribute).or_default();
+            *sum = (sum.0 + values, sum.1 + bytes);
+        };
+        for (field, terms) in &self.fields {
+            add(Attribute::Field(*field), terms.len(), map_nodes::<FieldIndex, Terms>(1) + terms.held_bytes());
+        }
+        if self.labels.len() > 0 {
+            add(Attribute::Labels, self.labels.len(), self.labels.held_bytes());
+        }
+        for (part, slots) in &self.incomplete {
+            match part {
+                Part::Field(field) => add(Attribute::Field(*field), 0, set(slots)),
+                Part::Labels => add(Attribute::Labels, 0, set(slots)),
             }
         }
-    }
-}
-
-impl AttributePostings {
-    fn insert(&mut self, value: &str, slot: u32) {
-        if !self.present.contains(slot) {
-            Arc::make_mut(&mut self.present).insert(slot);
+        if !self.namespaces.is_empty() {
+            add(Attribute::Namespace, self.namespaces.len(), self.namespaces.held_bytes() + set(&self.namespaced));
         }
-        self.terms.insert(value, slot);
-    }
-
-    /// Its only value, if one object alone has it.
-    fn only(&self) -> Option<(&str, u32)> {
-        match (self.terms.len(), self.terms.iter().next()) {
-            (1, Some((value, Posting::One(slot)))) => Some((value, slot)),
-            _ => None,
-        }
-    }
-}
-
-impl Postings {
-    /// The slots with this value.
-    pub fn posting(&self, attribute: &Attribute, value: &str) -> Option<Posting<'_>> {
-        match self.attributes.get(attribute)? {
-            Entry::One(held, slot) => (**held == *value).then_some(Posting::One(*slot)),
-            Entry::Several(postings) => postings.terms.get(value),
-        }
-    }
-
-    /// The slots that have the attribute.
-    pub fn present(&self, attribute: &Attribute) -> Option<Posting<'_>> {
-        self.attributes.get(attribute).map(|entry| match entry {
-            Entry::One(_, slot) => Posting::One(*slot),
-            Entry::Several(postings) => Posting::Set(&postings.present),
-        })
-    }
-
-    /// All values of an attribute, in order, with their slots.
-    pub fn values(&self, attribute: &Attribute) -> impl Iterator<Item = (&str, Posting<'_>)> {
-        let (one, several) = match self.attributes.get(attribute) {
-            Some(Entry::One(value, slot)) => (Some((&**value, Posting::One(*slot))), None),
-            Some(Entry::Several(postings)) => (None, Some(postings)),
-            None => (None, None),
-        };
-        one.into_iter().chain(several.into_iter().flat_map(|postings| postings.terms.iter()))
-    }
-
-    /// What each attribute takes. The texts of label keys are counted with the objects that share them.
-    pub fn usage(&self) -> Vec<AttributeUsage> {
-        let usage = self.attributes.iter().map(|(attribute, entry)| AttributeUsage {
-            attribute: attribute.clone(),
-            values: match entry {
-                Entry::One(..) => 1,
-                Entry::Several(postings) => postings.terms.len() as u64,
-            },
-            bytes: (ENTRY_BYTES + entry.held_bytes()) as u64,
-        });
-        usage.collect()
+        let usage = usage.into_iter();
+        usage
+            .map(|(attribute, (values, bytes))| AttributeUsage {
+                attribute,
+                values: values as u64,
+                bytes: bytes as u64,
+            })
+            .collect()
     }
 
     /// Indexes what became of the object in a slot.
@@ -150,109 +140,67 @@ impl Postings {
         match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => return,
             // The key of a slot's object does not change.
-            (None, Some(object)) => self.insert_namespace(slot, object),
-            (Some(object), None) => self.remove_namespace(slot, object),
+            (None, Some(object)) if !object.namespace().is_empty() => {
+                Arc::make_mut(&mut self.namespaced).insert(slot);
+                self.namespaces.insert(object.namespace(), slot);
+            }
+            (Some(object), None) if !object.namespace().is_empty() => {
+                Arc::make_mut(&mut self.namespaced).remove(slot);
+                self.namespaces.remove(object.namespace(), slot);
+            }
             _ => {}
         }
-        let before = before.map(Object::terms).unwrap_or_default();
-        let after = after.map(Object::terms).unwrap_or_default();
-        let (mut left, mut right) = (before.iter().peekable(), after.iter().peekable());
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (Some(gone), Some(come)) => gone.cmp(come),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return,
-            };
-            let gone = if order.is_le() { left.next() } else { None };
-            let come = if order.is_ge() { right.next() } else { None };
-            match (gone, come) {
-                (Some(gone), None) => {
-                    // Terms of one attribute stand together.
-                    let place = after.partition_point(|term| term < gone);
-                    let neighbours = [place.checked_sub(1), Some(place)].into_iter().flatten();
-                    let is_absent =
-                        !neighbours.filter_map(|place| after.get(place)).any(|term| term.is_of_attribute(gone));
-                    let (attribute, value) = gone.parts();
-                    self.remove(&attribute, value, slot, is_absent);
-                }
-                (None, Some(come)) => {
-                    let (attribute, value) = come.parts();
-                    self.insert(attribute, value, slot);
-                }
-                _ => {}
-            }
+        let limits = self.limits;
+        self.labels.index(slot, limits.labels(before), limits.labels(after));
+        let (before, after) = (limits.values(before), limits.values(after));
+        differences(&before.values, &after.values, |(field, value), is_new| {
+            if is_new { self.insert(*field, value, slot) } else { self.remove(*field, value, slot) }
+        });
+        differences(&before.missing, &after.missing, |part, is_new| self.mark(*part, slot, is_new));
+    }
+
+    fn insert(&mut self, field: FieldIndex, value: &str, slot: u32) {
+        self.fields.entry(field).or_default().insert(value, slot);
+    }
+
+    fn remove(&mut self, field: FieldIndex, value: &str, slot: u32) {
+        let Some(terms) = self.fields.get_mut(&field) else { return };
+        terms.remove(value, slot);
+        if terms.is_empty() {
+            self.fields.remove(&field);
         }
     }
 
-    fn insert_namespace(&mut self, slot: u32, object: &Object) {
-        if !object.namespace().is_empty() {
-            self.insert(Attribute::Namespace, object.namespace(), slot);
-        }
-    }
-
-    fn remove_namespace(&mut self, slot: u32, object: &Object) {
-        if !object.namespace().is_empty() {
-            self.remove(&Attribute::Namespace, object.namespace(), slot, true);
-        }
-    }
-
-    fn insert(&mut self, attribute: Attribute, value: &str, slot: u32) {
-        match self.attributes.get_mut(&attribute) {
-            None => {
-                self.attributes.insert(attribute, Entry::One(Arc::from(value), slot));
+    fn mark(&mut self, part: Part, slot: u32, is_incomplete: bool) {
+        if is_incomplete {
+            Arc::make_mut(self.incomplete.entry(part).or_default()).insert(slot);
+        } else if let Some(slots) = self.incomplete.get_mut(&part) {
+            let slots = Arc::make_mut(slots);
+            slots.remove(slot);
+            if slots.is_empty() {
+                self.incomplete.remove(&part);
             }
-            Some(Entry::One(held, of)) if **held == *value && *of == slot => {}
-            Some(Entry::Several(postings)) => Arc::make_mut(postings).insert(value, slot),
-            Some(entry @ Entry::One(..)) => {
-                let mut postings = AttributePostings::default();
-                if let Entry::One(held, of) = &*entry {
-                    postings.insert(held, *of);
-                }
-                postings.insert(value, slot);
-                *entry = Entry::Several(Arc::new(postings));
-            }
-        }
-    }
-
-    fn remove(&mut self, attribute: &Attribute, value: &str, slot: u32, is_absent: bool) {
-        let Some(entry) = self.attributes.get_mut(attribute) else { return };
-        let postings = match entry {
-            Entry::One(held, of) => {
-                if **held == *value && *of == slot {
-                    self.attributes.remove(attribute);
-                }
-                return;
-            }
-            Entry::Several(postings) => Arc::make_mut(postings),
-        };
-        if is_absent {
-            Arc::make_mut(&mut postings.present).remove(slot);
-        }
-        postings.terms.remove(value, slot);
-        if postings.terms.is_empty() {
-            self.attributes.remove(attribute);
-        } else if let Some((value, slot)) = postings.only() {
-            *entry = Entry::One(Arc::from(value), slot);
         }
     }
 }
 
-impl<'o> Term<'o> {
-    fn parts(&self) -> (Attribute, &'o str) {
-        match *self {
-            Term::Label(key, value) => (Attribute::Label(key.clone()), value),
-            Term::Field(field, value) => (Attribute::Field(field), value),
-            Term::ManyLabels => (Attribute::ManyLabels, ""),
-        }
-    }
-
-    fn is_of_attribute(&self, other: &Term<'_>) -> bool {
-        match (self, other) {
-            (Term::Label(key, _), Term::Label(other, _)) => key == other,
-            (Term::Field(field, _), Term::Field(other, _)) => field == other,
-            (Term::ManyLabels, Term::ManyLabels) => true,
-            _ => false,
+/// Visits what only one of two sorted lists has: true with what only the second one has.
+fn differences<T: Ord>(before: &[T], after: &[T], mut visit: impl FnMut(&T, bool)) {
+    let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (Some(gone), Some(come)) => gone.cmp(come),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return,
+        };
+        match order {
+            Ordering::Less => before.next().into_iter().for_each(|gone| visit(gone, false)),
+            Ordering::Greater => after.next().into_iter().for_each(|come| visit(come, true)),
+            Ordering::Equal => {
+                before.next();
+                after.next();
+            }
         }
     }
 }

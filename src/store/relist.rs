@@ -5,6 +5,7 @@
 //! visible before it is committed, and one that is cut off leaves no trace.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
@@ -92,8 +93,10 @@ impl Store {
 
     /// Lets go what the first list has put in, which nobody has seen.
     fn clear(&mut self) {
+        let limits = self.current.postings.limits;
         self.current =
             Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
+        Arc::make_mut(&mut self.current.postings).limits = limits;
         self.free_slots.clear();
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::heap::{allocated, shared};
+
 /// Up to this many slots a set is one array: 1 KiB, less than any bitmap with its pointers.
 const FEW: usize = 256;
 
@@ -155,6 +157,34 @@ impl SlotSet {
         is_new
     }
 
+    /// Adds all slots of another set, part by part.
+    pub(super) fn insert_all(&mut self, other: &SlotSet) {
+        match (&mut self.form, &other.form) {
+            (Form::Many(parts), Form::Many(others)) => {
+                if parts.len() < others.len() {
+                    parts.resize(others.len(), None);
+                }
+                for (part, other) in parts.iter_mut().zip(others) {
+                    match (part, other) {
+                        (_, None) => {}
+                        (part @ None, Some(other)) => *part = Some(other.clone()),
+                        (Some(part), Some(other)) => *Arc::make_mut(part) |= &**other,
+                    }
+                }
+                self.len = parts.iter().flatten().map(|part| part.len()).sum();
+            }
+            (Form::Few(_), Form::Many(_)) => {
+                let few = std::mem::replace(self, other.clone());
+                self.insert_all(&few);
+            }
+            (_, Form::Few(slots)) => {
+                for slot in slots {
+                    self.insert(*slot);
+                }
+            }
+        }
+    }
+
     /// Takes a slot out; false when it was not there.
     pub(super) fn remove(&mut self, slot: u32) -> bool {
         let was_there = match &mut self.form {
@@ -187,17 +217,30 @@ impl SlotSet {
         was_there
     }
 
-    /// What it takes in memory, in bytes, its own pointer not counted.
+    /// What it takes on the heap, in bytes, itself not counted.
     pub(super) fn held_bytes(&self) -> usize {
-        let inside = match &self.form {
-            Form::Few(slots) => slots.capacity() * size_of::<u32>(),
+        match &self.form {
+            Form::Few(slots) => allocated(slots.capacity() * size_of::<u32>()),
             Form::Many(parts) => {
-                let bitmaps: usize = parts.iter().flatten().map(|part| part.serialized_size() + 80).sum();
-                parts.capacity() * size_of::<usize>() + bitmaps
+                let bitmaps: usize = parts.iter().flatten().map(|part| part_bytes(part)).sum();
+                allocated(parts.capacity() * size_of::<usize>()) + bitmaps
             }
-        };
-        size_of::<SlotSet>() + inside
+        }
     }
+}
+
+/// What a part takes: its head, room for four containers of which it has one, and the slots in it. The slots of a container that
+/// is no bitmap grow by doubling, so a quarter of their room is free.
+fn part_bytes(part: &RoaringBitmap) -> usize {
+    /// Room for four containers of 32 bytes.
+    const CONTAINERS: usize = 128;
+    /// What a container has in front where it is serialized.
+    const SERIAL_HEAD: usize = 16;
+    /// A container of this size is a bitmap.
+    const BITMAP: usize = 8_192;
+    let slots = part.serialized_size().saturating_sub(SERIAL_HEAD);
+    let room = if slots >= BITMAP { BITMAP } else { slots + slots / 3 };
+    shared::<RoaringBitmap>() + CONTAINERS + allocated(room)
 }
 
 impl PartialEq for SlotSet {

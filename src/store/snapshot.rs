@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
     pub(super) occupied: Arc<SlotSet>,
-    pub(super) postings: Postings,
+    pub(super) postings: Arc<Postings>,
     pub(super) history: History,
     /// Sum of the sizes of all objects as JSON.
     pub(super) json_bytes: u64,
@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub(super) held_bytes: u64,
 }
 
-/// What a store takes in memory, in bytes, as far as it knows: what an allocator adds is not counted.
+/// What a store takes in memory, in bytes, as far as it knows; sizes are those that the allocator gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// How many objects.
@@ -48,7 +48,7 @@ pub struct Usage {
     pub history_changes: u64,
     /// Previous states that only history keeps.
     pub history_bytes: u64,
-    /// The index of each label, field, and of the namespace.
+    /// The index of each field, of all labels, and of the namespace.
     pub attributes: Vec<AttributeUsage>,
 }
 

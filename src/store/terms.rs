@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::heap::{allocated, map_nodes, shared, shared_text};
 use super::slots::SlotSet;
 
 /// The slots of one value.
@@ -16,8 +17,15 @@ use super::slots::SlotSet;
 pub enum Posting<'t> {
     /// Exactly one slot.
     One(u32),
-    /// Two or more.
+    /// Any number, mostly two or more.
     Set(&'t SlotSet),
+}
+
+/// The slots of one value, taken out of a dictionary.
+#[derive(Debug)]
+pub(super) enum Taken {
+    One(u32),
+    Set(Arc<SlotSet>),
 }
 
 /// Most terms of a block; a full one is split.
@@ -231,16 +239,28 @@ impl Block {
         self.sets.extend(other.sets.iter().cloned());
     }
 
+    /// Takes a term out.
+    fn take_whole(&mut self, index: usize) -> Taken {
+        let taken = match self.slots[index] {
+            position if position >= IN_SETS => {
+                let position = (position - IN_SETS) as usize;
+                let set = self.sets[position].clone();
+                self.drop_set(position);
+                Taken::Set(set)
+            }
+            slot => Taken::One(slot),
+        };
+        self.remove(index);
+        taken
+    }
+
     fn held_bytes(&self) -> usize {
-        let sets: usize = self.sets.iter().map(|set| 16 + set.held_bytes()).sum();
-        // The block, its pointer's counts, and its key in the map.
-        size_of::<Block>()
-            + 16
-            + 48
-            + self.texts.capacity()
-            + self.ends.capacity() * size_of::<u32>()
-            + self.slots.capacity() * size_of::<u32>()
-            + self.sets.capacity() * size_of::<usize>()
+        let sets: usize = self.sets.iter().map(|set| shared::<SlotSet>() + set.held_bytes()).sum();
+        shared::<Block>()
+            + allocated(self.texts.capacity())
+            + allocated(self.ends.capacity() * size_of::<u32>())
+            + allocated(self.slots.capacity() * size_of::<u32>())
+            + allocated(self.sets.capacity() * size_of::<usize>())
             + sets
     }
 }
@@ -274,16 +294,70 @@ impl Terms {
             .flat_map(|(_, block)| (0..block.len()).map(|index| (block.text(index), block.posting(index))))
     }
 
-    /// Adds a slot to a value.
-    pub(super) fn insert(&mut self, text: &str, slot: u32) {
+    /// All values that begin with a prefix, in order.
+    pub(super) fn with_prefix<'t, 'p>(
+        &'t self,
+        prefix: &'p str,
+    ) -> impl Iterator<Item = (&'t str, Posting<'t>)> + use<'t, 'p> {
+        let first = self.blocks.get_prev(prefix).map(|(bound, block)| {
+            let (Ok(index) | Err(index)) = block.find(prefix);
+            (Bound::Included(&**bound), index)
+        });
+        let (bound, skip) = first.unwrap_or((Bound::Unbounded, 0));
+        self.blocks
+            .range::<_, str>((bound, Bound::Unbounded))
+            .flat_map(|(_, block)| (0..block.len()).map(move |index| (block, index)))
+            .skip(skip)
+            .map(|(block, index)| (block.text(index), block.posting(index)))
+            .take_while(move |(text, _)| text.starts_with(prefix))
+    }
+
+    /// Takes a value out with its slots.
+    pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
+        let (_, block) = self.blocks.get_prev(text)?;
+        let index = block.find(text).ok()?;
+        let (_, block) = self.blocks.get_prev_mut(text)?;
+        let block = Arc::make_mut(block);
+        let taken = block.take_whole(index);
+        self.len -= 1;
+        if block.len() < FEWEST {
+            self.join(text);
+        }
+        Some(taken)
+    }
+
+    /// Puts a value in, which must not be there, with its slots.
+    pub(super) fn put(&mut self, text: &str, taken: Taken) {
+        match taken {
+            Taken::One(slot) => {
+                self.insert(text, slot);
+            }
+            Taken::Set(set) => {
+                self.insert(text, 0);
+                let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
+                let block = Arc::make_mut(block);
+                if let Ok(index) = block.find(text) {
+                    block.slots[index] = IN_SETS + short(block.sets.len());
+                    block.sets.reserve_exact(1);
+                    block.sets.push(set);
+                }
+            }
+        }
+    }
+
+    /// Adds a slot to a value; true when the value is new.
+    pub(super) fn insert(&mut self, text: &str, slot: u32) -> bool {
         if self.blocks.is_empty() {
             // The first block has the lowest bound, so that every text finds one.
             self.blocks.insert(Arc::from(""), Arc::default());
         }
-        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
+        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
         let block = Arc::make_mut(block);
         let index = match block.find(text) {
-            Ok(index) => return block.add(index, slot),
+            Ok(index) => {
+                block.add(index, slot);
+                return false;
+            }
             Err(index) => index,
         };
         block.insert(index, text, slot);
@@ -295,21 +369,23 @@ impl Terms {
             block.give_back();
             self.blocks.insert(Arc::from(upper.text(0)), Arc::new(upper));
         }
+        true
     }
 
-    /// Takes a slot from a value.
-    pub(super) fn remove(&mut self, text: &str, slot: u32) {
-        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return };
-        let Ok(index) = block.find(text) else { return };
+    /// Takes a slot from a value; true when the value is gone.
+    pub(super) fn remove(&mut self, text: &str, slot: u32) -> bool {
+        let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
+        let Ok(index) = block.find(text) else { return false };
         let block = Arc::make_mut(block);
         if block.take(index, slot) {
-            return;
+            return false;
         }
         block.remove(index);
         self.len -= 1;
         if block.len() < FEWEST {
             self.join(text);
         }
+        true
     }
 
     /// Joins the block that `text` belongs to with the one before it, where both fit; an empty block goes.
@@ -338,6 +414,7 @@ impl Terms {
 
     /// What it takes in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.blocks.iter().map(|(bound, block)| bound.len() + block.held_bytes()).sum()
+        let blocks: usize = self.blocks.iter().map(|(bound, block)| shared_text(bound) + block.held_bytes()).sum();
+        map_nodes::<Arc<str>, Arc<Block>>(self.blocks.len()) + blocks
     }
 }

@@ -285,11 +285,14 @@ impl Routes {
         }
     }
 
-    /// By what an object has and `known` has not: what stayed the same has been looked up.
+    /// By what an object has and `known` has not: what stayed the same has been looked up. Labels and values are sorted, so both
+    /// objects are walked once.
     fn touched_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Vec<SubscriptionId>) {
         for (index, values) in &self.fields {
+            let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
-                if !known.is_some_and(|known| known.values(*index).any(|held| held == value)) {
+                while known.next_if(|held| *held < value).is_some() {}
+                if known.peek() != Some(&value) {
                     self.extend(touched, values, value);
                 }
             }
@@ -297,9 +300,11 @@ impl Routes {
         if self.labels.is_empty() {
             return;
         }
+        let mut known = known.into_iter().flat_map(Object::labels).peekable();
         for (key, value) in object.labels() {
+            while known.next_if(|(held, _)| *held < key).is_some() {}
             if let Some(label) = self.labels.get(&self.hash(key)) {
-                let held = known.and_then(|known| known.label(key));
+                let held = known.peek().filter(|(held, _)| *held == key).map(|(_, held)| *held);
                 if held != Some(value) {
                     self.extend(touched, &label.values, value);
                 }

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::Case;
 use super::arena::{Arena, NAMESPACE, SOON, User, cache, conditions, uncache};
+use super::{Case, columns};
 use crate::eventually::eventually;
 use crate::fixtures::{definition, no_conversion};
 use crate::http::Request;
@@ -55,7 +55,7 @@ const TABLE: [Definition; 11] = [
         || one(json!({ "type": "string", "pattern": EXPLODES })),
         Expected::Served,
     ),
-    (LARGE, "columns of every form of path", "things", columns, Expected::Explained),
+    (LARGE, "columns of every form of path", "things", paths_of_columns, Expected::Explained),
     (LARGE, "40 versions", "things", versions, Expected::Served),
     (
         LARGE,
@@ -74,6 +74,7 @@ pub fn cases() -> Vec<Case> {
     [DEEP, NAMES, LARGE]
         .into_iter()
         .map(|group| Case::new(group, GROWTH, SECONDS, move |arena| Box::pin(together(arena, group))))
+        .chain([columns::case()])
         .collect()
 }
 
@@ -94,7 +95,7 @@ async fn together(arena: &Arena, group: &str) -> Result<String> {
     Ok(notes.join("; "))
 }
 
-fn columns() -> Vec<Value> {
+fn paths_of_columns() -> Vec<Value> {
     let mut version = version("v1", json!({ "type": "string" }));
     let paths = [
         ".spec",

@@ -14,7 +14,7 @@ use super::trust::config_map;
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::authentication::Peer;
 use crate::access::counts::{Authenticated, Method as By};
-use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Refusal};
+use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Identity, Refusal};
 use crate::server::params::Query;
 
 /// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
@@ -118,6 +118,43 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
     }
     let success = |by: By| access.counts().authentications(by, Authenticated::Success);
     assert_eq!([By::FrontProxy, By::Certificate, By::Token, By::None].map(success), [3, 4, 4, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
+    let (users, proxies) = (authority("users"), authority("proxies"));
+    let alice = signed(&client("alice"), &users);
+    let proxy = signed(&client("proxy"), &proxies);
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
+    ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap();
+    let before = reviewer.count();
+    let new = ("authorization", "Bearer token-new");
+    let nobody = ("x-remote-user", "system:anonymous");
+    type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], Option<&'a str>, &'a str, &'a str);
+    let rows: [Row<'_>; 8] = [
+        (&[&alice], &[], Some("alice"), "alice", "a certificate"),
+        (&[&proxy], &[REMOTE], Some("rita"), "front proxy proxy", "a front proxy's header"),
+        (&[&proxy], &[nobody], None, "front proxy proxy", "a front proxy's header that names nobody"),
+        (&[&proxy], &[TOKEN], Some("tom"), "front proxy proxy", "a token that a front proxy passes on"),
+        (&[], &[TOKEN], Some("tom"), "tom", "a token that is cached"),
+        (&[], &[new], None, "", "a token that is not"),
+        (&[], &[REMOTE], None, "", "a front proxy's header alone"),
+        (&[], &[], None, "", "nothing"),
+    ];
+    for (chain, pairs, user, connection, what) in rows {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+        }
+        let peer = peer(chain);
+        let recognized = access.recognize(Some(&peer), &headers);
+        assert_eq!(recognized.user().map(|identity| &*identity.user), user, "{what}");
+        let identity = Identity { user: user.unwrap_or_default().to_owned(), ..Identity::default() };
+        let counts_for = access.connection_user(Some(&peer), &identity);
+        assert_eq!(counts_for, connection, "for whom the connection counts: {what}");
+    }
+    assert_eq!(reviewer.count(), before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,18 +1,29 @@
 //! Documents of reviews: what is sent for a request, and what an answer means; and how an API server is asked.
 
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::Method;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Reviewer, Says, allowed};
 use crate::access::attributes::Attributes;
-use crate::access::backend::{Backend, Unanswered};
+use crate::access::authentication::Credential;
+use crate::access::authorization::{Authorizer, Decision};
+use crate::access::backend::{Asker, Backend, Unanswered};
 use crate::access::counts::{Counts, Review};
 use crate::access::identity::Identity;
+use crate::access::lease::{AuthorizationLease, EVERY, Leases};
 use crate::access::review::{AccessAnswer, TokenAnswer, access_answer, access_spec, token_answer, token_review};
+use crate::access::secret::Secret;
+use crate::access::tokens::Tokens;
+use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::server::params::Query;
 
 fn spec(identity: &Identity, path: &str, query: &str) -> Value {
@@ -137,7 +148,7 @@ async fn a_review_is_repeated_where_that_may_help_and_not_where_it_cannot() {
         let reviewer = Reviewer::new(|_, _| allowed(true));
         reviewer.first(says);
         let (backend, counts) = backend(&reviewer);
-        let answered = backend.review(Review::SubjectAccess, "{}".to_owned()).await;
+        let answered = backend.review(Review::SubjectAccess, &Asker::user("a"), "{}".to_owned()).await;
         assert_eq!(answered.is_ok(), is_answered, "{what}: {answered:?}");
         assert_eq!(reviewer.count(), tries, "{what}");
         assert_eq!(backend.problem(), answered.err(), "{what}");
@@ -151,13 +162,16 @@ async fn a_review_takes_ten_seconds_at_most() {
     let (backend, _) = backend(&reviewer);
     let begun = Instant::now();
     // Each try takes a second here, and the pauses are 0.5, 0.75, 1.1 and 1.7 seconds: nine in all.
-    let error = backend.review(Review::Token, "{}".to_owned()).await.unwrap_err();
+    let error = backend.review(Review::Token, &Asker::at(None), "{}".to_owned()).await.unwrap_err();
     assert!(matches!(error, Unanswered::Refused { code: 500, .. }), "{error}");
     assert!(begun.elapsed() <= Duration::from_secs(10), "{:?}", begun.elapsed());
     let silent = Reviewer::new(|_, _| Says::Answer(500, Value::Null));
     let (counts, begun) = (Arc::new(Counts::default()), Instant::now());
     let backend = Backend::new(Arc::new(Silent), counts);
-    assert_eq!(backend.review(Review::Token, "{}".to_owned()).await, Err(Unanswered::Late("TokenReview")));
+    assert_eq!(
+        backend.review(Review::Token, &Asker::at(None), "{}".to_owned()).await,
+        Err(Unanswered::Late("TokenReview"))
+    );
     assert_eq!((begun.elapsed().as_secs(), silent.count()), (10, 0));
 }
 
@@ -165,11 +179,8 @@ async fn a_review_takes_ten_seconds_at_most() {
 #[derive(Debug)]
 struct Silent;
 
-impl crate::registry::upstream::Upstream for Silent {
-    fn send(
-        &self,
-        _: http::Request<crate::registry::upstream::UpstreamBody>,
-    ) -> futures::future::BoxFuture<'_, Result<http::Response<crate::registry::upstream::UpstreamBody>, String>> {
+impl Upstream for Silent {
+    fn send(&self, _: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
         Box::pin(std::future::pending())
     }
 }
@@ -178,10 +189,144 @@ impl crate::registry::upstream::Upstream for Silent {
 async fn no_more_reviews_are_under_way_than_the_bound_allows() {
     let reviewer = Reviewer::new(|_, _| allowed(true));
     let (backend, _) = backend(&reviewer);
-    let asked = json!({});
-    let all = futures::future::join_all((0..250).map(|_| backend.review(Review::SubjectAccess, asked.to_string())));
+    let (asker, asked) = (Asker::user("a"), json!({}));
+    let all =
+        futures::future::join_all((0..250).map(|_| backend.review(Review::SubjectAccess, &asker, asked.to_string())));
     let begun = Instant::now();
     assert!(all.await.iter().all(Result::is_ok));
     // A second for each hundred.
     assert_eq!((reviewer.count(), begun.elapsed().as_secs()), (250, 3));
+}
+
+/// Answers when it is told to, in the order of the questions; knows who is asked about.
+#[derive(Debug)]
+struct Held {
+    asked: Mutex<Vec<String>>,
+    answers: Semaphore,
+}
+
+impl Held {
+    fn new() -> Arc<Held> {
+        Arc::new(Held { asked: Mutex::default(), answers: Semaphore::new(0) })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Upstream for Held {
+    fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
+        Box::pin(async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let spec = serde_json::from_slice::<Value>(&body).unwrap()["spec"].take();
+            let (kind, about) = if spec["token"].is_null() {
+                ("SubjectAccessReview", &spec["user"])
+            } else {
+                ("TokenReview", &spec["token"])
+            };
+            self.asked.lock().unwrap().push(about.as_str().unwrap().to_owned());
+            self.answers.acquire().await.unwrap().forget();
+            let answer = json!({"kind": kind, "status": {"allowed": true}}).to_string();
+            Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
+        })
+    }
+}
+
+/// Lets everything that waits for a review go on, without an answer or with some; what is asked then for the first time.
+macro_rules! answer {
+    ($held:ident, $answers:expr, $($waiting:ident),*) => {{
+        let before = $held.asked().len();
+        $held.answers.add_permits($answers);
+        // A place that is given back is taken with the next poll.
+        for _ in 0..3 {
+            $(_ = futures::poll!(&mut $waiting);)*
+        }
+        $held.asked().split_off(before)
+    }};
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_another_user_is_begun_before_those_that_wait() {
+    let held = Held::new();
+    let counts = Arc::new(Counts::default());
+    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let authorizer = Authorizer::new(backend, counts, Arc::new(Secret::new().unwrap()));
+    let attributes = |number: usize| {
+        Attributes::read(&Method::GET, &format!("/api/v1/namespaces/n/pods/{number}"), |_| None).unwrap()
+    };
+    let ask = |user: &'static str, questions: usize| {
+        let user = Identity { user: user.to_owned(), ..Identity::default() };
+        let (authorizer, attributes) = (&authorizer, &attributes);
+        let all = (0..questions).map(move |number| {
+            let user = user.clone();
+            async move { authorizer.decide(&user, &attributes(number)).await }
+        });
+        Box::pin(futures::future::join_all(all))
+    };
+    let mut flood = ask("tenant", 200);
+    assert_eq!(answer!(held, 0, flood), ["tenant"; 100], "as many as there are places");
+    let mut other = ask("alice", 3);
+    assert_eq!(answer!(held, 0, flood, other), ["alice"], "at once, before any answer");
+    assert_eq!(answer!(held, 0, flood, other), [""; 0], "the others wait, as all places are taken");
+    // Twenty users can have a first place beyond the others.
+    let names: Vec<&'static str> = (0..25).map(|number| &*format!("user-{number:02}").leak()).collect();
+    let mut crowd = futures::future::join_all(names.iter().map(|user| ask(user, 1)));
+    assert_eq!(answer!(held, 0, flood, other, crowd), names[..19]);
+    assert_eq!(answer!(held, 6, flood, other, crowd), names[19..], "whoever has none is next");
+    // Whoever has fewest is next: a place of the flood's goes to alice, until she has what she asks for.
+    assert_eq!(answer!(held, 14, flood, other, crowd), [""; 0], "the places beyond are not for who has one");
+    assert_eq!(answer!(held, 7, flood, other, crowd), ["alice"]);
+    assert_eq!(answer!(held, 1, flood, other, crowd), ["alice"]);
+    assert_eq!(answer!(held, 1, flood, other, crowd), ["tenant"]);
+    held.answers.add_permits(1000);
+    let (flood, other, _) = futures::join!(flood, other, crowd);
+    assert!(flood.iter().chain(&other).all(|decision| *decision == Decision::Allowed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_token_of_another_address_is_reviewed_before_those_that_wait() {
+    let held = Held::new();
+    let counts = Arc::new(Counts::default());
+    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let secret = Arc::new(Secret::new().unwrap());
+    let tokens = Tokens::new(backend, counts, secret, vec!["ours".to_owned()], false);
+    let from = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
+    let review = |token: String, last: u8| {
+        let tokens = &tokens;
+        async move { tokens.owner(&token, tokens.look_up(&token), from(last)).await }
+    };
+    let mut flood = Box::pin(futures::future::join_all(
+        (0..320).map(|number: usize| review(format!("wrong-{number}"), u8::try_from(number % 16).unwrap())),
+    ));
+    assert_eq!(answer!(held, 0, flood).len(), 50, "as many as there are places for new tokens");
+    let mut other = Box::pin(review("alice".to_owned(), 100));
+    assert_eq!(answer!(held, 0, flood, other), [""; 0]);
+    assert_eq!(answer!(held, 1, flood, other), ["alice"], "with the first answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
+    let held = Held::new();
+    let counts = Arc::new(Counts::default());
+    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let secret = Arc::new(Secret::new().unwrap());
+    let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), secret.clone()));
+    let tokens = Arc::new(Tokens::new(backend, counts.clone(), secret, vec!["ours".to_owned()], false));
+    let trust = tokio::sync::watch::Sender::default().subscribe();
+    let leases = Leases::new(authorizer, tokens, trust, counts, EVERY);
+    let watches = |user: &str, watches: usize| {
+        let user = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
+        let lease = |number: usize| {
+            let attributes = Attributes::read(&Method::GET, &format!("/api/v1/namespaces/{number}/pods"), |_| None);
+            leases.lease(&Credential::None, &user, &[attributes.unwrap()])
+        };
+        let held: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
+        Box::pin(async move { futures::future::join_all(held.iter().map(AuthorizationLease::renew)).await })
+    };
+    let (mut flood, mut other) = (watches("tenant", 100), watches("alice", 1));
+    tokio::time::advance(EVERY).await;
+    assert_eq!(answer!(held, 0, flood), ["tenant"; 20], "as many as there are places");
+    assert_eq!(answer!(held, 0, flood, other), [""; 0]);
+    assert_eq!(answer!(held, 1, flood, other), ["alice"], "with the first answer");
 }

@@ -55,6 +55,11 @@ fn tokens(reviewer: &Arc<Reviewer>, accept_api_audience: bool) -> (Tokens, Arc<C
     (Tokens::new(backend, counts.clone(), secret, audiences, accept_api_audience), counts)
 }
 
+/// Whose a token is, as a request is authenticated.
+async fn owner(tokens: &Tokens, token: &str, address: Option<IpAddr>) -> Owner {
+    tokens.owner(token, tokens.look_up(token), address).await
+}
+
 /// `good` is a token for us, `api` one for the API server, `strange` nobody's, `bad` a broken one.
 fn cluster(_: &str, review: &Value) -> Says {
     let asks_for_ours = review["spec"]["audiences"] == json!(["ours"]);
@@ -68,7 +73,7 @@ fn cluster(_: &str, review: &Value) -> Says {
 }
 
 async fn user(tokens: &Tokens, token: &str) -> Option<String> {
-    match tokens.owner(token, None).await {
+    match owner(tokens, token, None).await {
         Owner::Known(identity) => Some(identity.user.clone()),
         _ => None,
     }
@@ -98,7 +103,7 @@ async fn tokens_for_the_api_server_are_accepted_only_where_that_is_wanted() {
 async fn who_was_authenticated_is_in_the_group_of_those() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
-    let Owner::Known(identity) = tokens.owner("good", None).await else { panic!("not known") };
+    let Owner::Known(identity) = owner(&tokens, "good", None).await else { panic!("not known") };
     assert_eq!(identity.groups, ["team", "system:authenticated"]);
     assert_eq!(identity.uid, "u-1");
     assert_eq!(identity.extra["scopes"], ["a", "b"]);
@@ -120,7 +125,7 @@ async fn yes_and_no_are_remembered_for_ten_seconds_and_errors_are_not() {
     ];
     for (token, seconds, reviews, what) in rows {
         advance(Duration::from_secs(seconds)).await;
-        tokens.owner(token, None).await;
+        owner(&tokens, token, None).await;
         assert_eq!(reviewer.count(), reviews, "{token}: {what}");
     }
     assert_eq!(counts.cache_requests(Review::Token, Had::Kept), 2);
@@ -133,7 +138,7 @@ async fn an_api_server_that_is_gone_knows_nobody_and_is_asked_again() {
     let (tokens, _) = tokens(&reviewer, true);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
     for _ in 0..TRIES * 2 {
-        assert!(matches!(tokens.owner("good", address).await, Owner::Unanswered(_)), "and its address is not blamed");
+        assert!(matches!(owner(&tokens, "good", address).await, Owner::Unanswered(_)), "and its address is not blamed");
     }
     reviewer.now(cluster);
     assert_eq!(user(&tokens, "good").await.as_deref(), Some("good-user"));
@@ -154,16 +159,16 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
-    assert!(matches!(tokens.owner("good", address).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)));
     let wrong: Vec<String> = (0..TRIES * 3).map(|number| format!("wrong-{number}")).collect();
-    let owners = futures::future::join_all(wrong.iter().map(|token| tokens.owner(token, address))).await;
+    let owners = futures::future::join_all(wrong.iter().map(|token| owner(&tokens, token, address))).await;
     let limited = owners.iter().filter(|owner| **owner == Owner::Limited).count();
     assert_eq!(limited, TRIES as usize * 2);
     assert_eq!(reviewer.count(), TRIES as usize + 1, "only the others were asked about");
-    assert!(matches!(tokens.owner("good", address).await, Owner::Known(_)), "who is known is let in");
-    assert!(matches!(tokens.owner("wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, Owner::Unknown { .. }));
+    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)), "who is known is let in");
+    assert!(matches!(owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, Owner::Unknown { .. }));
     advance(Duration::from_secs(11)).await;
-    assert!(matches!(tokens.owner("good", address).await, Owner::Known(_)), "and so is everybody after some time");
+    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)), "and so is everybody after some time");
 }
 
 /// A JSON Web Token that claims to expire so many seconds from now; nobody has signed it.
@@ -180,8 +185,8 @@ const SHARED: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0,
 async fn flood(tokens: &Tokens) {
     let mut limited = [false; 2];
     for number in 0..TRIES * 3 {
-        limited[0] |= tokens.owner("bad", SHARED).await == Owner::Limited;
-        limited[1] |= tokens.owner(&format!("wrong-{number}"), SHARED).await == Owner::Limited;
+        limited[0] |= owner(tokens, "bad", SHARED).await == Owner::Limited;
+        limited[1] |= owner(tokens, &format!("wrong-{number}"), SHARED).await == Owner::Limited;
     }
     assert_eq!(limited, [true, true], "the flood is bounded");
 }
@@ -203,16 +208,16 @@ async fn known_tokens_and_new_ones_pass_while_their_address_sends_wrong_ones() {
     let reviewer = accepts(&["old", "new"]);
     let (tokens, _) = tokens(&reviewer, false);
     let (old, new) = (jwt("old", 3600), jwt("new", 3600));
-    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)));
     // What was known of it is no longer cached.
     advance(Duration::from_secs(60)).await;
     flood(&tokens).await;
-    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)), "a token that was valid a minute ago");
-    assert!(matches!(tokens.owner(&new, SHARED).await, Owner::Known(_)), "a token that is new");
+    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)), "a token that was valid a minute ago");
+    assert!(matches!(owner(&tokens, &new, SHARED).await, Owner::Known(_)), "a token that is new");
     let expired = jwt("expired", -3600);
-    assert_eq!(tokens.owner(&expired, SHARED).await, Owner::Limited, "one that cannot be valid is none of these");
+    assert_eq!(owner(&tokens, &expired, SHARED).await, Owner::Limited, "one that cannot be valid is none of these");
     let before = reviewer.count();
-    assert_eq!(tokens.owner("bad", SHARED).await, Owner::Limited);
+    assert_eq!(owner(&tokens, "bad", SHARED).await, Owner::Limited);
     assert_eq!(reviewer.count(), before, "what is limited is not reviewed");
 }
 
@@ -221,14 +226,14 @@ async fn a_token_that_is_revoked_loses_its_preference() {
     let reviewer = accepts(&["old"]);
     let (tokens, _) = tokens(&reviewer, false);
     let old = jwt("old", 3600);
-    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)));
     reviewer.now(cluster);
     advance(Duration::from_secs(11)).await;
     flood(&tokens).await;
-    assert!(matches!(tokens.owner(&old, SHARED).await, Owner::Unknown { .. }), "reviewed once more");
+    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Unknown { .. }), "reviewed once more");
     let before = reviewer.count();
     for _ in 0..10 {
-        assert_eq!(tokens.owner(&old, SHARED).await, Owner::Limited, "and then it is one that failed");
+        assert_eq!(owner(&tokens, &old, SHARED).await, Owner::Limited, "and then it is one that failed");
     }
     assert_eq!(reviewer.count(), before);
 }
@@ -237,7 +242,7 @@ async fn a_token_that_is_revoked_loses_its_preference() {
 async fn many_requests_with_one_new_token_take_one_try() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
-    let all = futures::future::join_all((0..TRIES * 3).map(|_| tokens.owner("good", SHARED))).await;
+    let all = futures::future::join_all((0..TRIES * 3).map(|_| owner(&tokens, "good", SHARED))).await;
     assert!(all.iter().all(|owner| matches!(owner, Owner::Known(_))));
     assert_eq!(reviewer.count(), 1);
 }
@@ -246,7 +251,7 @@ async fn many_requests_with_one_new_token_take_one_try() {
 async fn reviews_of_new_tokens_leave_places_for_known_ones() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
-    assert!(matches!(tokens.owner("good", SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, "good", SHARED).await, Owner::Known(_)));
     advance(Duration::from_secs(11)).await;
     let strangers: Vec<String> = (0..400).map(|number| jwt(&number.to_string(), 3600)).collect();
     let from = |number: usize| {
@@ -254,13 +259,13 @@ async fn reviews_of_new_tokens_leave_places_for_known_ones() {
     };
     let begun = tokio::time::Instant::now();
     let flood = async {
-        let reviews = strangers.iter().enumerate().map(|(number, token)| tokens.owner(token, from(number)));
+        let reviews = strangers.iter().enumerate().map(|(number, token)| owner(&tokens, token, from(number)));
         futures::future::join_all(reviews).await;
         begun.elapsed()
     };
     let valid = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert!(matches!(tokens.owner("good", SHARED).await, Owner::Known(_)));
+        assert!(matches!(owner(&tokens, "good", SHARED).await, Owner::Known(_)));
         begun.elapsed()
     };
     let (flooded, valid) = futures::future::join(flood, valid).await;

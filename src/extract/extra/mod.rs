@@ -257,8 +257,8 @@ fn field(request: &Request, subject: &Subject<'_>) -> Result<ExtraField, Broken>
     let mut description = format!("The value at {json_path}.");
     if is_many(&steps) {
         description = format!(
-            "The values at {json_path}, of which an object may have several: = means that some of them is equal, != that \
-             none is."
+            "The values at {json_path}, of which an object may have several: = means that some of them \
+             is equal, != that none is."
         );
     }
     let field = Field {

@@ -4,29 +4,35 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proptest::collection::vec;
+use proptest::prelude::prop_oneof;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use crate::model::shares::{Share, Shares};
 
 proptest! {
     #[test]
-    fn a_user_holds_at_most_what_is_free(steps in vec((0u8..4, 0u64..400, 0u8..3, 0usize..8), 0..80)) {
+    fn a_user_holds_at_most_what_is_free(steps in vec((0u8..20, prop_oneof![0u64..400, 0u64..40], 0u8..4, 0usize..20), 0..80)) {
         const MOST: u64 = 1000;
-        let shares = Arc::new(Shares::new(MOST));
+        const FIRST: u64 = 30;
+        let shares = Arc::new(Shares::new(MOST, FIRST));
         let mut held: Vec<(u8, u64, Share<String>)> = Vec::new();
         for (who, amount, action, place) in steps {
+            // What is free for everyone else, or a first amount out of the reserve.
+            let may_have = |of_user: u64, more: u64, total: u64| {
+                of_user + more <= MOST.saturating_sub(total) || (of_user + more <= FIRST && total + more <= MOST + MOST / 4)
+            };
             let total: u64 = held.iter().map(|(_, amount, _)| amount).sum();
             let of = |who: u8| -> u64 { held.iter().filter(|(owner, ..)| *owner == who).map(|(_, amount, _)| amount).sum() };
             match action {
-                0 => {
+                0 | 3 => {
                     let share = shares.take(&who.to_string(), amount);
-                    prop_assert_eq!(share.is_some(), of(who) + amount <= MOST - total, "{} of {}", amount, who);
+                    prop_assert_eq!(share.is_some(), may_have(of(who), amount, total), "{} of {}", amount, who);
                     held.extend(share.map(|share| (who, amount, share)));
                 }
                 1 if place < held.len() => {
                     let owner = held[place].0;
                     let missing = amount.saturating_sub(held[place].1);
-                    let may = missing == 0 || of(owner) + missing <= MOST - total;
+                    let may = missing == 0 || may_have(of(owner), missing, total);
                     let (_, before, share) = &mut held[place];
                     prop_assert_eq!(share.raise(amount), may, "{} to {}", before, amount);
                     *before += if may { missing } else { 0 };
@@ -43,4 +49,23 @@ proptest! {
             prop_assert!(shares.total() < MOST || users.len() > 1, "alone a user leaves a part");
         }
     }
+}
+
+#[test]
+fn a_dozen_users_leave_the_next_one_its_first_amount() {
+    let shares = Arc::new(Shares::new(1000, 5));
+    let mut held = Vec::new();
+    for user in 0..12 {
+        let name = format!("greedy-{user}");
+        // As much as there is, in ever smaller steps.
+        for amount in [500, 250, 100, 50, 20, 10, 5, 2, 1] {
+            while let Some(share) = shares.take(&name, amount) {
+                held.push(share);
+            }
+        }
+    }
+    let next: Vec<_> = ["a", "b", "c"].into_iter().filter_map(|user| shares.take(&user.to_owned(), 5)).collect();
+    assert_eq!(next.len(), 3, "{} are held", shares.total());
+    assert!(shares.take(&"a".to_owned(), 5).is_none(), "once");
+    assert!(shares.total() <= 1250, "{}", shares.total());
 }

@@ -1,36 +1,48 @@
-//! Fields with several values: planned answers against a filter over the values themselves, however the store came to be.
+//! Labels and fields with several values: planned answers against a filter over the values themselves, however the store came to
+//! be, also where objects have more labels or values than are indexed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::bool::weighted;
-use proptest::prelude::{Just, Strategy, prop_oneof};
-use proptest::{collection, prop_assert_eq, proptest, sample};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 
 use super::{names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
-use crate::query::{FieldTerm, Listing, Selection, State};
+use crate::query::{Explanation, FieldTerm, Listing, Selection, State};
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::store::slots::SlotSet;
 use crate::store::tests::record_of_many;
-use crate::store::{HistoryLimits, Store};
+use crate::store::{HistoryLimits, IndexLimits, Part, Store};
+use crate::subscribe::routes::Routes;
+use crate::subscribe::{Transition, transition};
 
-const VALUES: [&str; 5] = ["", "a", "b", "c", "d"];
+const VALUES: [&str; 6] = ["", "a", "b", "6", "9", "longer"];
 
-/// What an object has of two fields, and whether it is too much to be indexed.
-type Values = [(BTreeSet<&'static str>, bool); 2];
+/// Keys and values of labels.
+const LABELS: [&str; 4] = ["k", "l", "m", "n"];
+
+/// Some objects have more than this.
+const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
+
+/// What an object has: values of two fields, and labels.
+#[derive(Clone, Debug)]
+struct Has {
+    values: [BTreeSet<&'static str>; 2],
+    labels: BTreeMap<&'static str, &'static str>,
+}
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put(usize, Values),
+    Put(usize, Has),
     Delete(usize),
-    Relist(Vec<(usize, Values)>),
+    Relist(Vec<(usize, Has)>),
 }
 
-/// `overflow` is how many of a thousand have more values than are indexed.
-fn values(overflow: u32) -> impl Strategy<Value = Values> {
-    let some = || collection::btree_set(sample::select(VALUES.to_vec()), 0..4);
-    let several = move || (some(), (0..1_000u32).prop_map(move |dice| dice < overflow));
-    (several(), several()).prop_map(|(one, other)| [one, other])
+fn has() -> impl Strategy<Value = Has> {
+    let several = || collection::btree_set(sample::select(VALUES.to_vec()), 0..5);
+    let labels = collection::btree_map(sample::select(LABELS.to_vec()), sample::select(VALUES.to_vec()), 0..5);
+    (several(), several(), labels).prop_map(|(one, other, labels)| Has { values: [one, other], labels })
 }
 
 /// Whether what a field has meets an operator, looked at value by value.
@@ -45,56 +57,73 @@ fn is_met(operator: &FieldExpressionOperator, found: &BTreeSet<&'static str>) ->
     }
 }
 
-fn steps(overflow: u32) -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        8 => (0..200usize, values(overflow)).prop_map(|(name, values)| Step::Put(name, values)),
+        8 => (0..200usize, has()).prop_map(|(name, has)| Step::Put(name, has)),
         2 => (0..200usize).prop_map(Step::Delete),
-        1 => collection::vec((0..200usize, values(overflow)), 0..200).prop_map(Step::Relist),
+        1 => collection::vec((0..200usize, has()), 0..200).prop_map(Step::Relist),
     ];
     collection::vec(step, 1..60)
 }
 
-fn selections() -> impl Strategy<Value = Selection> {
+fn operators() -> impl Strategy<Value = FieldExpressionOperator> {
     let some = || collection::btree_set(sample::select(VALUES.to_vec()), 1..4);
     let texts = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
-    let operator = prop_oneof![
+    prop_oneof![
         some().prop_map(move |values| FieldExpressionOperator::In(texts(values))),
         some().prop_map(move |values| FieldExpressionOperator::NotIn(texts(values))),
         Just(FieldExpressionOperator::Exists),
         Just(FieldExpressionOperator::DoesNotExist),
-    ];
-    let term = (0..2u16, operator)
+    ]
+}
+
+fn selections() -> impl Strategy<Value = Selection> {
+    let term = (0..2u16, operators())
         .prop_map(|(field, operator)| FieldTerm { field: FieldRef::Field(FieldIndex(field)), operator });
-    collection::vec(term, 1..4).prop_map(|fields| Selection { fields, ..Selection::default() })
+    let numbers = prop_oneof![Just("k>5"), Just("l<7")].prop_map(str::to_owned);
+    let requirement = (sample::select(LABELS.to_vec()), operators()).prop_map(|(key, operator)| match operator {
+        FieldExpressionOperator::In(values) => format!("{key} in ({})", values.join(",")),
+        FieldExpressionOperator::NotIn(values) => format!("{key} notin ({})", values.join(",")),
+        FieldExpressionOperator::Exists => key.to_owned(),
+        FieldExpressionOperator::DoesNotExist => format!("!{key}"),
+    });
+    let requirements = collection::vec(prop_oneof![4 => requirement, 1 => numbers], 0..3);
+    let namespace = prop_oneof![3 => Just(None), 1 => Just(Some("a".to_owned()))];
+    (namespace, requirements, collection::vec(term, 0..4)).prop_map(|(namespace, labels, fields)| Selection {
+        namespace,
+        labels: LabelSelector::parse(&labels.join(",")).unwrap(),
+        fields,
+    })
 }
 
 fn name(number: usize) -> String {
-    format!("a/n{number:03}")
+    format!("{}/n{number:03}", if number.is_multiple_of(3) { "b" } else { "a" })
 }
 
 /// The store, and what it must hold.
-fn replay(steps: &[Step]) -> (Store, BTreeMap<String, Values>) {
-    let mut store = Store::new(HistoryLimits::default());
+fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
+    let mut store = Store::new(HistoryLimits::default()).indexing(limits);
     store.replace(&[], Version::new(1));
-    let mut held: BTreeMap<String, Values> = BTreeMap::new();
-    let record = |key: &str, version: u64, values: &Values| {
-        let values = values.clone().map(|(values, are_many)| (values.into_iter().collect(), are_many));
-        record_of_many(key, version, &[], &values)
+    let mut held: BTreeMap<String, Has> = BTreeMap::new();
+    let record = |key: &str, version: u64, has: &Has| {
+        let values = has.values.clone().map(|values| values.into_iter().collect());
+        let labels: Vec<(&str, &str)> = has.labels.iter().map(|(key, value)| (*key, *value)).collect();
+        record_of_many(key, version, &labels, &values)
     };
     for (version, step) in (1..).map(|number| number * 1_000).zip(steps) {
         match step {
-            Step::Put(number, values) => {
-                store.apply(&record(&name(*number), version, values));
-                held.insert(name(*number), values.clone());
+            Step::Put(number, has) => {
+                store.apply(&record(&name(*number), version, has));
+                held.insert(name(*number), has.clone());
             }
             Step::Delete(number) => {
                 store.delete(&Key::new("", &name(*number)), Version::new(version));
                 held.remove(&name(*number));
             }
             Step::Relist(objects) => {
-                held = objects.iter().map(|(number, values)| (name(*number), values.clone())).collect();
+                held = objects.iter().map(|(number, has)| (name(*number), has.clone())).collect();
                 let records: Vec<_> =
-                    (version..).zip(&held).map(|(version, (key, values))| record(key, version, values)).collect();
+                    (version..).zip(&held).map(|(version, (key, has))| record(key, version, has)).collect();
                 store.replace(&records, Version::new(version + 999));
             }
         }
@@ -102,103 +131,176 @@ fn replay(steps: &[Step]) -> (Store, BTreeMap<String, Values>) {
     (store, held)
 }
 
+fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
+    selection.namespace.as_deref().is_none_or(|namespace| key.split('/').next() == Some(namespace))
+        && selection.labels.requirements.iter().all(|one| one.matches(has.labels.get(&*one.key).copied()))
+        && selection.fields.iter().all(|term| {
+            let FieldRef::Field(field) = term.field else { return false };
+            is_met(&term.operator, &has.values[usize::from(field.0)])
+        })
+}
+
+/// Of the objects that a part of the index misses.
+fn missing(held: &BTreeMap<String, Has>, part: Part) -> Vec<&String> {
+    let is_missing = |has: &Has| match part {
+        Part::Labels => has.labels.len() > LIMITS.labels,
+        Part::Field(field) => {
+            let values = &has.values[usize::from(field.0)];
+            let bytes: usize = values.iter().map(|value| value.len()).sum();
+            values.len() > LIMITS.values || bytes > LIMITS.value_bytes
+        }
+    };
+    held.iter().filter(|(_, has)| is_missing(has)).map(|(key, _)| key).collect()
+}
+
 proptest! {
     #[test]
-    fn planned_answers_equal_a_filter_over_the_values(
-        steps in prop_oneof![steps(0), steps(10), steps(300)],
-        selection in selections(),
-    ) {
-        let (store, held) = replay(&steps);
-        let holds = |values: &Values| selection.fields.iter().all(|term| {
-            let FieldRef::Field(field) = term.field else { return false };
-            is_met(&term.operator, &values[usize::from(field.0)].0)
-        });
-        let expected: Vec<&String> = held.iter().filter(|(_, values)| holds(values)).map(|(key, _)| key).collect();
+    fn planned_answers_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
+        let limits = if has_limits { LIMITS } else { IndexLimits::default() };
+        let (store, held) = replay(&steps, limits);
+        let expected: Vec<&String> =
+            held.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
-        let found = names(Listing::new(state, &selection, None));
+        let explained = Explanation::of(&selection, &state, &[]);
+        prop_assert_eq!(explained.hits, expected.len() as u64, "{:?}", explained);
+        let found = names(Listing::new(state.clone(), &selection, None));
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected.clone());
+        // The same with every requirement several times.
+        let fields = selection.fields.iter().cycle().take(4 * selection.fields.len()).cloned().collect();
+        let mut repeated = Selection { fields, ..selection.clone() };
+        repeated.labels.requirements.extend(selection.labels.requirements.iter().rev().cloned());
+        let found = names(Listing::new(state.clone(), &repeated, None));
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected.clone());
+        let simplified = repeated.simplified();
+        prop_assert!(simplified.fields.len() <= selection.fields.len());
+        prop_assert!(simplified.labels.requirements.len() <= selection.labels.requirements.len());
+        let found = names(Listing::new(state, &simplified, None));
         prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
     }
-}
 
-/// Labels that are looked for, and whether the object has others, so many that none is indexed.
-type Labels = (BTreeMap<&'static str, &'static str>, bool);
-
-fn labels() -> impl Strategy<Value = Labels> {
-    let value = || sample::select(vec!["", "1", "2", "a"]);
-    (collection::btree_map(sample::select(vec!["app", "tier", "zone"]), value(), 0..3), weighted(0.2))
-}
-
-fn label_selectors() -> impl Strategy<Value = &'static str> {
-    sample::select(vec![
-        "app=a",
-        "app in (1,2)",
-        "app",
-        "!app",
-        "app!=a",
-        "app notin (1,a)",
-        "app>1",
-        "tier<2",
-        "app=a,tier=1",
-        "app,!tier",
-        "!app,!tier",
-        "zone!=2,app notin (a)",
-        "f100",
-        "!f100",
-        "f100=x,app=a",
-        "f100!=x,app",
-    ])
-}
-
-proptest! {
     #[test]
-    fn objects_with_very_many_labels_are_found_by_any_of_them(
-        steps in collection::vec((0..60usize, prop_oneof![4 => labels().prop_map(Some), 1 => Just(None)]), 1..120),
-        selector in label_selectors(),
-    ) {
-        let mut store = Store::new(HistoryLimits::default());
-        store.replace(&[], Version::new(1));
-        let mut held: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        for (version, (number, labels)) in (2..).zip(&steps) {
-            let key = name(*number);
-            let Some((labels, has_others)) = labels else {
-                store.delete(&Key::new("", &key), Version::new(version));
-                held.remove(&key);
-                continue;
-            };
-            let others = (0..300).filter(|_| *has_others).map(|number| (format!("f{number:03}"), "x".to_owned()));
-            let own = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            let labels: BTreeMap<String, String> = others.chain(own).collect();
-            let texts: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
-            store.apply(&record_of_many(&key, version, &texts, &[]));
-            held.insert(key, labels);
-        }
-        let labels = LabelSelector::parse(selector).unwrap();
-        let selects = |held: &BTreeMap<String, String>| {
-            labels.requirements.iter().all(|requirement| requirement.matches(held.get(&*requirement.key).map(|value| &**value)))
-        };
-        let expected: Vec<&String> = held.iter().filter(|(_, labels)| selects(labels)).map(|(key, _)| key).collect();
+    fn what_is_not_indexed_is_known(steps in steps()) {
+        let (store, held) = replay(&steps, LIMITS);
         let snapshot = store.snapshot();
-        for (key, labels) in &held {
-            let found: BTreeMap<String, String> = snapshot.get(key).unwrap().labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-            prop_assert_eq!(&found, labels);
+        for part in [Part::Labels, Part::Field(FieldIndex(0)), Part::Field(FieldIndex(1))] {
+            let slots = snapshot.postings().incomplete(part).map(SlotSet::to_bitmap).unwrap_or_default();
+            let mut found: Vec<&str> = slots.iter().map(|slot| snapshot.object(slot).unwrap().key()).collect();
+            found.sort_unstable();
+            prop_assert_eq!(found, missing(&held, part), "{:?}", part);
         }
-        let selection = Selection { labels, ..Selection::default() };
-        let found = names(Listing::new(State::current(snapshot), &selection, None));
-        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn watchers_and_past_states_see_what_a_filter_sees(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
+        // Without relists history knows every state.
+        let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::Relist(_))).collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let before = &steps[..at.index(steps.len())];
+        let ((store, held), (_, then)) = (replay(&steps, LIMITS), replay(before, LIMITS));
+        let selected = |held: &BTreeMap<String, Has>| -> BTreeSet<String> {
+            held.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key.clone()).collect()
+        };
+        let version = Version::new(before.len() as u64 * 1_000).max(Version::new(1));
+        let snapshot = store.snapshot();
+        let state = State::at(snapshot.clone(), version).unwrap();
+        let mut seen: BTreeSet<String> = names(Listing::new(state, &selection, None)).into_iter().collect();
+        prop_assert_eq!(&seen, &selected(&then), "the state of the past");
+
+        let mut routes = Routes::default();
+        routes.insert(7, &selection);
+        for change in snapshot.changes(snapshot.since(version).unwrap()).unwrap() {
+            let mut touched = Vec::new();
+            routes.touched(change, &mut touched);
+            let told = transition(&selection, change);
+            prop_assert!(told.is_none() || touched.contains(&7), "a change is routed to whom it concerns: {:?}", change);
+            match told {
+                Some(Transition::Added(object)) => prop_assert!(seen.insert(object.key().to_owned())),
+                Some(Transition::Deleted(object)) => prop_assert!(seen.remove(object.key())),
+                Some(Transition::Modified(object)) => prop_assert!(seen.contains(object.key())),
+                None => {}
+            }
+        }
+        prop_assert_eq!(seen, selected(&held), "what a watcher has been told");
     }
 }
 
 #[test]
-fn a_state_of_the_past_is_evaluated_as_it_was() {
-    let mut store = Store::new(HistoryLimits::default());
+fn a_plan_tells_how_many_objects_are_compared_one_by_one() {
+    let mut store = Store::new(HistoryLimits::default()).indexing(LIMITS);
     store.replace(&[], Version::new(1));
-    store.apply(&record_of_many("a/x", 2, &[], &[(vec!["a", "b"], true)]));
-    store.apply(&record_of_many("a/x", 3, &[], &[(vec!["c"], false)]));
-    let found = |version: u64, value: &str| {
-        let fields = vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value)];
-        let selection = Selection { fields, ..Selection::default() };
-        names(Listing::new(State::at(store.snapshot(), Version::new(version)).unwrap(), &selection, None))
-    };
-    assert_eq!((found(2, "a"), found(3, "a")), (vec!["a/x".to_owned()], vec![]));
-    assert_eq!((found(2, "c"), found(3, "c")), (vec![], vec!["a/x".to_owned()]));
+    let labels = [("a", "1"), ("b", "2"), ("c", "3")];
+    store.apply(&record_of_many("a/labels", 2, &labels, &[vec!["x"]]));
+    store.apply(&record_of_many("a/values", 3, &labels[..1], &[vec!["x", "y", "z"]]));
+    store.apply(&record_of_many("a/plain", 4, &labels[..1], &[vec!["x"]]));
+    let fields = [FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "x")];
+    for (labels, fields, expected, hits) in [
+        ("a=1", &[][..], "a=1 (3) & compared one by one (1)", 3),
+        ("a=2", &[], "a=2 (1) & compared one by one (1)", 0),
+        ("!c", &[], "!c (less 0) & compared one by one (1)", 2),
+        ("c", &[], "c (1) & compared one by one (1)", 1),
+        ("", &fields, "spec.color=x (3) & compared one by one (1)", 3),
+    ] {
+        let labels_parsed = LabelSelector::parse(labels).unwrap();
+        let selection = Selection { labels: labels_parsed, fields: fields.to_vec(), ..Selection::default() };
+        let explained = Explanation::of(&selection, &State::current(store.snapshot()), &super::explain::fields());
+        assert_eq!((&*explained.plan, explained.hits), (expected, hits), "{labels}");
+    }
+}
+
+#[test]
+fn requirements_that_say_nothing_new_are_dropped() {
+    let field = |field, operator: FieldOperator, value: &str| term(field, operator, value);
+    let (name, namespace) = (FieldRef::Name, FieldRef::Namespace);
+    let (equals, differs) = (FieldOperator::Equals, FieldOperator::NotEquals);
+    let many = |count: usize, one: &dyn Fn(usize) -> FieldTerm| (0..count).map(one).collect::<Vec<_>>();
+    let rows: [(&str, Vec<FieldTerm>, usize, usize, &str); 7] = [
+        ("a>1,a>5,a>3,b<9,b<2,a>5", vec![], 2, 0, "the narrowest bounds"),
+        ("a,a,!b,!b,c in (x,y),c in (y,x)", vec![], 3, 0, "the same again"),
+        ("", many(4_000, &|_| field(name, equals, "x")), 0, 1, "one name 4,000 times"),
+        ("", many(4_000, &|number| field(name, equals, &number.to_string())), 0, 1, "4,000 names, which nothing has"),
+        (
+            "",
+            many(4_000, &|number| field(FieldRef::Field(FieldIndex(0)), differs, &number.to_string())),
+            0,
+            1,
+            "all but 4,000 values",
+        ),
+        ("", vec![field(namespace, differs, ""), field(namespace, differs, "a")], 0, 2, "objects without a namespace"),
+        (
+            "",
+            vec![
+                field(FieldRef::Field(FieldIndex(0)), equals, "a"),
+                field(FieldRef::Field(FieldIndex(0)), equals, "b"),
+            ],
+            0,
+            2,
+            "both values",
+        ),
+    ];
+    for (labels, fields, labels_left, fields_left, what) in rows {
+        let selection = Selection { labels: LabelSelector::parse(labels).unwrap(), fields, ..Selection::default() };
+        let simplified = selection.simplified();
+        let left = (simplified.labels.requirements.len(), simplified.fields.len());
+        assert_eq!(left, (labels_left, fields_left), "{what}: {simplified:?}");
+    }
+}
+
+#[test]
+fn many_names_in_many_namespaces_are_found_by_a_walk() {
+    let mut store = Store::new(HistoryLimits::default());
+    let records: Vec<_> =
+        (0..400).map(|number| record_of_many(&format!("n{number:03}/x{}", number % 7), number + 1, &[], &[])).collect();
+    store.replace(&records, Version::new(1_000));
+    let wanted: Vec<String> = (3..2_000).map(|number| format!("x{number}")).collect();
+    for (operator, expected) in [
+        (FieldExpressionOperator::In(wanted.clone()), 400 * 4 / 7),
+        (FieldExpressionOperator::NotIn(wanted), 400 - 400 * 4 / 7),
+    ] {
+        let selection =
+            Selection { fields: vec![FieldTerm { field: FieldRef::Name, operator }], ..Selection::default() };
+        let found = names(Listing::new(State::current(store.snapshot()), &selection, None)).len();
+        assert!(found.abs_diff(expected) <= 4, "{found} of {expected}");
+    }
 }

@@ -25,6 +25,9 @@ pub struct InMemory {
     pub bytes: u64,
 }
 
+/// A user's first body may have so many bytes whatever others send: far more than a Pod.
+const FIRST_BYTES: u64 = 256 << 10;
+
 /// The place of one body; free again when dropped.
 #[derive(Debug)]
 pub struct BodyPlace {
@@ -37,7 +40,7 @@ pub struct BodyPlace {
 impl Bodies {
     /// Nothing in memory.
     pub fn new(settings: &LimitSettings) -> Bodies {
-        let (bodies, bytes) = (Shares::new(settings.bodies), Shares::new(settings.body_bytes.0));
+        let (bodies, bytes) = (Shares::new(settings.bodies, 1), Shares::new(settings.body_bytes.0, FIRST_BYTES));
         Bodies { bodies: Arc::new(bodies), bytes: Arc::new(bytes) }
     }
 

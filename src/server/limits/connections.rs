@@ -3,12 +3,27 @@
 //! A connection is unauthenticated until a request on it was authenticated. The rules of [`Connections::enter`]:
 //!
 //! - At most `--max-connections` are open.
-//! - Unauthenticated connections have a quarter of the places; the others are reserved. When that part is full, or the whole table
-//!   is, a new connection takes the place of an unauthenticated one: the oldest of the address that has most of them. So an
+//! - Unauthenticated connections have a quarter of the places; the others are reserved. When that part is full, a new connection
+//!   takes the place of an unauthenticated one: the oldest of the address that has most of them. So an
 //!   attacker with one address loses its own connections, and one with many addresses has to open connections faster than a
 //!   client takes to authenticate, times their number.
 //! - While at least half of the places are taken, one address may have a quarter of them. A further connection takes the place of
 //!   the oldest unauthenticated one of the same address, and is rejected if there is none.
+//!
+//! With its first authenticated request a connection takes a reserved place, for the user of that request. The rules of
+//! [`Place::promote`] are max-min fairness between users:
+//!
+//! - While there are free reserved places, a user may take any number of them.
+//! - When there are none, a connection of the user with the most makes room, if that user still has no fewer than the new one
+//!   afterwards. So a user below the equal part of the places always gets in, and a user with one connection keeps it.
+//! - Otherwise a connection of the same user without a request in progress makes room. If there is none, the request is rejected with
+//!   429 and its connection ends.
+//!
+//! A connection with requests of several users counts for the user of the first one. That of a front proxy, such as
+//! kube-apiserver, counts for the front proxy (`Access::connection_user`).
+//!
+//! An authenticated connection that makes room ends gracefully: GOAWAY over HTTP/2, after the response over HTTP/1.1, and 10 s later
+//! at the latest. An unauthenticated one is cut.
 //!
 //! Addresses of IPv6 count together by their /64 network, which one host can have whole. Where clients need no credentials, only
 //! the first rule applies.
@@ -17,7 +32,6 @@
 //! that it begins with and closed, as far as that can be done by a few at a time and within seconds; the rest are closed at once.
 //! Over TLS it is closed without an answer.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +43,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{Limit, Limited};
+use super::groups::Groups;
+use super::{Limit, Limited, User};
 use crate::server::connection::{CloseReason, ConnectionState};
 use crate::server::failure::Failure;
 
@@ -55,8 +70,8 @@ const LEAST_SHARE: usize = 4;
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
 
-/// How many unauthenticated connections are looked at for one without a pending request before one with such a request is evicted.
-const MOST_CANDIDATES: usize = 16;
+/// Those of them that end gracefully, at most; beyond that the oldest is cut.
+const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
 
 /// An address of IPv4, or a /64 network of IPv6. Requests without a socket have none.
 type Origin = Option<IpAddr>;
@@ -68,6 +83,7 @@ pub struct Connections {
     table: Mutex<Table>,
     refused: AtomicU64,
     refused_by_share: AtomicU64,
+    refused_by_user: AtomicU64,
     closed: [AtomicU64; CloseReason::ALL.len()],
     telling: Arc<Semaphore>,
 }
@@ -77,20 +93,16 @@ struct Table {
     /// Numbers connections in the order of their arrival.
     next: u64,
     open: usize,
-    unauthenticated: usize,
     /// Numbers of connections that were evicted, but have not ended yet; they are counted in `open`.
     evicted: BTreeSet<u64>,
-    origins: HashMap<Origin, FromOrigin>,
-    /// Origins with unauthenticated connections: the last has most of them, and of several with as many the oldest one.
-    ranking: BTreeSet<(usize, Reverse<u64>, Origin)>,
-}
-
-/// Connections from one origin.
-#[derive(Debug, Default)]
-struct FromOrigin {
-    /// Without those that were evicted.
-    open: usize,
-    unauthenticated: BTreeMap<u64, Arc<ConnectionState>>,
+    /// Those of them that end gracefully.
+    graceful: BTreeMap<u64, Arc<ConnectionState>>,
+    /// How many each origin has, without those that were evicted.
+    origins: HashMap<Origin, usize>,
+    unauthenticated: Groups<Origin>,
+    authenticated: Groups<User>,
+    /// For whom authenticated connections count.
+    users: HashMap<u64, User>,
 }
 
 /// An open connection, counted; no longer when dropped.
@@ -110,68 +122,51 @@ pub struct Place {
 }
 
 impl Place {
-    /// The connection has authenticated: it takes a reserved place, unless it was evicted before.
-    pub(in crate::server) fn promote(&self) {
-        if let Some(connections) = self.connections.upgrade() {
-            connections.table().take_unauthenticated(self.origin, self.number);
+    /// A request of a user was authenticated: the connection takes a reserved place, unless it has one or was evicted before.
+    ///
+    /// # Errors
+    /// 429 when the user has as many connections as it may. The connection then ends.
+    pub(in crate::server) fn promote(&self, user: &User) -> Result<(), Limited> {
+        match self.connections.upgrade() {
+            Some(connections) => connections.promote(self, user),
+            None => Ok(()),
         }
-    }
-}
-
-impl FromOrigin {
-    fn rank(&self, origin: Origin) -> Option<(usize, Reverse<u64>, Origin)> {
-        let (oldest, _) = self.unauthenticated.first_key_value()?;
-        Some((self.unauthenticated.len(), Reverse(*oldest), origin))
     }
 }
 
 impl Table {
-    /// Changes what there is from an origin, and its rank with it.
-    fn change<Changed>(&mut self, origin: Origin, change: impl FnOnce(&mut FromOrigin) -> Changed) -> Changed {
-        let from = self.origins.entry(origin).or_default();
-        if let Some(rank) = from.rank(origin) {
-            self.ranking.remove(&rank);
+    /// Counts one connection less from an origin.
+    fn leave_origin(&mut self, origin: Origin) {
+        if let Some(open) = self.origins.get_mut(&origin) {
+            *open -= 1;
+            if *open == 0 {
+                self.origins.remove(&origin);
+            }
         }
-        let changed = change(from);
-        if let Some(rank) = from.rank(origin) {
-            self.ranking.insert(rank);
-        }
-        if from.open == 0 {
-            self.origins.remove(&origin);
-        }
-        changed
     }
 
-    /// Takes a connection out of the unauthenticated ones; `None` if it is not among them.
-    fn take_unauthenticated(&mut self, origin: Origin, number: u64) -> Option<Arc<ConnectionState>> {
-        let taken = self.change(origin, |from| from.unauthenticated.remove(&number));
-        self.unauthenticated -= usize::from(taken.is_some());
-        taken
-    }
-
-    /// The unauthenticated connection that has to make place: of `origin`, or of the origin that has most.
-    fn victim(&self, origin: Option<Origin>) -> Option<(Origin, u64)> {
-        let oldest = |origin: Origin| {
-            let from = self.origins.get(&origin)?;
-            let mut candidates = from.unauthenticated.iter().take(MOST_CANDIDATES);
-            let idle = candidates.find(|(_, state)| !state.is_pending()).map(|(number, _)| *number);
-            Some((idle.is_some(), (origin, idle.or_else(|| from.unauthenticated.keys().next().copied())?)))
-        };
-        if let Some(origin) = origin {
-            return oldest(origin).map(|(_, found)| found);
-        }
-        let (most, _, first) = *self.ranking.last()?;
-        let mut equals = self.ranking.iter().rev().take_while(|(count, ..)| *count == most).take(MOST_CANDIDATES);
-        let idle = equals.find_map(|(_, _, origin)| oldest(*origin).filter(|(is_idle, _)| *is_idle));
-        idle.or_else(|| oldest(first)).map(|(_, found)| found)
-    }
-
-    fn evict(&mut self, (origin, number): (Origin, u64)) {
-        if let Some(state) = self.take_unauthenticated(origin, number) {
-            self.change(origin, |from| from.open -= 1);
+    /// Cuts an unauthenticated connection.
+    fn cut(&mut self, (origin, number): (Origin, u64)) {
+        if let Some(state) = self.unauthenticated.remove(&origin, number) {
+            self.leave_origin(origin);
             self.evicted.insert(number);
             state.evict();
         }
+    }
+
+    /// Ends an authenticated connection.
+    fn displace(&mut self, (user, number): (User, u64)) {
+        let Some(state) = self.authenticated.remove(&user, number) else { return };
+        self.users.remove(&number);
+        self.leave_origin(state.address().map(origin_of));
+        self.evicted.insert(number);
+        if self.graceful.len() >= MOST_GRACEFUL
+            && let Some((_, oldest)) = self.graceful.pop_first()
+        {
+            oldest.evict();
+        }
+        state.displace();
+        self.graceful.insert(number, state);
     }
 }
 
@@ -183,6 +178,7 @@ impl Connections {
             table: Mutex::default(),
             refused: AtomicU64::new(0),
             refused_by_share: AtomicU64::new(0),
+            refused_by_user: AtomicU64::new(0),
             closed: Default::default(),
             telling: Arc::new(Semaphore::new(TOLD_AT_ONCE)),
         }
@@ -198,33 +194,59 @@ impl Connections {
         let is_trusted = state.is_authenticated();
         let mut table = self.table();
         let live = table.open - table.evicted.len();
-        let is_full = live >= self.most || (!is_trusted && table.unauthenticated >= self.most_unauthenticated());
+        let is_full =
+            live >= self.most || (!is_trusted && table.unauthenticated.total() >= self.most_unauthenticated());
         let is_over_share = !is_trusted
             && live >= self.most.div_ceil(2)
-            && table.origins.get(&origin).is_some_and(|from| from.open >= self.share());
+            && table.origins.get(&origin).is_some_and(|open| *open >= self.share());
         if is_full || is_over_share {
-            let victim = if is_trusted { None } else { table.victim(is_over_share.then_some(origin)) };
-            let Some(victim) = victim.filter(|_| table.evicted.len() < MOST_CLOSING) else {
+            let victim = match is_over_share {
+                true => table.unauthenticated.first_of(&origin).map(|number| (origin, number)),
+                false => table.unauthenticated.first_of_largest(),
+            };
+            let Some(victim) = victim.filter(|_| !is_trusted && table.evicted.len() < MOST_CLOSING) else {
                 let counter = if is_over_share { &self.refused_by_share } else { &self.refused };
                 counter.fetch_add(1, Ordering::Relaxed);
                 return None;
             };
-            table.evict(victim);
+            table.cut(victim);
             self.count_closed(CloseReason::Evicted);
         }
         let number = table.next;
         table.next += 1;
         table.open += 1;
-        table.unauthenticated += usize::from(!is_trusted);
-        table.change(origin, |from| {
-            from.open += 1;
-            if !is_trusted {
-                from.unauthenticated.insert(number, state.clone());
-            }
-        });
+        *table.origins.entry(origin).or_default() += 1;
+        if !is_trusted {
+            table.unauthenticated.insert(&origin, number, state.clone());
+        }
         drop(table);
         state.entered(Place { connections: Arc::downgrade(self), number, origin });
         Some(CountedConnection { connections: self.clone(), number, origin })
+    }
+
+    fn promote(&self, place: &Place, user: &User) -> Result<(), Limited> {
+        let mut table = self.table();
+        if !table.unauthenticated.contains(&place.origin, place.number) {
+            return Ok(());
+        }
+        if table.authenticated.total() >= self.most_authenticated() {
+            let own = table.authenticated.of(user);
+            let victim = if table.authenticated.largest() > own + 1 {
+                table.authenticated.first_of_largest()
+            } else {
+                table.authenticated.idle_of(user).map(|number| (user.clone(), number))
+            };
+            let Some(victim) = victim.filter(|_| table.evicted.len() < MOST_CLOSING) else {
+                self.refused_by_user.fetch_add(1, Ordering::Relaxed);
+                return Err(self.limited_user(user, own));
+            };
+            table.displace(victim);
+        }
+        if let Some(state) = table.unauthenticated.remove(&place.origin, place.number) {
+            table.authenticated.insert(user, place.number, state);
+            table.users.insert(place.number, user.clone());
+        }
+        Ok(())
     }
 
     /// The most at a time.
@@ -235,6 +257,11 @@ impl Connections {
     /// The most that may be unauthenticated at a time.
     pub fn most_unauthenticated(&self) -> usize {
         (self.most / PART).max(1)
+    }
+
+    /// The most that may be authenticated at a time.
+    pub fn most_authenticated(&self) -> usize {
+        (self.most - self.most_unauthenticated().min(self.most)).max(1)
     }
 
     /// The most of one address while half of the places are taken.
@@ -249,12 +276,27 @@ impl Connections {
 
     /// How many of them are unauthenticated.
     pub fn unauthenticated(&self) -> usize {
-        self.table().unauthenticated
+        self.table().unauthenticated.total()
     }
 
     /// How many the address with most of them has.
     pub fn of_busiest(&self) -> usize {
-        self.table().origins.values().map(|from| from.open).max().unwrap_or_default()
+        self.table().origins.values().copied().max().unwrap_or_default()
+    }
+
+    /// How many authenticated ones the user with most of them has.
+    pub fn of_busiest_user(&self) -> usize {
+        self.table().authenticated.largest()
+    }
+
+    /// The equal part of each user that has authenticated ones; a user may have more while there is room.
+    pub fn equal_part(&self) -> usize {
+        (self.most_authenticated() / self.table().authenticated.groups().max(1)).max(1)
+    }
+
+    /// How many requests were refused because their user had as many as it may.
+    pub fn refused_by_user(&self) -> u64 {
+        self.refused_by_user.load(Ordering::Relaxed)
     }
 
     /// How many were refused because the table was full.
@@ -321,6 +363,17 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
+    fn limited_user(&self, user: &User, own: usize) -> Limited {
+        let message = format!(
+            "too many connections: all {} places for authenticated connections are taken, {own} of them by user {user}, and no \
+             user has more that could make room. Send requests over connections that are open (one of HTTP/2 carries two thousand \
+             at a time), close idle ones, or raise --max-connections={}",
+            self.most_authenticated(),
+            self.most
+        );
+        Limited { limit: Limit::ConnectionsPerUser, message, retry_after: Some(1) }
+    }
+
     fn answer(&self) -> Vec<u8> {
         let failure = Failure::Limited(self.limited());
         let mut body = failure.status();
@@ -372,9 +425,14 @@ impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut table = self.connections.table();
         table.open -= 1;
-        if !table.evicted.remove(&self.number) {
-            table.take_unauthenticated(self.origin, self.number);
-            table.change(self.origin, |from| from.open -= 1);
+        if table.evicted.remove(&self.number) {
+            table.graceful.remove(&self.number);
+            return;
+        }
+        table.leave_origin(self.origin);
+        match table.users.remove(&self.number) {
+            Some(user) => _ = table.authenticated.remove(&user, self.number),
+            None => _ = table.unauthenticated.remove(&self.origin, self.number),
         }
     }
 }

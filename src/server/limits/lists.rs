@@ -3,18 +3,17 @@
 //! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with
 //! its indentation, counts as one, and so does the initial event of a watch. All other requests pass without touching anything
 //! shared. A place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no
-//! other user is in [`super::fair_queue`], which decides everything; here is only who sleeps and who wakes. A request that waits
+//! other user is in [`crate::model::fair_queue`], which decides everything; [`crate::turns`] has who sleeps and who wakes. A request that waits
 //! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
 use super::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+use crate::model::fair_queue::{Bounds, Cost, Scarce};
 use crate::model::quantity::Bytes;
+use crate::turns::{self, Turns};
 
 /// Lists up to this size are not queued: they are written within some milliseconds.
 pub const LARGE: u64 = 4 << 20;
@@ -24,16 +23,7 @@ const WAITING_FOR_EACH_PLACE: usize = 4;
 
 /// The places.
 #[derive(Debug)]
-pub struct Lists {
-    shared: Mutex<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    queue: FairQueue,
-    next_ticket: Ticket,
-    sleeping: HashMap<Ticket, oneshot::Sender<()>>,
-}
+pub struct Lists(Arc<Turns<User>>);
 
 /// Figures for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +36,15 @@ pub struct InFlight {
     pub waiting: usize,
 }
 
-/// A place, or one in the queue; free again when dropped.
-#[derive(Debug)]
-pub struct Place {
-    lists: Arc<Lists>,
-    user: User,
-    ticket: Ticket,
-    bytes: u64,
-}
+/// A place; free again when dropped.
+pub type Place = turns::Place<User>;
 
 /// A place in the queue.
 #[derive(Debug)]
 pub struct Waiting {
-    place: Place,
-    granted: oneshot::Receiver<()>,
+    lists: Arc<Turns<User>>,
+    user: User,
+    waiting: turns::Waiting<User>,
 }
 
 /// What came of asking for a place.
@@ -75,52 +60,33 @@ impl Lists {
     /// All places free.
     pub fn new(settings: &LimitSettings) -> Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
-        let bounds = Bounds {
+        Lists(Arc::new(Turns::new(Bounds {
             places: settings.lists as u64,
+            first_places: u64::MAX,
             bytes: settings.list_bytes.0,
             waiting,
             waiting_together: waiting.saturating_mul(WAITING_USERS),
-        };
-        let queue = FairQueue::new(Places::UntilLeft, bounds);
-        Lists { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
+        })))
     }
 
     /// Asks for a place for a list of so many bytes.
     ///
     /// # Errors
     /// 429 when too many of this user wait already.
-    pub fn enter(self: &Arc<Lists>, user: &User, bytes: u64) -> Result<Turn, Limited> {
-        let mut shared = self.lock();
-        let ticket = shared.next_ticket;
-        shared.next_ticket += 1;
-        match shared.queue.enter(user, ticket, cost(bytes)) {
-            Entered::Refused(scarce) => Err(refused(&shared.queue, user, scarce)),
-            Entered::Now => Ok(Turn::Now(self.place(user, ticket, bytes))),
-            Entered::Waits => {
-                let (wake, granted) = oneshot::channel();
-                shared.sleeping.insert(ticket, wake);
-                Ok(Turn::Later(Waiting { place: self.place(user, ticket, bytes), granted }))
+    pub fn enter(&self, user: &User, bytes: u64) -> Result<Turn, Limited> {
+        match self.0.enter(user, Cost { places: 1, bytes }) {
+            Err(scarce) => Err(refused(&self.0, user, scarce)),
+            Ok(turns::Turn::Now(place)) => Ok(Turn::Now(place)),
+            Ok(turns::Turn::Later(waiting)) => {
+                Ok(Turn::Later(Waiting { lists: self.0.clone(), user: user.clone(), waiting }))
             }
         }
     }
 
     /// What is in flight.
     pub fn in_flight(&self) -> InFlight {
-        let shared = self.lock();
-        InFlight {
-            lists: usize::try_from(shared.queue.places()).unwrap_or(usize::MAX),
-            bytes: shared.queue.bytes(),
-            waiting: shared.queue.waiting(),
-        }
-    }
-
-    fn place(self: &Arc<Lists>, user: &User, ticket: Ticket, bytes: u64) -> Place {
-        Place { lists: self.clone(), user: user.clone(), ticket, bytes }
-    }
-
-    /// Every change of it is one call of `FairQueue`, so a panic elsewhere leaves it as it was.
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        let used = self.0.in_use();
+        InFlight { lists: usize::try_from(used.places).unwrap_or(usize::MAX), bytes: used.bytes, waiting: used.waiting }
     }
 }
 
@@ -130,43 +96,15 @@ impl Waiting {
     /// # Errors
     /// 429 when it does not come in time.
     pub async fn turn(self) -> Result<Place, Limited> {
-        let Waiting { place, granted } = self;
-        match timeout(QUEUE_PATIENCE, granted).await {
-            Ok(_) => Ok(place),
-            Err(_) => {
-                let shared = place.lists.lock();
-                let scarce = shared.queue.scarce();
-                let refused = refused(&shared.queue, &place.user, scarce);
-                drop(shared);
-                Err(refused)
-            }
-        }
+        let Waiting { lists, user, waiting } = self;
+        let mut turn = std::pin::pin!(waiting.turn());
+        // Until the message is made it counts among those that wait.
+        timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| refused(&lists, &user, lists.scarce()))
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut shared = self.lists.lock();
-        shared.sleeping.remove(&self.ticket);
-        let next = match shared.queue.give_up(&self.user, self.ticket) {
-            Some(next) => next,
-            None => shared.queue.leave(&self.user, cost(self.bytes)),
-        };
-        for ticket in next {
-            if let Some(wake) = shared.sleeping.remove(&ticket) {
-                // Whoever sleeps no more gives the place back when it is dropped.
-                let _ = wake.send(());
-            }
-        }
-    }
-}
-
-fn cost(bytes: u64) -> Cost {
-    Cost { places: 1, bytes }
-}
-
-fn refused(queue: &FairQueue, user: &User, scarce: Scarce) -> Limited {
-    let (bounds, (in_flight, waiting)) = (queue.bounds(), queue.of(user));
+fn refused(lists: &Turns<User>, user: &User, scarce: Scarce) -> Limited {
+    let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
     let (limit, used) = match scarce {
         Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),
         Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),

@@ -5,8 +5,9 @@
 //! | [`connections`] | `--max-connections` | told and closed |
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
+//! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
-//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
@@ -14,7 +15,7 @@
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
 //! that is one user in practice, as all who connect from 127.0.0.1 are the same person. An authenticated request is counted
-//! by the user's name instead. Connections are shared by address, as the user is not known before the first request.
+//! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
 //!
 //! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
 //! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
@@ -22,7 +23,7 @@
 pub mod bodies;
 pub mod connections;
 pub mod exempt;
-pub mod fair_queue;
+mod groups;
 pub mod lists;
 pub mod seats;
 pub mod slowest;
@@ -114,6 +115,8 @@ pub enum Limit {
     UnauthenticatedConnections,
     /// Connections of one address.
     ConnectionsPerAddress,
+    /// Authenticated connections of one user.
+    ConnectionsPerUser,
     /// Watches of one user.
     WatchesPerUser,
     /// Seats: work in progress.
@@ -134,10 +137,11 @@ pub enum Limit {
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 11] = [
+    pub const ALL: [Limit; 12] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
         Limit::ConnectionsPerAddress,
+        Limit::ConnectionsPerUser,
         Limit::WatchesPerUser,
         Limit::Seats,
         Limit::Lists,
@@ -154,6 +158,7 @@ impl Limit {
             Limit::Connections => "connections",
             Limit::UnauthenticatedConnections => "unauthenticated-connections",
             Limit::ConnectionsPerAddress => "connections-per-address",
+            Limit::ConnectionsPerUser => "connections-per-user",
             Limit::WatchesPerUser => "watches-per-user",
             Limit::Seats => "seats",
             Limit::Lists => "lists",
@@ -171,6 +176,7 @@ impl Limit {
             Limit::Connections => "ConnectionLimit",
             Limit::UnauthenticatedConnections => "UnauthenticatedConnectionLimit",
             Limit::ConnectionsPerAddress => "ConnectionsPerAddressLimit",
+            Limit::ConnectionsPerUser => "ConnectionsPerUserLimit",
             Limit::WatchesPerUser => "WatchesPerUserLimit",
             Limit::Seats => "SeatLimit",
             Limit::Lists => "ListLimit",
@@ -185,9 +191,10 @@ impl Limit {
     /// The option that sets it, or of which it is a part.
     pub fn flag(self) -> &'static str {
         match self {
-            Limit::Connections | Limit::UnauthenticatedConnections | Limit::ConnectionsPerAddress => {
-                "--max-connections"
-            }
+            Limit::Connections
+            | Limit::UnauthenticatedConnections
+            | Limit::ConnectionsPerAddress
+            | Limit::ConnectionsPerUser => "--max-connections",
             Limit::WatchesPerUser => "--max-watches-per-user",
             Limit::Seats => "--max-seats",
             Limit::Lists => "--max-lists",
@@ -287,7 +294,7 @@ impl Limits {
             lists: Arc::new(Lists::new(&settings)),
             unread: Arc::new(Unread::new(settings.unread_bytes)),
             bodies: Arc::new(Bodies::new(&settings)),
-            heads: Arc::new(Shares::new(settings.body_bytes.0)),
+            heads: Arc::new(Shares::new(settings.body_bytes.0, HEAD_BYTES)),
             refused: Default::default(),
         }
     }
@@ -322,20 +329,21 @@ impl Limits {
         &self.unread
     }
 
-    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query.
+    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query, `user`:
+    /// the address where the user is not known yet.
     ///
     /// # Errors
-    /// 429 when the requests that wait for this address hold as much as they may.
-    pub fn admit_head(&self, address: &User, path: usize) -> Result<Share, Limited> {
+    /// 429 when the requests of this user that wait hold as much as they may.
+    pub fn admit_head(&self, user: &User, path: usize) -> Result<Share, Limited> {
         let bytes = HEAD_BYTES + path as u64 * COPIES_OF_PATH;
-        self.heads.take(address, bytes).ok_or_else(|| {
+        self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
             let message = format!(
                 "too many requests, please try again later: requests of {} bytes wait for authentication or authorization, {} of them \
-                 from {address}, which may have as much as is free of {flag}={most}. Send fewer at a time, or raise {flag}",
+                 from {user}, which may have as much as is free of {flag}={most}. Send fewer at a time, or raise {flag}",
                 self.heads.total(),
-                self.heads.of(address),
+                self.heads.of(user),
             );
             Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -357,6 +365,7 @@ impl Limits {
             Limit::Connections => self.connections.refused(),
             Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
             Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
+            Limit::ConnectionsPerUser => self.connections.refused_by_user(),
             Limit::UnreadBytes => self.unread.ended(),
             _ => self.refused[limit as usize].load(Ordering::Relaxed),
         }

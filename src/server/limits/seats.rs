@@ -40,8 +40,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use super::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
 use super::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
 
 /// Parts of a seat.
 const UNITS_PER_SEAT: u64 = 8;
@@ -71,7 +71,7 @@ pub struct Seats {
 
 #[derive(Debug)]
 struct Shared {
-    queue: FairQueue,
+    queue: FairQueue<User>,
     next_ticket: Ticket,
     sleeping: HashMap<Ticket, Sleeper>,
     round: u64,
@@ -101,7 +101,7 @@ impl Seats {
         let waiting = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(WAITING_FOR_EACH_SEAT);
         let most = most.saturating_mul(UNITS_PER_SEAT).min(CLOSED - 1);
         let waiting_together = waiting.saturating_mul(WAITING_USERS);
-        let bounds = Bounds { places: most, bytes: u64::MAX, waiting, waiting_together };
+        let bounds = Bounds { places: most, first_places: 0, bytes: u64::MAX, waiting, waiting_together };
         let queue = FairQueue::new(Places::ForOneRound, bounds);
         let shared = Shared { queue, next_ticket: 0, sleeping: HashMap::new(), round: 0, is_ending: false };
         Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared) }
@@ -190,7 +190,7 @@ impl Seats {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refused(&self, queue: &FairQueue, user: &User) -> Limited {
+    fn refused(&self, queue: &FairQueue<User>, user: &User) -> Limited {
         let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.of(user).1);
         let message = format!(
             "too many requests, please try again later: all --max-seats={seats} seats are taken, and user {user} has {waiting} \

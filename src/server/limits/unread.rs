@@ -123,8 +123,8 @@ impl Unread {
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             answers: Mutex::default(),
-            responses: Arc::new(Shares::new(most.0)),
-            small: Arc::new(Shares::new(most.0)),
+            responses: Arc::new(Shares::new(most.0, STREAMED)),
+            small: Arc::new(Shares::new(most.0, RESPONSE + SMALL as u64)),
         }
     }
 

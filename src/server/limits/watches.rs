@@ -15,6 +15,9 @@ pub const WATCH_BYTES: usize = 6 << 10;
 /// All users together may have so many times as many watches as one.
 const USERS: u64 = 4;
 
+/// A user may have so many whatever others have: more than most controllers.
+const FIRST: u64 = 100;
+
 /// Counts them.
 #[derive(Debug)]
 pub struct Watches {
@@ -32,7 +35,7 @@ pub struct CountedWatch {
 impl Watches {
     /// None is open.
     pub fn new(most: u64) -> Watches {
-        Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS))) }
+        Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
 
     /// Counts another one, which holds so many bytes of its request.

@@ -201,10 +201,11 @@ async fn requests_that_wait_for_a_review_are_bounded_by_address() {
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let at = |last: u8| Arc::new(ConnectionState::new(std::net::IpAddr::from([192, 0, 2, last]), false));
     let (attacker, other) = (at(1), at(2));
-    // Each of them is about another name, so that no review answers two.
+    // Each of them has another token, so that no review answers two.
     let ask = |state: &Arc<ConnectionState>, number: usize| {
         let path = format!("{SHIRTS}/{}{number}", "x".repeat(15_000));
-        let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header(MALLORY.0, MALLORY.1);
+        let token = format!("Bearer user-{number}");
+        let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header("authorization", token);
         let (server, state) = (fixture.server.clone(), state.clone());
         let request = request.body(String::new()).unwrap();
         Box::pin(async move { server.answer_to(&state, request).await })
@@ -220,9 +221,44 @@ async fn requests_that_wait_for_a_review_are_bounded_by_address() {
     };
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &http::HeaderValue::from(1)));
     assert!(waiting.len() > 10, "{}", waiting.len());
-    assert_eq!(ask(&other, 0).await.status(), 403, "another address is served");
+    assert_eq!(ask(&other, 100).await.status(), 404, "another address is served");
+    for response in waiting {
+        assert_eq!(response.await.status(), 404);
+    }
+    assert_eq!(ask(&attacker, 101).await.status(), 404, "what has ended is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_known_users_behind_one_address_are_bounded_by_user() {
+    let limits = LimitSettings { body_bytes: quantity::Bytes(8 << 20), ..LimitSettings::default() };
+    let settings = Settings { access: Some(stub().access()), limits, ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let proxy = Arc::new(ConnectionState::new(std::net::IpAddr::from([192, 0, 2, 1]), false));
+    let ask = |user: (&'static str, &'static str), number: usize| {
+        let path = format!("{SHIRTS}/{}{number}", "x".repeat(15_000));
+        let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header(user.0, user.1);
+        let (server, state) = (fixture.server.clone(), proxy.clone());
+        let request = request.body(String::new()).unwrap();
+        Box::pin(async move { server.answer_to(&state, request).await })
+    };
+    for user in [MALLORY, ALICE] {
+        ask(user, 0).await;
+    }
+    let mut waiting = Vec::new();
+    loop {
+        let mut response = ask(MALLORY, waiting.len() + 1);
+        if let std::task::Poll::Ready(response) = futures::poll!(&mut response) {
+            assert_eq!(response.status(), 429);
+            break;
+        }
+        waiting.push(response);
+        assert!(waiting.len() < 100, "as many as one wants");
+    }
+    assert_eq!(ask(ALICE, 1).await.status(), 404, "another user behind the same address");
+    // A token that needs a review is shared by address, where nothing waits.
+    assert_eq!(ask(("authorization", "Bearer bob"), 1).await.status(), 404, "one who is not known yet");
+    assert_eq!(ask(MALLORY, 200).await.status(), 429);
     for response in waiting {
         assert_eq!(response.await.status(), 403);
     }
-    assert_eq!(ask(&attacker, 0).await.status(), 403, "what has ended is free again");
 }

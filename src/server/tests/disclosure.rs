@@ -129,8 +129,15 @@ async fn only_who_may_list_everything_is_told_counts_of_everything() {
     assert_eq!(told, json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": told["bytes"]}));
     let one = explain(&format!("{OWN}/x?explain=true"), TENANT).await;
     assert_eq!(one, json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"]}));
+    // How many objects have more values than are indexed is a count too.
+    let query = "explain=true&fieldSelector=images%3Di1";
+    for (who, path, tested) in [(ADMIN, ALL_SHIRTS, true), (TENANT, OWN, false)] {
+        let answer = worlds[1].get_with(&format!("{path}?{query}"), &[who]).await;
+        let told = answer.header("fieldcache-explain");
+        assert_eq!(told.contains("one by one"), tested, "{told}");
+    }
     let own = worlds[1].get_with(&format!("{OWN}?fieldSelector=images%3Di1"), &[TENANT]).await;
-    assert_eq!(own.names(), ["a/images"], "an object of another namespace is not shown");
+    assert_eq!(own.names(), ["a/images"], "an object of another namespace stands in nobody's way");
 }
 
 #[tokio::test(start_paused = true)]

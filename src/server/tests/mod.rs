@@ -24,6 +24,7 @@ mod options;
 mod pass_through;
 mod placement_review;
 mod probes;
+mod rows;
 mod samples;
 mod strong;
 mod table;

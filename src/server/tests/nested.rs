@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
-use crate::extract::tree::{OBJECT_LEVELS, shallow};
+use crate::extract::tree::{OBJECT_LEVELS, Tree};
 use crate::manifest::yaml::{Form, documents};
 use crate::placement::{Node, Pod};
-use crate::server::column::{ColumnPath, cell};
+use crate::server::column::{ColumnKind, ColumnPath, Search, write_cell};
+use crate::server::encode::json_bytes;
 use crate::server::indent::DEEPEST;
 use crate::server::yaml;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
@@ -61,9 +62,12 @@ fn cells_of_nested_values_fit_the_stack_of_a_worker() {
     for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
         let json = Nested::new(OBJECT_LEVELS, shape.clone()).text();
         let found = on_worker_stack(|| {
-            let value = shallow(json.as_bytes(), OBJECT_LEVELS).unwrap();
-            let is_found = ColumnPath::parse("[*]").first(&json!([value])).is_some();
-            (is_found, cell("string", Some(&value), jiff::Timestamp::UNIX_EPOCH) == json!(json))
+            let list = format!("[{json}]");
+            let tree = Tree::read(list.as_bytes()).unwrap();
+            let is_found = Search::new(&tree).first(&ColumnPath::parse("[*]")).is_some();
+            let mut written = Vec::new();
+            write_cell(ColumnKind::String, json.as_bytes(), jiff::Timestamp::UNIX_EPOCH, &mut written);
+            (is_found, written == json_bytes(&json!(json)))
         });
         assert_eq!(found, (true, true), "{shape:?}");
     }
@@ -74,7 +78,10 @@ fn nested_filters_of_a_column_are_not_understood() {
     for levels in [2, 10, 1000, 100_000] {
         for (open, close) in [("[?(@", "==1)]"), ("[?(@.a==1&&@", ")]"), ("[", "]"), ("[?(@.a=='", "')]")] {
             let path = format!(".a{}.b{}", open.repeat(levels), close.repeat(levels));
-            let found = on_worker_stack(|| ColumnPath::parse(&path).first(&json!({"a": [1, {"b": 1}]})).is_some());
+            let found = on_worker_stack(|| {
+                let tree = Tree::read(b"{\"a\":[1,{\"b\":1}]}").unwrap();
+                Search::new(&tree).first(&ColumnPath::parse(&path)).is_some()
+            });
             assert!(!found, "{levels} of {open}");
         }
     }

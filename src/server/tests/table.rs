@@ -1,15 +1,19 @@
 //! Media types, Tables, PartialObjectMetadata, cells.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, pods};
+use crate::extract::tree::Tree;
 use crate::model::{Gvr, Version};
 use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{ColumnPath, cell};
-use crate::server::encode::{ListMeta, Shown};
+use crate::server::column::{ColumnKind, ColumnPath, Search, cell, write_cell};
+use crate::server::encode::{ListMeta, Shown, Unfinished as _, json_bytes};
+use crate::server::row::{JsonRow, Row};
 use crate::server::table::{Columns, Include};
 use crate::store::{HistoryLimits, Store};
 
@@ -164,7 +168,8 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     let resource = pods();
     let object = stored(&resource, "{\"phase\":\"Succeeded\"}", 7);
     let mut row = Vec::new();
-    Columns::of(&resource, now).write_row(Shown::as_is(&object), &resource, "v1", Include::None, &mut row);
+    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(usize::MAX, &mut row));
     assert_eq!(
         String::from_utf8(row).unwrap(),
         "{\"cells\":[\"o7\",\"0/0\",\"Succeeded\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\",\
@@ -172,23 +177,23 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
          \"status\":\"True\",\"reason\":\"Succeeded\",\"message\":\"The pod has completed successfully.\"}],\"object\":null}"
     );
     let mut bookmark = Vec::new();
-    Columns::of(&resource, now).write_bookmark("9", b"{}", "v1", false, &mut bookmark);
+    columns.write_bookmark("9", b"{}", now, false, &mut bookmark);
     let bookmark: Value = serde_json::from_slice(&bookmark).unwrap();
     let cells = bookmark["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");
 
     let of = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
     let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
-    let foreign = Columns::of(&of("metrics.example.com", "nodes"), now).envelope(&meta, "v1");
+    let foreign = Columns::of(&of("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
     let head = String::from_utf8(foreign.head).unwrap();
     assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
 
     let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
     let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
-    let sorted = Columns::of(&schemas, now).sorted(&mut objects.into_iter()).unwrap();
+    let sorted = Columns::of(&schemas, "v1", Include::None).sorted(&mut objects.into_iter()).unwrap();
     let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();
     assert_eq!(names, ["o3", "o5", "o9"], "in the order in which they are tried");
-    assert!(Columns::of(&resource, now).sorted(&mut std::iter::empty()).is_none(), "others are streamed");
+    assert!(columns.sorted(&mut std::iter::empty()).is_none(), "others are streamed");
 }
 
 #[tokio::test]
@@ -200,6 +205,14 @@ async fn metadata_lists_leave_an_empty_continue_out() {
     assert_eq!(list["metadata"], json!({"resourceVersion": "101"}));
     let item = &list["items"][0];
     assert_eq!((&item["kind"], &item["metadata"]["name"]), (&json!("PartialObjectMetadata"), &json!("x")));
+}
+
+/// The first value at a path of a document.
+fn first(path: &str, document: &Value) -> Option<Value> {
+    let json = serde_json::to_vec(document).unwrap();
+    let tree = Tree::read(&json).unwrap();
+    let id = Search::new(&tree).first(&ColumnPath::parse(path))?;
+    Some(serde_json::from_slice(tree.bytes(id)).unwrap())
 }
 
 #[test]
@@ -243,7 +256,7 @@ fn column_paths_find_their_value() {
         (".spec.list[?(@.a==\"1\")].a", json!("absent")),
         (".spec[", json!("absent")),
     ] {
-        let found = ColumnPath::parse(path).first(&object).cloned().unwrap_or(json!("absent"));
+        let found = first(path, &object).unwrap_or(json!("absent"));
         assert_eq!(found, expected, "{path}");
     }
 }
@@ -253,9 +266,9 @@ fn filters_in_filters_are_read_to_a_bound() {
     let object = json!([[[[{"a": 1}]]]]);
     let nested = |depth: usize| format!("{}@.a{}", "[?(@".repeat(depth), ")]".repeat(depth));
     for depth in [9, 100, 1_000, 10_000, 100_000] {
-        assert!(ColumnPath::parse(&nested(depth)).first(&object).is_none(), "{depth}");
+        assert!(first(&nested(depth), &object).is_none(), "{depth}");
     }
-    assert!(ColumnPath::parse("[?(@[?(@[?(@[?(@.a)])])])]").first(&object).is_some());
+    assert!(first("[?(@[?(@[?(@[?(@.a)])])])]", &object).is_some());
 }
 
 #[test]
@@ -303,9 +316,11 @@ fn cells_are_typed() {
         ("date", json!("2026-01-01T00:00:00.1234567891Z"), json!("9m59s")),
         ("date", json!(7), json!(null)),
     ] {
-        assert_eq!(cell(kind, Some(&value), now), expected, "{kind} {value}");
+        assert_eq!(cell(ColumnKind::of(kind), &value, now), expected, "{kind} {value}");
+        let mut written = Vec::new();
+        write_cell(ColumnKind::of(kind), &serde_json::to_vec(&value).unwrap(), now, &mut written);
+        assert_eq!(written, json_bytes(&expected), "{kind} {value}, from its text");
     }
-    assert_eq!(cell("string", None, now), Value::Null);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Which event is told, and when, is the parent's. Forms whose lines are the same for every watch say so, so that a line is made once
 //! for all of them (`registry::router`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Version;
@@ -13,7 +14,7 @@ use crate::subscribe::Transition;
 use super::super::encode::{Shown, write_string, write_type};
 use super::super::failure::Failure;
 use super::super::negotiate::Form;
-use super::super::table::{Columns, Include};
+use super::super::table::{Columns, Include, TooLongRow};
 use super::super::{Asked, Clock, Server, empty, list};
 
 /// What an event is called.
@@ -90,7 +91,7 @@ pub(super) struct Shape {
 enum ShapeForm {
     Whole,
     Partial(String),
-    Table { version: String, columns: Columns, include: Include },
+    Table(Arc<Columns>),
 }
 
 impl Shape {
@@ -105,10 +106,7 @@ impl Shape {
                     list::go_type(resource, &resource.kind)
                 )));
             }
-            Form::Table(version) => {
-                let columns = Columns::of(resource, (server.settings.clock)());
-                ShapeForm::Table { version, columns, include }
-            }
+            Form::Table(version) => ShapeForm::Table(Arc::new(Columns::of(resource, &version, include))),
         };
         Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
     }
@@ -120,22 +118,34 @@ impl Shape {
             ShapeForm::Whole => Some(0),
             ShapeForm::Partial(version) if version == "v1" => Some(1),
             ShapeForm::Partial(_) => Some(2),
-            ShapeForm::Table { .. } => None,
+            ShapeForm::Table(_) => None,
         }
     }
 
-    pub(super) fn write_event(&mut self, resource: &Resource, kind: Kind, shown: Shown<'_>, out: &mut Vec<u8>) {
+    /// # Errors
+    /// The event is longer than one may be. Nothing of it is written.
+    pub(super) fn write_event(
+        &mut self,
+        resource: &Resource,
+        kind: Kind,
+        shown: Shown<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let start = out.len();
         open_event(kind.as_str(), out);
         let is_first = std::mem::take(&mut self.is_first);
-        match &mut self.form {
+        match &self.form {
             ShapeForm::Whole => shown.write_single(resource, out),
             ShapeForm::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), out),
-            ShapeForm::Table { version, columns, include } => {
-                columns.count_ages_to((self.clock)());
-                columns.write_single(shown, resource, version, *include, is_first, out);
+            ShapeForm::Table(columns) => {
+                if let Err(TooLongRow) = columns.write_single(shown, (self.clock)(), is_first, out) {
+                    out.truncate(start);
+                    return Err(Failure::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() });
+                }
             }
         }
         out.extend_from_slice(b"}\n");
+        Ok(())
     }
 
     pub(super) fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
@@ -152,18 +162,24 @@ impl Shape {
                 write_string(&resource.kind, &mut object);
             }
             ShapeForm::Whole => write_type(&resource.kind, &own_version, &mut object),
-            ShapeForm::Partial(version)
-            | ShapeForm::Table { version, include: Include::Metadata | Include::None, .. } => {
+            ShapeForm::Table(columns) if columns.include() == Include::Object => {
+                write_type(&resource.kind, &own_version, &mut object);
+            }
+            ShapeForm::Table(columns) => write_type("PartialObjectMetadata", &columns.api_version(), &mut object),
+            ShapeForm::Partial(version) => {
                 write_type("PartialObjectMetadata", &format!("meta.k8s.io/{version}"), &mut object);
             }
-            ShapeForm::Table { .. } => write_type(&resource.kind, &own_version, &mut object),
         }
         object.extend_from_slice(b",\"metadata\":{");
         mark.write_annotations(resource, &mut object);
         object.extend_from_slice(b"\"resourceVersion\":");
         write_string(&at, &mut object);
         object.push(b'}');
-        let is_whole = matches!(self.form, ShapeForm::Whole | ShapeForm::Table { include: Include::Object, .. });
+        let is_whole = match &self.form {
+            ShapeForm::Whole => true,
+            ShapeForm::Partial(_) => false,
+            ShapeForm::Table(columns) => columns.include() == Include::Object,
+        };
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
             let members = empty::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {
@@ -173,11 +189,12 @@ impl Shape {
         }
         object.push(b'}');
         match &self.form {
-            // Without objects there is nothing to say besides the version, which is the Table's own.
-            ShapeForm::Table { version, columns, include: Include::None } if mark.is_bare() => {
-                columns.write_bookmark(&at, b"null", version, is_first, out);
+            ShapeForm::Table(columns) => {
+                // Without objects there is nothing to say besides the version, which is the Table's own.
+                let is_empty = columns.include() == Include::None && mark.is_bare();
+                let object: &[u8] = if is_empty { b"null" } else { &object };
+                columns.write_bookmark(&at, object, (self.clock)(), is_first, out);
             }
-            ShapeForm::Table { version, columns, .. } => columns.write_bookmark(&at, &object, version, is_first, out),
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }
         out.extend_from_slice(b"}\n");

@@ -7,10 +7,13 @@ use bytes::Bytes;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
+mod memory;
 mod packing;
 mod structures;
+pub(crate) mod work;
 
-use super::{Attribute, Change, HistoryLimits, Outcome, Replaced, Store};
+use super::postings::Posting;
+use super::{Change, HistoryLimits, Outcome, Replaced, Store};
 use crate::model::{FieldIndex, Key, Record, Texts, Version};
 
 /// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
@@ -29,13 +32,11 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
     }
 }
 
-/// The same with several values of each field, and whether they are too many to be indexed.
-pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[(Vec<&str>, bool)]) -> Record {
-    let fields = || (0..).map(FieldIndex).zip(values);
-    let all = fields().flat_map(|(field, (values, _))| values.iter().map(move |value| (field, *value)));
-    let marks = fields().filter(|(_, (_, are_many))| *are_many).map(|(field, _)| (field.overflow(), ""));
-    let texts = Texts::new(labels.iter().copied(), all.chain(marks));
-    Record { texts, ..record(key, version, &[], &[]) }
+/// The same with several values of each field, which are sorted.
+pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[Vec<&str>]) -> Record {
+    let fields = (0..).map(FieldIndex).zip(values);
+    let values = fields.flat_map(|(field, values)| values.iter().map(move |value| (field, *value)));
+    Record { texts: Texts::new(labels.iter().copied(), values), ..record(key, version, &[], &[]) }
 }
 
 proptest! {
@@ -92,14 +93,13 @@ fn a_snapshot_does_not_see_what_comes_after_it() {
     store.apply(&record("a/x", 4, &[("app", "bank")], &["blue"]));
     store.apply(&record("a/y", 5, &[], &["blue"]));
     store.delete(&Key::new("a", "x"), Version::new(6));
-    let field = Attribute::Field(FieldIndex(0));
     assert_eq!(before.version(), Version::new(3));
     assert_eq!(before.get("a/x").map(|object| object.version().number()), Some(3));
-    assert_eq!(before.postings().posting(&field, "red").map(|posting| posting.len()), Some(1));
-    assert_eq!(before.postings().posting(&field, "blue"), None);
+    assert_eq!(before.postings().field(FieldIndex(0), "red").map(|posting| posting.len()), Some(1));
+    assert_eq!(before.postings().field(FieldIndex(0), "blue"), None);
     let after = store.snapshot();
-    assert_eq!(after.postings().posting(&field, "red"), None, "an emptied list is removed");
-    assert_eq!(after.postings().present(&Attribute::Label("app".into())), None);
+    assert_eq!(after.postings().field(FieldIndex(0), "red"), None, "an emptied list is removed");
+    assert_eq!(after.postings().labelled("app"), []);
     assert_eq!(keys(&store), ["a/y"]);
 }
 
@@ -298,9 +298,7 @@ proptest! {
         let mut rebuilt = Store::new(HistoryLimits::default());
         let records: Vec<Record> = model.iter().map(|(key, (version, value))| value_record(key.split_once('/').unwrap().1.parse().unwrap(), *version, *value)).collect();
         rebuilt.replace(&records, Version::new(version));
-        for attribute in [Attribute::Namespace, Attribute::Label("v".into()), Attribute::Field(FieldIndex(0)), Attribute::Field(FieldIndex(1))] {
-            prop_assert_eq!(indexed(&store, &attribute), indexed(&rebuilt, &attribute));
-        }
+        prop_assert_eq!(indexed(&store), indexed(&rebuilt));
 
         if let Some((cursor, mut replay)) = start {
             for change in snapshot.changes(cursor).unwrap() {
@@ -332,53 +330,29 @@ fn replay_change(state: &mut BTreeMap<String, (u64, u8)>, change: &Change) {
     };
 }
 
-/// Value -> keys, so that stores with different slots compare.
-fn indexed(store: &Store, attribute: &Attribute) -> BTreeMap<String, Vec<String>> {
+/// Index and value -> keys, so that stores with different slots compare.
+fn indexed(store: &Store) -> BTreeMap<(&'static str, String), Vec<String>> {
     let snapshot = store.snapshot();
     let postings = snapshot.postings().clone();
-    let mut all: Vec<String> = Vec::new();
     let mut index = BTreeMap::new();
-    for (value, posting) in postings.values(attribute) {
-        let mut keys: Vec<String> =
-            posting.to_bitmap().iter().map(|slot| snapshot.object(slot).unwrap().key().to_owned()).collect();
-        keys.sort();
-        all.extend(keys.clone());
-        index.insert(value.to_owned(), keys);
-    }
-    let present = postings.present(attribute).map_or(0, |present| present.len());
-    assert_eq!(present, all.len() as u64, "the existence list has every slot of {attribute:?}");
-    index
-}
-
-#[test]
-fn labels_beyond_the_bound_take_no_index() {
-    let held = |labels: usize| {
-        let keys: Vec<String> = (0..labels).map(|number| format!("k{number:05}")).collect();
-        let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&**key, "v")).collect();
-        let mut store = Store::new(HistoryLimits::default());
-        store.replace(&[record("a/x", 1, &texts, &[])], Version::new(1));
-        (store.held_bytes() + store.index_bytes(), store)
+    let mut add = |of: &'static str, values: Vec<(&str, Posting<'_>)>| {
+        let mut count = 0;
+        for (value, posting) in values {
+            let mut keys: Vec<String> =
+                posting.to_bitmap().iter().map(|slot| snapshot.object(slot).unwrap().key().to_owned()).collect();
+            keys.sort();
+            count += keys.len() as u64;
+            index.insert((of, value.to_owned()), keys);
+        }
+        count
     };
-    let (none, _) = held(0);
-    let (bound, _) = held(super::object::MOST_LABELS);
-    assert!(
-        bound - none > 100 * super::object::MOST_LABELS as u64,
-        "{none} {bound}: indexed labels are counted as they are"
-    );
-    let (many, store) = held(60_000);
-    // A key of six bytes, a value of one, and their lengths.
-    assert!(many - none < 60_000 * 10, "{none} {many}");
-    let snapshot = store.snapshot();
-    let object = snapshot.get("a/x").unwrap();
-    assert_eq!((object.label("k59999"), object.label("k"), object.labels().count()), (Some("v"), None, 60_000));
-    // Below the bound again, each label has its entry, and none is left when they are gone.
-    let mut store = store;
-    for (version, labels) in [(2, 2), (3, 60_000), (4, 0)] {
-        let keys: Vec<String> = (0..labels).map(|number| format!("k{number:05}")).collect();
-        let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&**key, "v")).collect();
-        store.apply(&record("a/x", version, &texts, &[]));
-        let expected = if labels == 60_000 { 1 } else { labels };
-        // The namespace has an entry too.
-        assert_eq!(store.snapshot().usage().attributes.len(), expected + 1, "{labels} labels");
+    let namespaced = add("namespace", postings.namespaces().collect());
+    assert_eq!(postings.namespaced().len(), namespaced, "the set of all has every slot with a namespace");
+    let labelled = add("label v", postings.label_values("v").collect());
+    let present: u64 = postings.labelled("v").iter().map(Posting::len).sum();
+    assert_eq!(present, labelled, "the lists of a label have every slot with it");
+    for (of, field) in [("field 0", FieldIndex(0)), ("field 1", FieldIndex(1))] {
+        add(of, postings.field_values(field).collect());
     }
+    index
 }

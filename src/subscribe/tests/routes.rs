@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use proptest::bool::weighted;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::sample::select;
@@ -13,7 +12,7 @@ use crate::model::{FieldIndex, Key, Version};
 use crate::query::{CompactSelection, FieldTerm, Selection};
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::tests::{record, record_of_many};
-use crate::store::{Change, HistoryLimits, Store};
+use crate::store::{Change, HistoryLimits, IndexLimits, Store};
 use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
 use crate::subscribe::{Transition, transition};
 
@@ -41,8 +40,8 @@ fn selection() -> impl Strategy<Value = Selection> {
     )
 }
 
-/// Several values of one field, whether they are too many to be indexed, and the value of another.
-type Values = (BTreeSet<&'static str>, bool, &'static str);
+/// Several values of one field, and the value of another.
+type Values = (BTreeSet<&'static str>, &'static str);
 /// A change of an object: its namespace, name, labels and values, or that it is gone.
 type Step = (&'static str, &'static str, Option<(Vec<(&'static str, &'static str)>, Values)>);
 
@@ -54,18 +53,20 @@ fn step() -> impl Strategy<Value = Step> {
             app.into_iter().chain(tier).collect()
         });
     let value = || select(VALUES.to_vec());
-    let values = (btree_set(value(), 0..4), weighted(0.1), value());
-    let state = option::weighted(0.8, (labels, values));
+    let several = btree_set(value(), 0..4);
+    let state = option::weighted(0.8, (labels, (several, value())));
     (select(vec!["a", "b"]), select(vec!["a", "b", "c"]), state)
 }
 
 fn changes(steps: &[Step]) -> Vec<Change> {
-    let mut store = Store::new(HistoryLimits::default());
+    // Some objects have more labels or values than are indexed.
+    let limits = IndexLimits { labels: 1, values: 2, ..IndexLimits::default() };
+    let mut store = Store::new(HistoryLimits::default()).indexing(limits);
     store.replace(&[], Version::new(1));
     for (version, (namespace, name, state)) in (2..).zip(steps) {
         match state {
-            Some((labels, (several, are_many, other))) => {
-                let values = [(several.iter().copied().collect(), *are_many), (vec![*other], false)];
+            Some((labels, (several, other))) => {
+                let values = [several.iter().copied().collect(), vec![*other]];
                 store.apply(&record_of_many(&format!("{namespace}/{name}"), version, labels, &values));
             }
             None => {
@@ -164,9 +165,12 @@ fn entering_and_leaving_is_by_some_value() {
     };
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
-    for (version, values) in [(2, vec!["a", "b"]), (3, vec!["b", "c"]), (4, vec![]), (5, vec!["b", "d"])] {
-        // The last one as if these were too many to be indexed.
-        store.apply(&record_of_many("a/x", version, &[], &[(values, version == 5)]));
+    // More values than are indexed.
+    let many: Vec<String> = (100..200).map(|number| format!("d{number}")).collect();
+    for (version, values) in
+        [(2, vec!["a", "b"]), (3, vec!["b", "c"]), (4, vec![]), (5, many.iter().map(String::as_str).collect())]
+    {
+        store.apply(&record_of_many("a/x", version, &[], &[values]));
     }
     let snapshot = store.snapshot();
     let told = |selection: &Selection| -> Vec<&'static str> {
@@ -182,11 +186,11 @@ fn entering_and_leaving_is_by_some_value() {
     };
     for (operator, value, expected) in [
         (FieldOperator::Equals, "a", ["added", "deleted", "nothing", "nothing"]),
-        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "added"]),
+        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "nothing"]),
         (FieldOperator::Equals, "c", ["nothing", "added", "deleted", "nothing"]),
-        (FieldOperator::Equals, "d", ["nothing", "nothing", "nothing", "added"]),
+        (FieldOperator::Equals, "d150", ["nothing", "nothing", "nothing", "added"]),
         (FieldOperator::NotEquals, "a", ["nothing", "added", "modified", "modified"]),
-        (FieldOperator::NotEquals, "d", ["added", "modified", "modified", "deleted"]),
+        (FieldOperator::NotEquals, "d150", ["added", "modified", "modified", "deleted"]),
     ] {
         assert_eq!(told(&field(operator, value)), expected, "{operator:?} {value}");
     }

@@ -72,11 +72,22 @@ impl Stage {
     /// When it could not be made; every asker gets the same error.
     pub(crate) async fn shared() -> Result<&'static Stage> {
         static SHARED: OnceCell<Result<Stage, String>> = OnceCell::const_new();
-        let made = SHARED.get_or_init(async || Box::pin(Stage::make()).await.map_err(|error| format!("{error:#}")));
+        let make = async || {
+            let stage = Box::pin(Stage::without_cache()).await?;
+            // Views show what a FieldCache names.
+            let cache = repository("manifests/walk-through/shirts-cache.yaml");
+            stage.administrator()?.succeed(&format!("kubectl apply -f {cache}")).await?;
+            Ok(stage)
+        };
+        let made = SHARED.get_or_init(async || make().await.map_err(|error: anyhow::Error| format!("{error:#}")));
         made.await.as_ref().map_err(|error| anyhow!("the stage of the commands: {error}"))
     }
 
-    async fn make() -> Result<Stage> {
+    /// One of its own, in which no FieldCache names the shirts.
+    ///
+    /// # Errors
+    /// When it could not be made.
+    pub(crate) async fn without_cache() -> Result<Stage> {
         let control_plane = ControlPlane::start(Settings::default()).await?;
         let folder = RunDirectory::create("commands")?;
         let administrator = Shell::with_kubeconfig(&control_plane.kubeconfig_for(control_plane.endpoint().base()))?;

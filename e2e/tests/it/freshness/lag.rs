@@ -10,6 +10,8 @@ use e2e::fieldcache::Fieldcache;
 use e2e::http::Client;
 use e2e::objects;
 
+use serde_json::json;
+
 use super::{Shirts, write_elsewhere};
 
 const SOON: Duration = Duration::from_secs(90);
@@ -62,6 +64,62 @@ async fn a_version_from_elsewhere_is_caught_up_with() -> Result<()> {
 async fn listed(client: &Client, path: &str) -> Result<(u16, String)> {
     let answer = client.get(path).await?;
     Ok((answer.status.as_u16(), answer.text()))
+}
+
+/// kube-apiserver has no watch cache for events: their watches send no bookmarks, so that nothing but an event says how far they are.
+#[tokio::test]
+async fn quiet_events_are_served_while_the_cluster_goes_on() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let writer = control_plane.client();
+    let namespace = objects::create_namespace(&writer).await?;
+    let events = format!("/api/v1/namespaces/{namespace}/events");
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": { "generateName": "quiet-" }, "reason": "Quiet",
+        "involvedObject": { "kind": "Namespace", "name": namespace, "namespace": namespace },
+    });
+    objects::create(&writer, &events, &event).await?;
+    let upstream = ["--kubeconfig".to_owned(), control_plane.kubeconfig().display().to_string()];
+    let lag = ["--max-lag", "8s", "--resource", "events.v1"].map(str::to_owned);
+    let fieldcache = Box::pin(Fieldcache::serve(upstream.into_iter().chain(lag))).await?;
+    let reader = fieldcache.client();
+    eventually("events are served", SOON, async || {
+        let (status, text) = listed(&reader, &events).await?;
+        ensure!(status == 200, "{text}");
+        Ok(())
+    })
+    .await?;
+    // The first proof that a watch does not bring tells that it never will.
+    let settled = std::time::Instant::now();
+    eventually("the source is known", SOON, async || {
+        ensure!(settled.elapsed() > Duration::from_secs(25), "not yet");
+        Ok(())
+    })
+    .await?;
+    let began = std::time::Instant::now();
+    let mut asked = 0;
+    eventually("quiet for several times the accepted lag", SOON, async || {
+        write_elsewhere(&writer, &namespace).await?;
+        let (status, text) = listed(&reader, &events).await?;
+        if status != 200 {
+            return Ok(Err(anyhow::anyhow!("{status} after {:?} and {asked} requests: {text}", began.elapsed())));
+        }
+        asked += 1;
+        ensure!(began.elapsed() > Duration::from_secs(30), "not yet");
+        Ok(Ok(()))
+    })
+    .await??;
+    // A version from elsewhere is reached, though no event has it.
+    let version = write_elsewhere(&writer, &namespace).await?;
+    let list = reader.read(&format!("{events}?resourceVersion={version}")).await?.json()?;
+    ensure!(super::version(&list)? >= version, "{version}: {}", list["metadata"]);
+    // And events are followed as before.
+    objects::create(&writer, &events, &event).await?;
+    eventually("the second event", SOON, async || {
+        let list = reader.read(&events).await?.json()?;
+        ensure!(list["items"].as_array().is_some_and(|items| items.len() == 2), "{list}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]

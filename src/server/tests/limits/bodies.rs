@@ -43,29 +43,33 @@ fn a_user_may_have_as_many_bodies_as_are_free() {
     assert!(bodies.enter(&user("b")).is_err(), "two are free");
     let of_c = bodies.enter(&user("c")).unwrap();
     let of_d = bodies.enter(&user("d")).unwrap();
-    assert!(bodies.enter(&user("e")).is_err(), "none is free");
-    assert_eq!(bodies.in_memory(), InMemory { bodies: 8, bytes: 0 });
+    let of_reserve = ["e", "f"].map(|name| bodies.enter(&user(name)).unwrap());
+    assert!(bodies.enter(&user("g")).is_err(), "none is free, and none is left of the reserve");
+    assert!(bodies.enter(&user("e")).is_err(), "the reserve is for the first one of a user");
+    assert_eq!(bodies.in_memory(), InMemory { bodies: 10, bytes: 0 });
     of_a.pop();
     assert!(bodies.enter(&user("a")).is_err(), "whoever has three waits for two more");
-    drop(bodies.enter(&user("e")).unwrap());
-    drop((of_a, of_b, of_c, of_d));
+    drop(bodies.enter(&user("g")).unwrap());
+    drop((of_a, of_b, of_c, of_d, of_reserve));
     assert_eq!(bodies.in_memory(), InMemory::default());
 }
 
 #[test]
 fn bytes_are_shared_as_bodies_are_and_returned() {
-    let bodies = bodies(8, 1000);
+    // More than the first body of a user may have in any case.
+    const PART: usize = 1 << 20;
+    let bodies = bodies(8, 10 * PART as u64);
     let mut of_a = bodies.enter(&user("a")).unwrap();
     let mut more_of_a = bodies.enter(&user("a")).unwrap();
-    of_a.grow(300).unwrap();
-    more_of_a.grow(200).unwrap();
+    of_a.grow(3 * PART).unwrap();
+    more_of_a.grow(2 * PART).unwrap();
     assert_eq!(more_of_a.grow(1).unwrap_err().limit, Limit::BodyBytes);
     let mut of_b = bodies.enter(&user("b")).unwrap();
-    of_b.grow(250).unwrap();
-    assert!(of_b.grow(250).is_err());
-    assert_eq!(bodies.in_memory(), InMemory { bodies: 3, bytes: 750 }, "what was rejected is not counted");
+    of_b.grow(2 * PART).unwrap();
+    assert!(of_b.grow(2 * PART).is_err());
+    assert_eq!(bodies.in_memory(), InMemory { bodies: 3, bytes: 7 * PART as u64 }, "what was rejected is not counted");
     drop(of_a);
-    assert_eq!(bodies.in_memory(), InMemory { bodies: 2, bytes: 450 });
+    assert_eq!(bodies.in_memory(), InMemory { bodies: 2, bytes: 4 * PART as u64 });
     drop((more_of_a, of_b));
     assert_eq!(bodies.in_memory(), InMemory::default());
 }

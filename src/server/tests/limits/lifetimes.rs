@@ -44,8 +44,11 @@ impl Stage {
 
     /// The client's end of a connection.
     fn connect(&self) -> DuplexStream {
+        self.connect_as(Arc::new(ConnectionState::new("192.0.2.1".parse().unwrap(), false)))
+    }
+
+    fn connect_as(&self, state: Arc<ConnectionState>) -> DuplexStream {
         let (near, far) = tokio::io::duplex(1 << 16);
-        let state = Arc::new(ConnectionState::new("192.0.2.1".parse().unwrap(), false));
         let end =
             End { ended: self.ending.subscribe(), connections: self.fixture.server.limits().connections().clone() };
         tokio::spawn(serve(far, state, self.fixture.server.clone(), end, None));
@@ -53,10 +56,14 @@ impl Stage {
     }
 
     async fn client(&self) -> Client {
+        self.client_on(self.connect()).await
+    }
+
+    async fn client_on(&self, stream: DuplexStream) -> Client {
         let opened = Instant::now();
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new());
-        let (sender, connection) = builder.handshake(TokioIo::new(self.connect())).await.unwrap();
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
         Client { sender, ended: tokio::spawn(connection), opened }
     }
 
@@ -154,6 +161,32 @@ async fn an_authenticated_watch_keeps_its_connection_which_ends_when_it_is_idle(
     client.end().await.expect("an idle connection is still open after an hour");
     assert!((89..=100).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
     assert_eq!(stage.closed(CloseReason::Idle), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_place_is_needed_ends_at_once_when_idle_and_seconds_later_with_a_watch() {
+    let stage = Stage::new();
+    for has_watch in [false, true] {
+        let state = Arc::new(ConnectionState::new("192.0.2.1".parse().unwrap(), false));
+        let mut client = stage.client_on(stage.connect_as(state.clone())).await;
+        assert_eq!(client.get(ALL_SHIRTS, Some("alice")).await, 200);
+        let path = format!("{ALL_SHIRTS}?watch=1&timeoutSeconds=7200");
+        let watch = if has_watch { Some(client.open(&path, Some("alice")).await.unwrap()) } else { None };
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!((client.ended.is_finished(), state.is_idle()), (false, !has_watch));
+        let started = Instant::now();
+        state.displace();
+        if has_watch {
+            sleep(Duration::from_secs(5)).await;
+            assert!(!client.ended.is_finished(), "a response in progress has some seconds");
+        }
+        // With a watch it is cut, which is no clean end.
+        let _ = timeout(Duration::from_secs(3600), client.ended).await.expect("still open after an hour");
+        let expected = if has_watch { 10..=11 } else { 0..=0 };
+        assert!(expected.contains(&started.elapsed().as_secs()), "{has_watch}: {:?}", started.elapsed());
+        drop(watch);
+    }
+    assert_eq!(stage.closed(CloseReason::UserShare), 2);
 }
 
 #[tokio::test(start_paused = true)]

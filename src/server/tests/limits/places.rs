@@ -1,23 +1,29 @@
 //! Who has a place among the connections: the table alone, and over sockets.
 
-use std::net::IpAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use futures::FutureExt;
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, any, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::super::Fixture;
 use super::super::admission::cluster;
 use super::super::listen::{Running, run_listener};
+use super::user;
 use crate::server::Settings;
-use crate::server::connection::{CloseReason, ConnectionState};
+use crate::server::connection::{CloseReason, ConnectionState, PendingRequest};
 use crate::server::limits::connections::{Connections, CountedConnection};
-use crate::server::limits::{Limit, LimitSettings};
+use crate::server::limits::{Limit, LimitSettings, Limited};
 use crate::server::listen::Listener;
 use crate::store::HistoryLimits;
 
 /// A connection with its place.
+#[derive(Debug)]
 struct Open {
     state: Arc<ConnectionState>,
     _place: CountedConnection,
@@ -34,6 +40,12 @@ impl Open {
     }
 }
 
+impl Open {
+    fn is_displaced(&self) -> bool {
+        self.state.is_displaced()
+    }
+}
+
 fn state(address: &str, is_trusted: bool) -> Arc<ConnectionState> {
     Arc::new(ConnectionState::new(address.parse::<IpAddr>().unwrap(), is_trusted))
 }
@@ -44,10 +56,15 @@ fn open(connections: &Arc<Connections>, address: &str) -> Option<Open> {
     Some(Open { state, _place: place })
 }
 
+/// One of a user that is named as its address.
 fn authenticated(connections: &Arc<Connections>, address: &str) -> Option<Open> {
+    of_user(connections, address, address)?.ok()
+}
+
+/// One of a user; an error if it is let in as an unauthenticated one only.
+fn of_user(connections: &Arc<Connections>, address: &str, name: &str) -> Option<Result<Open, Limited>> {
     let open = open(connections, address)?;
-    open.state.authenticate();
-    Some(open)
+    Some(open.state.authenticate(|| user(name)).map(|()| open))
 }
 
 #[test]
@@ -63,8 +80,8 @@ fn a_new_connection_takes_the_place_of_the_oldest_of_the_address_with_most() {
     let more = open(&connections, "192.0.2.1").unwrap();
     assert!(flood[1].is_evicted() && !more.is_evicted(), "an attacker takes its own places");
     assert!(!client.is_evicted() && !other.is_evicted());
-    // One that has authenticated is evicted by nobody.
-    client.state.authenticate();
+    // One that has authenticated is evicted by no unauthenticated one.
+    client.state.authenticate(|| user("alice")).unwrap();
     let mut addresses = Vec::new();
     for number in 0..100 {
         addresses.push((number, open(&connections, &format!("198.51.100.{number}")).expect("a place is made")));
@@ -109,7 +126,7 @@ fn an_address_has_a_share_while_the_table_is_crowded() {
     let others: Vec<Open> =
         (0..10).map(|number| authenticated(&connections, &format!("2001:db8::{number}")).unwrap()).collect();
     assert!(authenticated(&connections, "2001:db8::ffff").is_none(), "a /64 network is one address");
-    assert!(authenticated(&connections, "2001:db8:0:1::1").is_some());
+    assert!(open(&connections, "2001:db8:0:1::1").is_some());
     drop(others);
     // With an unauthenticated one of its own, the address gives that one up.
     let mut held = held;
@@ -120,15 +137,167 @@ fn an_address_has_a_share_while_the_table_is_crowded() {
 }
 
 #[test]
-fn authenticated_connections_may_have_every_place() {
+fn authenticated_connections_have_three_quarters_and_others_the_rest() {
     let connections = Arc::new(Connections::new(8));
     let held: Vec<Open> =
-        (0..8).map(|number| authenticated(&connections, &format!("192.0.2.{number}")).unwrap()).collect();
-    assert!(open(&connections, "192.0.2.100").is_none());
-    assert_eq!((connections.open(), connections.refused()), (8, 1));
+        (0..6).map(|number| authenticated(&connections, &format!("192.0.2.{number}")).unwrap()).collect();
+    let refused = of_user(&connections, "192.0.2.100", "new").expect("a place without credentials").unwrap_err();
+    assert_eq!(
+        (refused.limit, &*refused.message),
+        (
+            Limit::ConnectionsPerUser,
+            "too many connections: all 6 places for authenticated connections are taken, 0 of them by user \"new\", and no user \
+             has more that could make room. Send requests over connections that are open (one of HTTP/2 carries two thousand at \
+             a time), close idle ones, or raise --max-connections=8"
+        )
+    );
+    assert_eq!((connections.open(), connections.refused(), connections.refused_by_user()), (6, 0, 1));
+    assert!(held.iter().all(|open| !open.is_displaced()), "a user with one connection keeps it");
     drop(held);
     let trusted: Vec<_> = (0..9).map(|_| connections.enter(&state("127.0.0.1", true))).collect();
     assert_eq!(trusted.iter().filter(|place| place.is_some()).count(), 8, "without authentication there is one class");
+}
+
+#[test]
+fn one_user_with_many_addresses_makes_room_for_others() {
+    let connections = Arc::new(Connections::new(16));
+    // All but the first have a watch, or a request.
+    let mut held = Vec::new();
+    for number in 0..12 {
+        let address = format!("192.0.2.{}", number / 4);
+        let open = of_user(&connections, &address, "tenant").unwrap().expect("room for all");
+        let request = (number > 0).then(|| open.state.begin());
+        held.push((open, request));
+    }
+    let displaced = |held: &[(Open, Option<PendingRequest>)]| -> Vec<usize> {
+        (0..held.len()).filter(|number| held[*number].0.is_displaced()).collect()
+    };
+    let own = of_user(&connections, "198.51.100.1", "tenant").unwrap().expect("its own makes room");
+    assert_eq!(displaced(&held), [0], "the one that is idle");
+    let _request = own.state.begin();
+    assert!(of_user(&connections, "198.51.100.2", "tenant").unwrap().is_err(), "none is idle any more");
+    let mut others = Vec::new();
+    for number in 1..=6 {
+        let other = of_user(&connections, &format!("203.0.113.{number}"), "alice").unwrap().expect("an equal part");
+        assert_eq!(displaced(&held), (0..=number).collect::<Vec<_>>(), "the oldest");
+        let request = other.state.begin();
+        others.push((other, request));
+        assert_eq!(connections.of_busiest_user(), (12 - number).max(6));
+    }
+    assert_eq!(connections.equal_part(), 6);
+    assert!(of_user(&connections, "198.51.100.3", "alice").unwrap().is_err(), "no more than an equal part");
+    let third = of_user(&connections, "198.51.100.4", "bob").unwrap().expect("a third user");
+    let of_alice = others.iter().filter(|(open, _)| open.is_displaced()).count();
+    assert_eq!((displaced(&held).len() + of_alice, connections.of_busiest_user()), (8, 6), "of one of those with most");
+    // What makes room ends in its own time.
+    assert_eq!(connections.open(), 12 + 8);
+    drop((held, others, own, third));
+    assert_eq!((connections.open(), connections.of_busiest(), connections.of_busiest_user()), (0, 0, 0));
+}
+
+#[test]
+fn connections_that_end_gracefully_are_bounded() {
+    let connections = Arc::new(Connections::new(400));
+    let mut held: Vec<Open> = (0..300)
+        .map(|number| of_user(&connections, &format!("10.0.{}.1", number / 90), "tenant").unwrap().unwrap())
+        .collect();
+    for number in 0..200 {
+        let mut new = of_user(&connections, &format!("10.1.{number}.1"), &format!("user-{number}"));
+        if new.is_none() || matches!(new, Some(Err(_))) {
+            assert_eq!(held.iter().filter(|open| open.is_evicted()).count(), 32, "half of those that end are cut");
+            assert_eq!(connections.open(), 300 + 64);
+            // They end, and others make room.
+            held.retain(|open| !open.is_evicted());
+            new = of_user(&connections, &format!("10.1.{number}.1"), &format!("user-{number}"));
+        }
+        held.push(new.expect("an unauthenticated place").expect("a place for every user"));
+    }
+    assert_eq!(connections.of_busiest_user(), 100);
+}
+
+/// One connection, as a table that looks at everything knows it.
+#[derive(Clone, Debug)]
+struct Known {
+    number: usize,
+    user: Option<u8>,
+    is_busy: bool,
+}
+
+/// The rules of users over one flat list, in the order of arrival.
+fn naive_victim(known: &[Known], user: u8, places: usize) -> Result<Option<usize>, ()> {
+    let of = |user: u8| known.iter().filter(move |one| one.user == Some(user));
+    if known.iter().filter(|one| one.user.is_some()).count() < places {
+        return Ok(None);
+    }
+    let idle = |user: u8| of(user).find(|one| !one.is_busy).map(|one| one.number);
+    let most = (0..6).map(|user| of(user).count()).max().unwrap();
+    if most > of(user).count() + 1 {
+        let mut busiest: Vec<u8> = (0..6).filter(|user| of(*user).count() == most).collect();
+        // Of those with as many, the one with the oldest.
+        busiest.sort_by_key(|user| of(*user).next().unwrap().number);
+        let idle = busiest.iter().find_map(|user| idle(*user));
+        return Ok(idle.or_else(|| Some(of(busiest[0]).next()?.number)));
+    }
+    idle(user).map(Some).ok_or(())
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A user connects from an address.
+    Connect { user: u8, address: u8, is_busy: bool },
+    /// The connection at this place (modulo) ends.
+    End(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let connect = |users: std::ops::Range<u8>| {
+        (users, 0u8..8, any::<bool>()).prop_map(|(user, address, is_busy)| Step::Connect { user, address, is_busy })
+    };
+    vec(prop_oneof![2 => connect(0..6), 3 => connect(0..1), 1 => (0usize..32).prop_map(Step::End)], 0..120)
+}
+
+proptest! {
+    #[test]
+    fn users_share_places_as_in_a_table_that_looks_at_everything(steps in steps()) {
+        const MOST: usize = 20;
+        let connections = Arc::new(Connections::new(MOST));
+        let places = connections.most_authenticated();
+        let (mut known, mut held) = (Vec::<Known>::new(), HashMap::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Connect { user: who, address, is_busy } => {
+                    // One connection an address, so that the bound of addresses does not apply.
+                    let address = format!("10.{address}.{}.{}", number / 256, number % 256);
+                    let part = places / (0..6).filter(|user| *user == who || known.iter().any(|one| one.user == Some(*user))).count();
+                    let own = known.iter().filter(|one| one.user == Some(who)).count();
+                    let expected = naive_victim(&known, who, places);
+                    prop_assert!(own >= part || expected.is_ok(), "step {}: a user below its part gets in", number);
+                    let new = of_user(&connections, &address, &format!("user-{who}")).expect("there is always one without credentials");
+                    let displaced: Vec<usize> = held.iter().filter(|(_, (open, _)): &(&usize, &(Open, _))| open.is_displaced()).map(|(number, _)| *number).collect();
+                    match (expected, new) {
+                        (Ok(victim), Ok(open)) => {
+                            prop_assert_eq!(&displaced, &Vec::from_iter(victim), "step {}", number);
+                            known.retain(|one| Some(one.number) != victim);
+                            let request = is_busy.then(|| open.state.begin());
+                            held.insert(number, (open, request));
+                            known.push(Known { number, user: Some(who), is_busy });
+                        }
+                        (Err(()), Err(_)) => prop_assert_eq!(displaced, Vec::<usize>::new()),
+                        (expected, new) => prop_assert!(false, "step {number}: {expected:?}, but {}", new.is_ok()),
+                    }
+                    held.retain(|_, (open, _)| !open.is_displaced());
+                }
+                Step::End(place) if !known.is_empty() => {
+                    let gone = known.remove(place % known.len());
+                    held.remove(&gone.number);
+                }
+                Step::End(_) => {}
+            }
+            prop_assert_eq!((connections.open(), connections.unauthenticated()), (known.len(), 0));
+            let most = (0..6).map(|user| known.iter().filter(|one| one.user == Some(user)).count()).max().unwrap();
+            prop_assert_eq!(connections.of_busiest_user(), most);
+        }
+    }
 }
 
 async fn run(fixture: &Fixture) -> Running {
@@ -138,15 +307,67 @@ async fn run(fixture: &Fixture) -> Running {
 
 /// Sends a request with a valid token on a connection that stays open.
 async fn ask(stream: &mut TcpStream) -> std::io::Result<()> {
-    stream.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer alice\r\n\r\n").await?;
+    let answer = ask_as(stream, "alice").await?;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    Ok(())
+}
+
+/// The answer to a request with a token.
+async fn ask_as(stream: &mut TcpStream, token: &str) -> std::io::Result<String> {
+    let request = format!("GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    while !answer.ends_with(b"}") {
+    while !answer.trim_ascii_end().ends_with(b"}") {
         if stream.read_buf(&mut answer).await? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{}", String::from_utf8_lossy(&answer));
-    Ok(())
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Connects from an address of the loopback network.
+async fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_user_behind_many_addresses_keeps_no_other_user_out() {
+    let limits = LimitSettings { connections: 16, ..LimitSettings::default() };
+    let settings = Settings { access: Some(cluster()), limits, ..Settings::default() };
+    let fixture = Fixture::with(settings, HistoryLimits::default());
+    let running = run(&fixture).await;
+    let mut flood = Vec::new();
+    for last in 2..8 {
+        for _ in 0..4 {
+            let mut stream = connect_from(last, running.address).await;
+            // It is refused, or one of its own makes room.
+            let is_answered = ask_as(&mut stream, "tenant").await.is_ok();
+            flood.extend(is_answered.then_some(stream));
+        }
+    }
+    let connections = fixture.server.limits().connections();
+    assert_eq!(connections.of_busiest_user(), 12, "{connections:?}");
+    for user in ["alice", "bob", "carol"] {
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = TcpStream::connect(running.address).await.unwrap();
+            let answer = ask_as(&mut client, user).await.unwrap_or_else(|error| panic!("{user}: {error}"));
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{user}: {answer}");
+            clients.push(client);
+        }
+        for client in &mut clients {
+            ask_as(client, user).await.expect("it keeps its place");
+        }
+    }
+    let mut ended = 0;
+    for stream in &mut flood {
+        ended += usize::from(ask_as(stream, "tenant").await.is_err());
+    }
+    assert!(ended >= 3, "connections of the user with most have ended: {ended}");
+    running.stop.send(()).unwrap();
+    running.task.await.unwrap();
 }
 
 #[tokio::test]

@@ -4,17 +4,16 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use crate::server::limits::User;
-use crate::server::limits::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
 
-const BOUNDS: Bounds = Bounds { places: 3, bytes: 100, waiting: 2, waiting_together: 100 };
+const BOUNDS: Bounds = Bounds { places: 3, first_places: 2, bytes: 100, waiting: 2, waiting_together: 100 };
 
 fn list(bytes: u64) -> Cost {
     Cost { places: 1, bytes }
 }
 
-fn user(number: u8) -> User {
-    User::named(&format!("user-{number}"))
+fn user(number: u8) -> String {
+    format!("user-{number}")
 }
 
 /// One list, where it is.
@@ -66,8 +65,14 @@ impl Naive {
         self.last.push((user, turn));
     }
 
+    /// Whether there is a place for a user who has none.
+    fn has_first_place(&self) -> bool {
+        self.in_flight(None).len() < (BOUNDS.places + BOUNDS.first_places) as usize
+    }
+
     fn enter(&mut self, user: u8, ticket: Ticket, bytes: u64) -> Entered {
-        let is_first = !self.entries.iter().any(|entry| entry.user == user);
+        let is_new = !self.entries.iter().any(|entry| entry.user == user);
+        let is_first = is_new && self.has_first_place();
         if !(is_first || (self.waiting(None).is_empty() && self.fits(bytes)))
             && self.waiting(Some(user)).len() >= BOUNDS.waiting
         {
@@ -80,6 +85,9 @@ impl Naive {
             self.grant(ticket);
             return Entered::Now;
         }
+        if is_new {
+            self.last.push((user, self.turns));
+        }
         Entered::Waits
     }
 
@@ -89,15 +97,17 @@ impl Naive {
         let mut granted = Vec::new();
         loop {
             // The first of each user, the user with the fewest in flight before the others.
-            let mut heads: Vec<(usize, u64, Ticket, u64)> = Vec::new();
+            let mut heads: Vec<(usize, u64, u8, Ticket, u64)> = Vec::new();
             for user in 0..4 {
                 if let Some(head) = self.waiting(Some(user)).first() {
-                    heads.push((self.in_flight(Some(user)).len(), self.last_turn(user), head.ticket, head.bytes));
+                    heads.push((self.in_flight(Some(user)).len(), self.last_turn(user), user, head.ticket, head.bytes));
                 }
             }
             heads.sort_unstable();
             match heads.first() {
-                Some((in_flight, _, ticket, bytes)) if *in_flight == 0 || self.fits(*bytes) => {
+                Some((in_flight, _, _, ticket, bytes))
+                    if (*in_flight == 0 && self.has_first_place()) || self.fits(*bytes) =>
+                {
                     let ticket = *ticket;
                     self.grant(ticket);
                     granted.push(ticket);
@@ -157,10 +167,12 @@ proptest! {
             prop_assert_eq!(turns.waiting(), naive.waiting(None).len());
             // What is promised, apart from how it is done.
             let users = (0..4).filter(|who| turns.of(&user(*who)).0 > 0).count();
-            prop_assert!(turns.places() as usize <= BOUNDS.places as usize + users, "at most one beyond the bound for each user");
+            let beyond = BOUNDS.first_places.min(users as u64);
+            prop_assert!(turns.places() <= BOUNDS.places + beyond, "at most one beyond the bound for each user");
+            let is_full = turns.places() == BOUNDS.places + BOUNDS.first_places;
             for who in 0..4 {
                 let (lists, waiting) = turns.of(&user(who));
-                prop_assert!(lists > 0 || waiting == 0, "nobody waits who has none in flight");
+                prop_assert!(lists > 0 || waiting == 0 || is_full, "whoever waits with none in flight waits for a first place");
                 prop_assert!(waiting <= BOUNDS.waiting);
                 let of_user: Vec<Ticket> = naive.waiting(Some(who)).iter().map(|entry| entry.ticket).collect();
                 prop_assert!(of_user.is_sorted(), "first come, first served");
@@ -247,7 +259,7 @@ impl NaiveRounds {
 }
 
 const SEATS: u64 = 10;
-const ROUNDS: Bounds = Bounds { places: SEATS, bytes: u64::MAX, waiting: 50, waiting_together: 120 };
+const ROUNDS: Bounds = Bounds { places: SEATS, first_places: 0, bytes: u64::MAX, waiting: 50, waiting_together: 120 };
 
 #[derive(Clone, Copy, Debug)]
 enum Event {

@@ -1,13 +1,13 @@
 //! Whose turn is next when there is too little of something: the decisions of every fair queue of the server.
 //! Pure: no lock, no clock, no waiting.
 //!
-//! Two limits use it, and differ only in when places come back:
+//! Its users differ in when places come back:
 //!
-//! - Large [`lists`](super::lists) hold a place until their reader has the answer, and also bytes ([`Places::UntilLeft`]).
-//!   The next place goes to the waiting user with the fewest places, and among equals to the one whose last turn is
-//!   longest ago. A user without a place gets one at once, even beyond the bound: readers who never finish take all
-//!   places, but never another user's first. The bound is exceeded by at most one list for each user.
-//! - [`seats`](super::seats) all come back together, at the end of a round ([`Places::ForOneRound`]). A place goes to the
+//! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`]; `turns` has who
+//!   sleeps and who wakes). The next place goes to the waiting user with the fewest places, and among equals to the one whose
+//!   last turn is longest ago. Beyond the bound there are places for users who have none ([`Bounds::first_places`]): requests
+//!   that never finish take all other places, but never another user's first.
+//! - Seats all come back together, at the end of a round ([`Places::ForOneRound`]). A place goes to the
 //!   waiting user who has used the least. What a user has used is counted as in start-time fair queueing: an idle user
 //!   starts at the level of the one who was served last, so idle time gives no credit, and unpaid use is remembered until
 //!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places.
@@ -16,8 +16,7 @@
 //! otherwise large requests would wait forever.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-
-use super::User;
+use std::hash::Hash;
 
 /// When places come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +32,8 @@ pub enum Places {
 pub struct Bounds {
     /// Places taken at a time, or in a round.
     pub places: u64,
+    /// Places beyond these for users who have none; with [`Places::UntilLeft`] only. Bytes do not bound them.
+    pub first_places: u64,
     /// Bytes of those who have places.
     pub bytes: u64,
     /// Requests of one user that wait.
@@ -73,9 +74,9 @@ pub enum Scarce {
 /// Names one request; the numbers are the caller's.
 pub type Ticket = u64;
 
-/// Who has a place and who waits for one.
+/// Who has a place and who waits for one. A user is any key.
 #[derive(Debug)]
-pub struct FairQueue {
+pub struct FairQueue<User> {
     kind: Places,
     bounds: Bounds,
     places: u64,
@@ -106,9 +107,9 @@ impl Share {
     }
 }
 
-impl FairQueue {
+impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     /// Everything is free.
-    pub fn new(kind: Places, bounds: Bounds) -> FairQueue {
+    pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (users, order) = (HashMap::new(), BTreeSet::new());
         FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, waiting: 0 }
     }
@@ -146,7 +147,7 @@ impl FairQueue {
     /// A request wants a place now, or as soon as there is one.
     pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let (places, waiting) = self.of(user);
-        let is_first = self.kind == Places::UntilLeft && places == 0 && waiting == 0;
+        let is_first = places == 0 && waiting == 0 && self.has_first_place();
         if is_first || (self.waiting == 0 && self.fits(cost)) {
             self.grant(user, cost);
             return Entered::Now;
@@ -170,7 +171,7 @@ impl FairQueue {
         let (kind, now) = (self.kind, self.now);
         self.waiting += 1;
         self.change(user, |share| {
-            if kind == Places::ForOneRound && share.waiting.is_empty() {
+            if share.waiting.is_empty() && (kind == Places::ForOneRound || share.places == 0) {
                 share.used = share.used.max(now);
             }
             share.waiting.push_back((ticket, cost));
@@ -225,6 +226,11 @@ impl FairQueue {
         is_alone || (has_place && self.bytes.saturating_add(cost.bytes) <= self.bounds.bytes)
     }
 
+    /// Whether there is a place for a user who has none.
+    fn has_first_place(&self) -> bool {
+        self.kind == Places::UntilLeft && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
+    }
+
     fn grant(&mut self, user: &User, cost: Cost) {
         self.places = self.places.saturating_add(cost.places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
@@ -250,7 +256,7 @@ impl FairQueue {
         let mut turns = Vec::new();
         while let Some((rank, user)) = self.order.first() {
             let user = user.clone();
-            let is_first = self.kind == Places::UntilLeft && rank.0 == 0;
+            let is_first = rank.0 == 0 && self.has_first_place();
             let next = self.users.get(&user).and_then(|share| share.waiting.front().copied());
             let Some((ticket, cost)) = next.filter(|(_, cost)| is_first || self.fits(*cost)) else { break };
             self.waiting -= 1;

@@ -1,0 +1,258 @@
+//! Rows of tables: written in parts, the same text as at once, with bounded work.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use proptest::prelude::{ProptestConfig, any};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest};
+use serde_json::{Value, json};
+
+use super::{Fixture, SHIRTS, catalog, custom, pods};
+use crate::crd::PrinterColumn;
+use crate::extract::scan::bytes_read;
+use crate::extract::tree::Tree;
+use crate::model::{Scope, Version};
+use crate::registry::Resource;
+use crate::server::column::{ColumnPath, MOST_LOOKS, Search};
+use crate::server::encode::{CHUNK, LONG, ListMeta, Shown, Unfinished as _, json_bytes};
+use crate::server::negotiate::Format;
+use crate::server::row::{JsonRow, Row};
+use crate::server::table::{self, Columns, Include, MOST_IN_EVENT};
+use crate::server::yaml;
+use crate::store::{HistoryLimits, Object, Store};
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+/// A resource whose columns show these paths.
+fn wide<'p>(paths: impl IntoIterator<Item = &'p str>) -> Resource {
+    let column = |path: &str| PrinterColumn {
+        name: "c".to_owned(),
+        kind: "string".to_owned(),
+        format: String::new(),
+        description: String::new(),
+        priority: 0,
+        json_path: path.to_owned(),
+    };
+    Resource {
+        printer_columns: paths.into_iter().map(column).collect(),
+        ..custom("shirts", "Shirt", Scope::Namespaced, true)
+    }
+}
+
+fn shirt(name: &str, spec: &Value) -> String {
+    format!(
+        "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"{name}\",\
+         \"namespace\":\"default\",\"resourceVersion\":\"101\"}},\"spec\":{spec}}}"
+    )
+}
+
+fn stored(resource: &Resource, text: String) -> Object {
+    let mut store = Store::new(HistoryLimits::default());
+    store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+    let key = if resource.kind == "Pod" { "n/p" } else { "default/x" };
+    store.snapshot().get(key).unwrap().clone()
+}
+
+fn meta() -> ListMeta {
+    ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None }
+}
+
+/// The pieces of a table.
+fn pieces(resource: &Resource, include: Include, objects: Vec<Object>, format: Format) -> Vec<Bytes> {
+    let columns = Arc::new(Columns::of(resource, "v1", include));
+    table::pieces(&columns, columns.envelope(&meta()), objects.into_iter(), format, Timestamp::UNIX_EPOCH).collect()
+}
+
+#[test]
+fn a_long_row_is_written_in_short_pieces() {
+    const COLUMNS: usize = 12;
+    const LONGEST: usize = CHUNK + LONG + 16;
+    let resource = wide([".spec.text", ".spec.list", ".spec.small"].into_iter().cycle().take(COLUMNS));
+    let text = "<x>".repeat(30_000);
+    let object = stored(&resource, shirt("x", &json!({"list": [{"a": text}], "small": 1, "text": text})));
+    for include in [Include::None, Include::Metadata, Include::Object] {
+        let pieces = pieces(&resource, include, vec![object.clone(), object.clone()], Format::Json);
+        let longest = pieces.iter().map(Bytes::len).max().unwrap();
+        assert!(longest <= LONGEST, "{include:?}: a piece of {longest} bytes");
+        let table: Value = serde_json::from_slice(&pieces.concat()).unwrap();
+        let list = format!("[{{\"a\":\"{}\"}}]", "\\u003cx\\u003e".repeat(30_000));
+        for row in [&table["rows"][0], &table["rows"][1]] {
+            let cells = row["cells"].as_array().unwrap();
+            assert_eq!(cells.len(), COLUMNS + 1, "{include:?}");
+            assert_eq!(cells[0], "x", "{include:?}");
+            for cells in cells[1..].chunks(3) {
+                assert!(cells[0] == *text && cells[1] == *list && cells[2] == "1", "{include:?}");
+            }
+            assert_eq!(row["object"].is_null(), include == Include::None);
+        }
+    }
+}
+
+#[test]
+fn a_large_definition_is_written_in_short_pieces() {
+    let resource = wide(std::iter::repeat_n(".spec.small", 3_000));
+    let pieces = pieces(&resource, Include::None, Vec::new(), Format::Json);
+    assert!(pieces.iter().all(|piece| piece.len() <= 2 * CHUNK), "{}", pieces.len());
+    let table: Value = serde_json::from_slice(&pieces.concat()).unwrap();
+    assert_eq!(table["columnDefinitions"].as_array().unwrap().len(), 3_001);
+}
+
+#[test]
+fn an_object_is_read_once_for_all_columns() {
+    let paths: Vec<String> = (0..1_500).map(|number| format!(".spec.k{number}")).collect();
+    let resource = wide(paths.iter().map(|path| &**path));
+    let object = stored(&resource, shirt("x", &json!({"k7": 7, "text": "x".repeat(500_000)})));
+    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    let mut out = Vec::new();
+    let (is_done, read) = bytes_read(|| {
+        let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
+        row.fill(usize::MAX, &mut out)
+    });
+    assert!(is_done && read < 2 * object.length(), "{read} bytes read of {}", object.length());
+}
+
+#[test]
+fn the_same_long_value_is_printed_once_for_columns_side_by_side() {
+    let resource = wide(std::iter::repeat_n(".spec.list", 20));
+    let object = stored(&resource, shirt("x", &json!({"list": vec![json!({"a": 1}); 20_000]})));
+    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    let mut out = Vec::new();
+    let ((), read) = bytes_read(|| {
+        let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
+        while !row.fill(usize::MAX, &mut out) {}
+    });
+    assert!(read < 3 * object.length(), "{read} bytes read of {}", object.length());
+}
+
+#[test]
+fn a_piece_is_the_work_of_few_objects() {
+    let resource = wide([".spec.nothing"]);
+    let object = stored(&resource, shirt("x", &json!({"text": "x".repeat(400_000)})));
+    let pieces = pieces(&resource, Include::None, vec![object; 12], Format::Json);
+    assert!(pieces.len() >= 4, "{} pieces", pieces.len());
+}
+
+#[test]
+fn a_search_that_takes_too_long_ends() {
+    // Each filter looks at every element of the lists below it.
+    let document = json!(vec![vec![vec![1; 40]; 40]; 40]);
+    let json = serde_json::to_vec(&document).unwrap();
+    let tree = Tree::read(&json).unwrap();
+    let path = ColumnPath::parse("[?(@[?(@[*])])]");
+    let mut search = Search::new(&tree);
+    for _ in 0..1_000 {
+        search.first(&path);
+    }
+    assert_eq!(search.left(), 0);
+    assert!(search.first(&ColumnPath::parse("[0]")).is_none(), "cells beyond are empty");
+    let mut usual = Search::new(&tree);
+    for _ in 0..20 {
+        assert!(usual.first(&ColumnPath::parse("[39][39][39]")).is_some());
+    }
+    assert!(usual.left() > MOST_LOOKS / 2, "usual columns are far from the bound");
+}
+
+#[test]
+fn paths_beyond_a_bound_are_not_read() {
+    let long = format!(".spec.text{}", "[*]".repeat(30_000));
+    let paths = [".spec.text", &long, ".spec.text", &long, ".spec.text"];
+    let resource = wide(paths);
+    let object = stored(&resource, shirt("x", &json!({"text": "t"})));
+    let table: Value =
+        serde_json::from_slice(&pieces(&resource, Include::None, vec![object], Format::Json).concat()).unwrap();
+    assert_eq!(table["rows"][0]["cells"], json!(["x", "t", null, "t", null, null]));
+    assert_eq!(table["columnDefinitions"].as_array().unwrap().len(), 6, "the columns are there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_with_a_longer_row_ends_the_watch() {
+    let mut fixture = Fixture::new();
+    let columns = MOST_IN_EVENT / 1_000_000 + 2;
+    fixture.shirts.resource = Arc::new(wide(std::iter::repeat_n(".spec.text", columns)));
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
+    let put = |fixture: &mut Fixture, length: usize| {
+        let version = fixture.next_version();
+        let text = shirt("x", &json!({"text": "x".repeat(length)})).replace("\"101\"", &format!("\"{version}\""));
+        let record = fixture.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+        fixture.shirts.store.apply(&record);
+        fixture.shirts.publish();
+    };
+    put(&mut fixture, 10);
+    for include in ["Metadata", "Object"] {
+        let path = format!("{SHIRTS}?watch=1&includeObject={include}");
+        let mut watched = fixture.watch_with(&path, &[("accept", TABLE)]).await;
+        let first = watched.next().await.unwrap();
+        assert_eq!((&first["type"], &first["object"]["kind"]), (&json!("ADDED"), &json!("Table")), "{include}");
+        put(&mut fixture, 1_000_000);
+        for (mut watched, why) in
+            [(watched, "a change"), (fixture.watch_with(&path, &[("accept", TABLE)]).await, "an initial event")]
+        {
+            let event = watched.next().await.unwrap();
+            let status = &event["object"];
+            assert_eq!((&event["type"], &status["code"]), (&json!("ERROR"), &json!(413)), "{include}: {why}");
+            let message = status["message"].as_str().unwrap();
+            assert!(message.contains("\"default/x\"") && message.contains("without as=Table"), "{message}");
+            watched.expect_end(why).await;
+        }
+        put(&mut fixture, 10);
+    }
+}
+
+#[test]
+fn a_row_of_a_built_in_kind_has_kind_and_version_in_its_object() {
+    let resource = pods();
+    let text = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"resourceVersion\":\"7\"},\"status\":{\"phase\":\"Failed\"}}";
+    let object = stored(&resource, text.to_owned());
+    for format in [Format::Json, Format::Yaml] {
+        let text = pieces(&resource, Include::Object, vec![object.clone()], format).concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("Completed") || !text.contains("conditions"), "{text}");
+        assert!(
+            text.contains("\"object\":{\"kind\":\"Pod\",") || text.contains("object:\n    apiVersion: v1\n"),
+            "{text}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_table_in_parts_is_the_table_at_once(
+        texts in collection::vec(any::<String>(), 0..4),
+        repeat in 1_usize..600,
+        most in 100_usize..20_000,
+        nothing in any::<bool>(),
+    ) {
+        let resource = wide([".spec.texts[0]", ".spec.texts", ".spec", ".metadata", ".spec.none", ".spec.texts[-1]"]);
+        let texts: Vec<String> = texts.iter().map(|text| text.repeat(repeat)).collect();
+        let spec = json!({ "texts": texts });
+        let object = stored(&resource, shirt("x", &spec));
+        let include = if nothing { Include::None } else { Include::Object };
+        let columns = Arc::new(Columns::of(&resource, "v1", include));
+        let row = || JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
+        let (mut whole, mut at_once) = (Vec::new(), row());
+        while !at_once.fill(usize::MAX, &mut whole) {}
+        let (mut parts, mut row) = (Vec::new(), row());
+        loop {
+            let mut part = Vec::new();
+            let is_done = row.fill(most, &mut part);
+            // A sign that this source has not escaped takes seven bytes in a text within a text.
+            prop_assert!(part.len() <= most + 7 * LONG + 16);
+            parts.extend(part);
+            if is_done { break }
+        }
+        prop_assert_eq!(&parts, &whole);
+        // What a naive reader shows.
+        let read: Value = serde_json::from_slice(&whole).unwrap();
+        let print = |value: &Value| String::from_utf8(json_bytes(value)).unwrap();
+        let cells = json!([
+            "x", texts.first(), print(&spec["texts"]), print(&spec),
+            "{\"name\":\"x\",\"namespace\":\"default\",\"resourceVersion\":\"101\"}", null, texts.last(),
+        ]);
+        prop_assert_eq!(&read["cells"], &cells);
+        let json = pieces(&resource, include, vec![object.clone(), object.clone()], Format::Json).concat();
+        let yaml = pieces(&resource, include, vec![object.clone(), object], Format::Yaml).concat();
+        prop_assert_eq!(String::from_utf8(yaml).unwrap(), String::from_utf8(yaml::from_json(&json)).unwrap());
+    }
+}

@@ -1,0 +1,91 @@
+//! Which labels and values of an object are indexed: all of them, or none.
+//!
+//! An object with more labels than [`IndexLimits`] says has no label in the index, and one with too many or too long values of
+//! a field has no value of that field there. Its slot is in a set instead, and whoever asks the index takes that set in and
+//! tests the objects themselves. An index entry costs memory that everybody shares; the object has all labels and values.
+
+use std::iter::Peekable;
+
+use super::Object;
+use super::object::Fields;
+use crate::model::FieldIndex;
+
+/// How much of one object is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexLimits {
+    /// Labels.
+    pub labels: usize,
+    /// Different values of one field.
+    pub values: usize,
+    /// Bytes of the values of one field together.
+    pub value_bytes: usize,
+}
+
+impl Default for IndexLimits {
+    /// Objects that people make have some ten labels. A block of 128 values is copied by a change, so values are bounded too.
+    fn default() -> IndexLimits {
+        IndexLimits { labels: 256, values: 64, value_bytes: 16 << 10 }
+    }
+}
+
+/// What of an object may be missing in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All labels.
+    Labels,
+    /// All values of a field.
+    Field(FieldIndex),
+}
+
+/// The values of an object that are indexed, and what of it is not.
+#[derive(Debug, Default)]
+pub(super) struct Indexed<'o> {
+    pub(super) values: Vec<(FieldIndex, &'o str)>,
+    /// In order.
+    pub(super) missing: Vec<Part>,
+}
+
+impl IndexLimits {
+    /// Whether so many labels and values, of all fields together, are worth a table of their own in an object.
+    pub(super) fn is_within(&self, labels: usize, values: usize) -> bool {
+        labels <= self.labels && values <= self.values
+    }
+
+    /// The labels of an object that are indexed.
+    pub(super) fn labels<'o>(&self, object: Option<&'o Object>) -> impl Iterator<Item = (&'o str, &'o str)> {
+        object.filter(|object| object.label_count() <= self.labels).into_iter().flat_map(Object::labels)
+    }
+
+    /// The values of an object that are indexed, and what is not.
+    pub(super) fn values<'o>(&self, object: Option<&'o Object>) -> Indexed<'o> {
+        let Some(object) = object else { return Indexed::default() };
+        let mut indexed = Indexed::default();
+        if object.label_count() > self.labels {
+            indexed.missing.push(Part::Labels);
+        }
+        let mut fields = object.fields().peekable();
+        while let Some((field, _)) = fields.peek().copied() {
+            if !self.values_of(field, fields.clone()) {
+                indexed.missing.push(Part::Field(field));
+                while fields.next_if(|(held, _)| *held == field).is_some() {}
+                continue;
+            }
+            while let Some(value) = fields.next_if(|(held, _)| *held == field) {
+                indexed.values.push(value);
+            }
+        }
+        indexed
+    }
+
+    /// Whether the values of the field that comes first are indexed.
+    fn values_of(&self, field: FieldIndex, fields: Peekable<Fields<'_>>) -> bool {
+        let mut bytes = 0;
+        for (count, (_, value)) in (1..).zip(fields.take_while(|(held, _)| *held == field)) {
+            bytes += value.len();
+            if count > self.values || bytes > self.value_bytes {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,106 @@
+//! What a store counts, beside what it has really allocated. The allocator of the program gives sizes of classes, which the store
+//! counts with; the counter of the tests knows what was asked for, which is a few percent less.
+
+use allocation_counter::measure;
+
+use super::{record, record_of_many};
+use crate::model::{Record, Version};
+use crate::store::{HistoryLimits, Store};
+
+/// What these objects take by the allocator's account, and by the store's own.
+fn taken(records: &[Record], updates: &[Record]) -> (u64, u64) {
+    let mut store = Store::new(HistoryLimits::default());
+    let measured = measure(|| {
+        store.replace(records, Version::new(1_000_000));
+        updates.iter().for_each(|update| {
+            store.apply(update);
+        });
+    });
+    let counted = store.held_bytes() + store.index_bytes();
+    (u64::try_from(measured.bytes_current).unwrap(), counted)
+}
+
+fn texts(count: usize, make: impl Fn(usize) -> String) -> Vec<String> {
+    (0..count).map(make).collect()
+}
+
+/// So many objects that all have these keys, with values of their own.
+fn objects(count: usize, keys: impl Fn(usize) -> Vec<String>, value: impl Fn(usize, usize) -> String) -> Vec<Record> {
+    (0..count)
+        .map(|object| {
+            let mut keys = keys(object);
+            keys.sort();
+            let values = texts(keys.len(), |place| value(object, place));
+            let labels: Vec<(&str, &str)> =
+                keys.iter().map(|key| &**key).zip(values.iter().map(|value| &**value)).collect();
+            record(&format!("ns-{}/object-{object}", object % 20), object as u64 + 1, &labels, &["red", "large"])
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_counted_is_what_is_allocated() {
+    let few = |_| vec!["app".to_owned(), "tier".to_owned(), "track".to_owned()];
+    let distinct = |object: usize| texts(250, move |place| format!("key-{object}-{place}"));
+    let same = |_| texts(250, |place| format!("key-{place}"));
+    let values: Vec<String> = texts(60_000, |number| format!("value-{number:05}"));
+    let many_values: Vec<Record> = (1..5)
+        .map(|number| {
+            record_of_many(&format!("a/{number}"), number, &[], &[values.iter().map(|value| &**value).collect()])
+        })
+        .collect();
+    let plain = objects(20_000, few, |object, place| format!("v{}", object % [50, 3, 1_000][place]));
+    let again: Vec<Record> = (0..20_000)
+        .map(|number| {
+            record(
+                &format!("ns-0/object-{}", number / 100 * 20),
+                2_000_000 + number,
+                &[("app", "v")],
+                &["red", "large"],
+            )
+        })
+        .collect();
+    for (records, updates, why) in [
+        (&plain[..], &[][..], "many objects with few labels"),
+        (&plain[..], &again[..], "and their history"),
+        (&objects(100, distinct, |_, _| "v".to_owned()), &[], "few objects with many distinct labels"),
+        (&objects(2, distinct, |_, _| "v".to_owned()), &[], "two objects with many distinct labels"),
+        (&objects(10, same, |_, _| "v".to_owned()), &[], "few objects with the same labels"),
+        (&objects(10, same, |object, _| format!("v{object}")), &[], "few objects with the same keys and a few values"),
+        (&objects(40, same, |object, _| format!("v{object}")), &[], "more objects with the same keys and more values"),
+        (
+            &objects(20_000, |_| vec!["id".to_owned()], |object, _| format!("value-{object}")),
+            &[],
+            "unique values of one label",
+        ),
+        (
+            &objects(3, |_| texts(60_000, |place| format!("k{place}")), |_, _| String::new()),
+            &[],
+            "objects with 60,000 labels",
+        ),
+        (&many_values, &[], "objects with 60,000 values of a field"),
+    ] {
+        let (measured, counted) = taken(records, updates);
+        assert!(
+            counted * 100 >= measured * 95 && counted * 100 <= measured * 125,
+            "{why}: {counted} counted, {measured} allocated"
+        );
+    }
+}
+
+#[test]
+fn a_label_that_one_object_has_costs_little_more_than_its_text() {
+    let key = |number: usize| format!("{number:04x}.example.com/name");
+    let distinct = |count: usize, objects_: usize| {
+        objects(objects_, move |object| texts(count, move |place| key(object * count + place)), |_, _| "v".to_owned())
+    };
+    for (count, number, most, why) in [
+        (250, 100, 190, "indexed: in the dictionary, in the keys that objects share and in the object"),
+        (60_000, 1, 40, "not indexed: in the object alone"),
+    ] {
+        let (with, _) = taken(&distinct(count, number), &[]);
+        let (without, _) = taken(&distinct(0, number), &[]);
+        let each = (with - without) / (count * number) as u64;
+        assert!(each <= most, "{each} bytes for each of {count} labels of {number} objects, {why}");
+    }
+}

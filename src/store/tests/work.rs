@@ -1,0 +1,92 @@
+//! Work is counted instead of time: texts of objects that are read. No step on the way of an update, a list or a watch event may
+//! grow faster than the number of labels and values of an object.
+
+use std::cell::Cell;
+
+use super::{record, record_of_many};
+use crate::extract::FieldRef;
+use crate::model::{FieldIndex, Key, Version};
+use crate::query::{FieldTerm, Listing, Selection, State};
+use crate::selector::{FieldOperator, LabelSelector};
+use crate::store::{HistoryLimits, Store};
+use crate::subscribe::routes::Routes;
+use crate::subscribe::transition;
+
+thread_local! {
+    static READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A text of an object was read.
+pub(crate) fn count() {
+    READ.set(READ.get() + 1);
+}
+
+/// How many texts `work` reads.
+pub(crate) fn of(work: impl FnOnce()) -> u64 {
+    let before = READ.get();
+    work();
+    READ.get() - before
+}
+
+/// What updates, routing, watch events and lists of an object with so many labels and values read.
+fn work_of(count: usize) -> [u64; 4] {
+    let keys: Vec<String> = (0..count).map(|number| format!("k{number:06}")).collect();
+    let labels = |value| -> Vec<(&str, &str)> { keys.iter().map(|key| (&**key, value)).collect() };
+    let values: Vec<Vec<&str>> = [0, 1].map(|odd| keys.iter().skip(odd).step_by(2).map(|key| &**key).collect()).into();
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[record("a/plain", 1, &[("k000001", "a")], &["x"])], Version::new(1));
+
+    let updated = of(|| {
+        store.apply(&record_of_many("a/x", 2, &labels("a"), &[values[0].clone()]));
+        store.apply(&record_of_many("a/x", 3, &labels("b"), &[values[1].clone()]));
+        store.apply(&record("a/x", 4, &[("k000001", "a")], &["x"]));
+        store.apply(&record_of_many("a/x", 5, &labels("b"), &[values[1].clone()]));
+        store.delete(&Key::new("a", "x"), Version::new(6));
+        store.apply(&record_of_many("a/x", 7, &labels("b"), &[values[1].clone()]));
+    });
+
+    // As many watches as labels: each is by another one.
+    let selections: Vec<Selection> = keys
+        .iter()
+        .flat_map(|key| {
+            let labels = LabelSelector::parse(&format!("{key}=b")).unwrap();
+            let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, &**key);
+            [Selection { labels, ..Selection::default() }, Selection { fields: vec![term], ..Selection::default() }]
+        })
+        .collect();
+    let mut routes = Routes::default();
+    for (id, selection) in (0..).zip(&selections) {
+        routes.insert(id, selection);
+    }
+    let snapshot = store.snapshot();
+    let changes: Vec<_> = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().cloned().collect();
+    let mut touched = Vec::new();
+    let routed = of(|| changes.iter().for_each(|change| routes.touched(change, &mut touched)));
+    assert!(touched.len() >= count, "{} are touched", touched.len());
+    let told = of(|| {
+        for selection in selections.iter().take(100) {
+            changes.iter().for_each(|change| drop(transition(selection, change)));
+        }
+    });
+    let listed = of(|| {
+        for selection in selections.iter().take(100) {
+            assert!(Listing::new(State::current(snapshot.clone()), selection, None).count() <= 2);
+        }
+    });
+    [updated, routed, told, listed]
+}
+
+#[test]
+fn work_grows_with_the_labels_and_values_of_an_object() {
+    for (few, why) in [(50, "indexed, and four times as many"), (2_000, "more than are indexed")] {
+        let (one, four) = (work_of(few), work_of(4 * few));
+        for (place, (one, four)) in
+            ["updates", "routing", "watch events", "lists"].into_iter().zip(one.into_iter().zip(four))
+        {
+            assert!(four <= 5 * one, "{place}, {why}: {one} texts with {few}, {four} with four times as many");
+        }
+    }
+    // One more label makes no event of an object with many dearer.
+    let [_, _, told, listed] = work_of(8_000);
+    assert!(told < 100 * 5 * 200 && listed < 100 * 200, "{told} and {listed} of 8,000 labels for 100 selections");
+}

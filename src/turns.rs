@@ -1,0 +1,166 @@
+//! Places that users take turns for: who sleeps and who wakes. Who is next decides [`FairQueue`], with places that each
+//! holder gives back ([`Places::UntilLeft`]).
+//!
+//! `server` has its large lists wait here, and `access` its reviews. How long one waits, and what a request is told that may
+//! not wait, is theirs.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+
+/// Places, and those who wait for one.
+#[derive(Debug)]
+pub struct Turns<User> {
+    shared: Mutex<Shared<User>>,
+}
+
+#[derive(Debug)]
+struct Shared<User> {
+    queue: FairQueue<User>,
+    next_ticket: Ticket,
+    sleeping: HashMap<Ticket, oneshot::Sender<()>>,
+}
+
+/// What is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse {
+    /// Places.
+    pub places: u64,
+    /// Bytes of those who have places.
+    pub bytes: u64,
+    /// Requests that wait.
+    pub waiting: usize,
+}
+
+/// A place, or one in the queue; free again when dropped.
+#[derive(Debug)]
+pub struct Place<User: Clone + Eq + Hash + Ord> {
+    turns: Arc<Turns<User>>,
+    user: User,
+    ticket: Ticket,
+    cost: Cost,
+}
+
+/// A place in the queue.
+#[derive(Debug)]
+pub struct Waiting<User: Clone + Eq + Hash + Ord> {
+    place: Place<User>,
+    granted: oneshot::Receiver<()>,
+}
+
+/// What came of asking for a place.
+#[derive(Debug)]
+pub enum Turn<User: Clone + Eq + Hash + Ord> {
+    /// Go on.
+    Now(Place<User>),
+    /// Wait.
+    Later(Waiting<User>),
+}
+
+impl<User: Clone + Eq + Hash + Ord> Turns<User> {
+    /// All places are free.
+    pub fn new(bounds: Bounds) -> Turns<User> {
+        let queue = FairQueue::new(Places::UntilLeft, bounds);
+        Turns { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
+    }
+
+    /// The same for requests that take one place each and no bytes, of which any number may wait. Of all places, `first_places` are
+    /// for users who have none.
+    pub fn of_places(places: u64, first_places: u64) -> Turns<User> {
+        let (bytes, waiting) = (u64::MAX, usize::MAX);
+        Turns::new(Bounds {
+            places: places.saturating_sub(first_places),
+            first_places,
+            bytes,
+            waiting,
+            waiting_together: waiting,
+        })
+    }
+
+    /// Waits for one place, however long that takes; of [`Turns::of_places`].
+    pub async fn place(self: &Arc<Self>, user: &User) -> Option<Place<User>> {
+        match self.enter(user, Cost { places: 1, bytes: 0 }) {
+            Ok(Turn::Now(place)) => Some(place),
+            Ok(Turn::Later(waiting)) => Some(waiting.turn().await),
+            Err(_) => None,
+        }
+    }
+
+    /// Asks for a place.
+    ///
+    /// # Errors
+    /// What there is too little of, when too many of this user wait already.
+    pub fn enter(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Turn<User>, Scarce> {
+        let mut shared = self.lock();
+        let ticket = shared.next_ticket;
+        shared.next_ticket += 1;
+        let entered = shared.queue.enter(user, ticket, cost);
+        let place = || Place { turns: self.clone(), user: user.clone(), ticket, cost };
+        match entered {
+            Entered::Refused(scarce) => Err(scarce),
+            Entered::Now => Ok(Turn::Now(place())),
+            Entered::Waits => {
+                let (wake, granted) = oneshot::channel();
+                shared.sleeping.insert(ticket, wake);
+                Ok(Turn::Later(Waiting { place: place(), granted }))
+            }
+        }
+    }
+
+    /// How much there is.
+    pub fn bounds(&self) -> Bounds {
+        self.lock().queue.bounds()
+    }
+
+    /// What is in use.
+    pub fn in_use(&self) -> InUse {
+        let shared = self.lock();
+        InUse { places: shared.queue.places(), bytes: shared.queue.bytes(), waiting: shared.queue.waiting() }
+    }
+
+    /// Places of a user, and the user's requests that wait.
+    pub fn of(&self, user: &User) -> (u64, usize) {
+        self.lock().queue.of(user)
+    }
+
+    /// What is used up.
+    pub fn scarce(&self) -> Scarce {
+        self.lock().queue.scarce()
+    }
+
+    /// Every change of it is one call of [`FairQueue`], so a panic elsewhere leaves it as it was.
+    fn lock(&self) -> MutexGuard<'_, Shared<User>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<User: Clone + Eq + Hash + Ord> Waiting<User> {
+    /// Waits for the turn, however long that takes.
+    pub async fn turn(self) -> Place<User> {
+        // The sender is dropped only with a turn, or with the place.
+        let _ = self.granted.await;
+        self.place
+    }
+}
+
+impl<User: Clone + Eq + Hash + Ord> Drop for Place<User> {
+    fn drop(&mut self) {
+        let mut shared = self.turns.lock();
+        shared.sleeping.remove(&self.ticket);
+        let next = match shared.queue.give_up(&self.user, self.ticket) {
+            Some(next) => next,
+            None => shared.queue.leave(&self.user, self.cost),
+        };
+        for ticket in next {
+            if let Some(wake) = shared.sleeping.remove(&ticket) {
+                // Whoever sleeps no more gives the place back when it is dropped.
+                let _ = wake.send(());
+            }
+        }
+    }
+}
