@@ -55,7 +55,7 @@ async fn a_watch_holds_a_few_times_the_length_of_its_selectors() {
                 let begun = counted();
                 // As far as the end of its initial events.
                 while futures::poll!(watch.body_mut().frame()).is_ready() {}
-                let most = 1 + 7 * query.len() / WATCH_BYTES;
+                let most = 1 + 8 * query.len() / WATCH_BYTES;
                 assert!(counted() <= most, "{what}: it counts as {}", counted());
                 let least = 1 + query.len() / WATCH_BYTES;
                 assert!(counted() >= least, "{what}: it counts as {} only", counted());
