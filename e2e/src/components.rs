@@ -40,11 +40,13 @@ pub enum Component {
     SelectableFieldsBench,
     /// The plugins of kube-scheduler as a judge, `e2e/go/cmd/placement-judge`.
     PlacementJudge,
+    /// The columns of CustomResourceDefinitions as a judge, `e2e/go/cmd/column-judge`.
+    ColumnJudge,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 8] = [
+    pub const ALL: [Component; 9] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -53,6 +55,7 @@ impl Component {
         Component::OpenapiCheck,
         Component::SelectableFieldsBench,
         Component::PlacementJudge,
+        Component::ColumnJudge,
     ];
 
     /// The name of its file.
@@ -67,6 +70,7 @@ impl Component {
             Component::OpenapiCheck => "openapi-check",
             Component::SelectableFieldsBench => "selectable-fields-bench",
             Component::PlacementJudge => "placement-judge",
+            Component::ColumnJudge => "column-judge",
         }
     }
 }
@@ -127,7 +131,7 @@ pub fn build() -> Result<Built> {
     let kubernetes =
         ["kube-apiserver", "kube-controller-manager", "kubectl"].map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
     go_build(&directory, &kubernetes.each_ref().map(String::as_str))?;
-    let own = ["conversion-webhook", "openapi-check", "placement-judge", "selectable-fields-bench"];
+    let own = ["column-judge", "conversion-webhook", "openapi-check", "placement-judge", "selectable-fields-bench"];
     let own = own.map(|name| format!("./cmd/{name}"));
     go_build(&directory, &own.each_ref().map(String::as_str))?;
     fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;

@@ -3,11 +3,12 @@
 //! Map: [`path`] is the grammar and the schema walk of `selectableFields[].jsonPath`; [`judge`] applies every rule of
 //! kube-apiserver to a CustomResourceDefinition and says which causes it would answer with; [`builtin`] is the table of
 //! built-in types as data; [`extra`] judges and compiles the fields of a FieldCache; [`plan`] holds the
-//! checked fields of one resource; [`prune`] leaves parts of an object out; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
+//! checked fields of one resource; [`json_path`] reads and follows the paths of printer columns; [`prune`] leaves parts of an object out; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
 //! `tree` reads JSON of any depth without recursion. This room knows no store and no selector.
 
 pub mod builtin;
 pub mod extra;
+pub mod json_path;
 pub mod judge;
 pub mod path;
 pub mod plan;

@@ -65,17 +65,9 @@ impl Prune {
         self.0.is_empty()
     }
 
-    /// Whether what stands at a path, member by member, is left out.
-    pub fn leaves_out<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
-        let mut prune = self;
-        for name in names {
-            match prune.0.get(name) {
-                None => return false,
-                Some(Part::Whole) => return true,
-                Some(Part::Inside(inside)) => prune = inside,
-            }
-        }
-        false
+    /// What is left out of the member of this name.
+    pub fn part(&self, name: &str) -> Option<&Part> {
+        self.0.get(name)
     }
 
     /// By member.

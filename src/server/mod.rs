@@ -5,7 +5,7 @@
 //! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
-//! [`yaml`], [`table`] and [`column`] make the bytes; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
+//! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
 //! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] is the one thing that is created here, and is not kept.
 //! [`through`] is a View: a server of its own behind a path.
 //!
@@ -42,6 +42,7 @@ pub mod pass_through;
 pub mod placement_review;
 pub mod probes;
 pub mod read;
+mod response;
 pub mod route;
 mod row;
 mod settings;
@@ -67,27 +68,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch as state};
 use tokio::time::Instant;
 
+use crate::access::Admitted;
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::authorization::Decision;
-use crate::access::{Admitted, Refusal};
 use crate::model::Scope;
 use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
 use audited::{Audited, Auditing};
-use body::{Body, Finish, Pieces};
+use body::Body;
 use connection::ConnectionState;
 use failure::Failure;
 use limits::exempt::is_exempt;
@@ -97,6 +95,7 @@ use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
+use response::{chunked, document, failed, length_as, media_type, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use tally::{Noted, Tally};
@@ -703,92 +702,4 @@ fn version(catalog: &Catalog) -> Response<Body> {
     let mut text = Vec::new();
     indent::Indenter::default().push(&encode::json_bytes(&body), &mut text);
     with_type(Response::new(Body::whole(text)), "application/json")
-}
-
-fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    response
-}
-
-fn media_type(format: Format) -> &'static str {
-    match format {
-        Format::Json => "application/json",
-        Format::Yaml => "application/yaml",
-    }
-}
-
-/// A finished answer in chunks.
-fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let finish =
-        Finish { pretty: format == Format::Json && asked.pretty(), gzip: negotiate::takes_gzip(asked.headers) };
-    let (body, compressed) = body::finish(pieces, finish);
-    let mut response = with_type(Response::new(body), media_type(format));
-    if compressed {
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-    }
-    response
-}
-
-/// How long one JSON document becomes as a response: estimated where it is indented.
-fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
-    match format {
-        Format::Json if asked.pretty() => indent::json_length(json),
-        Format::Json => json.len() as u64,
-        Format::Yaml => indent::yaml_length(json),
-    }
-}
-
-/// One JSON document as an answer.
-fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let length = json.len() as u64;
-    let (pieces, held): (Pieces, u64) = match format {
-        Format::Json => {
-            let mut text = json;
-            text.push(b'\n');
-            (Box::new(std::iter::once(Bytes::from(text))), length)
-        }
-        Format::Yaml => {
-            let (pieces, held) = yaml::document(json);
-            (Box::new(pieces), held)
-        }
-    };
-    let mut response = chunked(pieces, format, asked);
-    response.body_mut().holds(held);
-    response
-}
-
-/// A failure as an answer.
-fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
-    let mut response = match failure.plain_text() {
-        Some(text) => {
-            let mut response = with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8");
-            // Go's http.Error says so of every plain text.
-            response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            response
-        }
-        None => {
-            let status = failure.status();
-            let mut text = Vec::new();
-            match format {
-                Format::Yaml => text = yaml::from_json(&status),
-                Format::Json if pretty => indent::Indenter::default().push(&status, &mut text),
-                Format::Json => text = status,
-            }
-            // Indented documents end without a newline, as Go's json.Indent leaves them.
-            if format == Format::Json && !pretty {
-                text.push(b'\n');
-            }
-            with_type(Response::new(Body::whole(text)), media_type(format))
-        }
-    };
-    // Upstream says so where a message quotes what a client has sent, too.
-    if matches!(failure, Failure::Refused(Refusal::Forbidden(_))) {
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    }
-    *response.status_mut() = failure.code();
-    if let Some(seconds) = failure.retry_after() {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
 }

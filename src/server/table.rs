@@ -3,13 +3,15 @@
 //! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
 //! the only thing for which an object's bytes are read again, once a row. How a row is written is in `row`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::crd::PrinterColumn;
+use crate::extract::Prune;
+use crate::extract::json_path::JsonPath;
+use crate::extract::json_path::search::{Found, Search};
 use crate::extract::tree::{self, OBJECT_LEVELS, Tree};
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
@@ -18,7 +20,7 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
 use super::body::Pieces;
-use super::column::{ColumnKind, ColumnPath, Search};
+use super::column::{ColumnKind, literal_cell, untyped_integer_cell};
 use super::encode::{Chunks, Envelope, ListMeta, Shown, Unfinished as _, begin, write_string, write_type, write_value};
 use super::failure::Failure;
 use super::negotiate::{Form, Format};
@@ -71,8 +73,8 @@ pub struct Columns {
 
 #[derive(Debug)]
 enum Cells {
-    /// Type and path of each column after the name.
-    Paths(Vec<(ColumnKind, ColumnPath)>),
+    /// Type and path of each column after the name; no path beyond [`MOST_PATHS`].
+    Paths(Vec<(ColumnKind, Option<JsonPath>)>),
     Printed(&'static Printer),
 }
 
@@ -80,23 +82,15 @@ enum Cells {
 const MOST_PATHS: usize = 128 << 10;
 
 /// Memory for each byte of a path.
-const PATH_COST: usize = 32;
+const PATH_COST: usize = 128;
 
 impl Columns {
     /// The columns of a resource, for tables of a version.
     pub fn of(resource: &Resource, version: &str, include: Include) -> Columns {
         match resource.origin {
             ResourceOrigin::Custom => {
-                let columns = match &resource.seen_through {
-                    Some(restriction) if !restriction.prune().is_empty() => {
-                        let is_shown = |column: &&PrinterColumn| {
-                            !ColumnPath::parse(&column.json_path).looks_at(restriction.prune())
-                        };
-                        Cow::Owned(resource.printer_columns.iter().filter(is_shown).cloned().collect())
-                    }
-                    _ => Cow::Borrowed(&*resource.printer_columns),
-                };
-                Columns::of_paths(&columns, version, include)
+                let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune());
+                Columns::of_paths(&resource.printer_columns, prune, version, include)
             }
             ResourceOrigin::BuiltIn => {
                 let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
@@ -114,7 +108,9 @@ impl Columns {
         }
     }
 
-    fn of_paths(columns: &[PrinterColumn], version: &str, include: Include) -> Columns {
+    /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them; without those that look
+    /// at what is left out.
+    fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, version: &str, include: Include) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
@@ -123,28 +119,41 @@ impl Columns {
             priority: 0,
             json_path: ".metadata.creationTimestamp".to_owned(),
         };
-        let columns = match columns {
-            [] => std::slice::from_ref(&age),
-            columns => columns,
-        };
+        let mut paths = 0;
+        let mut shown: Vec<(&PrinterColumn, Option<JsonPath>)> = Vec::with_capacity(columns.len());
+        let mut is_any_hidden = false;
+        for column in columns {
+            paths += column.json_path.len();
+            let path = match (paths <= MOST_PATHS).then(|| JsonPath::parse(&column.json_path)).transpose() {
+                Ok(path) => path,
+                Err(_) => break,
+            };
+            // What is not read may look anywhere.
+            if prune.is_some_and(|prune| path.as_ref().map_or(!prune.is_empty(), |path| path.looks_at(prune))) {
+                is_any_hidden = true;
+            } else {
+                shown.push((column, path));
+            }
+        }
+        if columns.is_empty() || shown.is_empty() && is_any_hidden {
+            shown.push((&age, JsonPath::parse(&age.json_path).ok()));
+        }
         let mut definitions = vec![json!({
             "name": NAME.name, "type": NAME.kind, "format": NAME.format, "description": NAME.description, "priority": 0,
         })];
-        let mut cells = Vec::with_capacity(columns.len());
-        let (mut paths, mut texts) = (0, 0);
-        for column in columns {
+        let mut cells = Vec::with_capacity(shown.len());
+        let mut texts = 0;
+        for (column, path) in shown {
             let description = match &*column.description {
                 "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
                 own => own.to_owned(),
             };
             texts += column.name.len() + description.len();
-            paths += column.json_path.len();
-            let path = if paths <= MOST_PATHS { ColumnPath::parse(&column.json_path) } else { ColumnPath::NONE };
-            cells.push((ColumnKind::of(&column.kind), path));
             definitions.push(json!({
                 "name": column.name, "type": column.kind, "format": column.format, "description": description,
                 "priority": column.priority,
             }));
+            cells.push((ColumnKind::of(&column.kind), path));
         }
         Columns {
             definitions: Value::Array(definitions),
@@ -270,11 +279,13 @@ impl Columns {
             Cells::Paths(paths) => {
                 let tree = Tree::read(json).ok();
                 let mut search = tree.as_ref().map(Search::new);
-                let cell = |(kind, path): &(ColumnKind, ColumnPath)| {
-                    let found = search.as_mut().and_then(|search| search.first(path));
-                    match found.zip(tree.as_ref()) {
-                        Some((id, tree)) => Cell::Found { kind: *kind, range: tree.range(id) },
-                        None => Cell::Printed(Value::Null),
+                let cell = |(kind, path): &(ColumnKind, Option<JsonPath>)| {
+                    let found = search.as_mut().zip(path.as_ref()).and_then(|(search, path)| search.first(path));
+                    match (found, &tree) {
+                        (Some(Found::Node(id)), Some(tree)) => Cell::Found { kind: *kind, range: tree.range(id) },
+                        (Some(Found::Literal(literal)), _) => Cell::Printed(literal_cell(*kind, literal, now)),
+                        (Some(Found::Byte(byte)), _) => Cell::Printed(untyped_integer_cell(*kind, i64::from(byte))),
+                        _ => Cell::Printed(Value::Null),
                     }
                 };
                 (std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect(), None)

@@ -22,6 +22,7 @@ use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
 use super::successors::Successors;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
+use crate::extract::json_path::unreadable_columns;
 use crate::extract::tree::{self, DEFINITION_LEVELS};
 use crate::extract::{Plan, Unreadable};
 use crate::model::quantity::Bytes;
@@ -277,7 +278,15 @@ impl Cluster {
                 continue;
             }
             let crd = match definition(&object.json()) {
-                Ok(crd) => Ok(Arc::new(crd)),
+                Ok(crd) => {
+                    let known = self.crds.get(key).and_then(|(_, known)| known.as_ref().ok());
+                    if known.is_none_or(|known| known.generation != crd.generation) {
+                        for hidden in unreadable_columns(&crd) {
+                            tracing::warn!(crd = %key, "{hidden}");
+                        }
+                    }
+                    Ok(Arc::new(crd))
+                }
                 Err(error) => {
                     tracing::error!(crd = %key, error, "CustomResourceDefinition cannot be read; its kinds are not served");
                     Err(error)

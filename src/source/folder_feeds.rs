@@ -24,7 +24,7 @@ use super::store_options::StoreOptions;
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
 use crate::crd::{Crd, served_groups};
-use crate::extract::{Plan, judge};
+use crate::extract::{Plan, json_path, judge};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
@@ -269,14 +269,15 @@ fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> 
     })
 }
 
-/// One sentence for each selectable field that is left out.
+/// One sentence for each selectable field and column that is left out.
 fn refused_fields(crd: &Crd) -> Vec<String> {
     let sentence = |field: &str, message: &str, hint: &str| match hint {
         "" => format!("{field}: {message}"),
         hint => format!("{field}: {message}; {hint}"),
     };
     let judgement = judge::judge(crd, None);
-    judgement.causes.iter().map(|cause| sentence(&cause.field, &cause.message, &cause.hint)).collect()
+    let fields = judgement.causes.iter().map(|cause| sentence(&cause.field, &cause.message, &cause.hint));
+    fields.chain(json_path::unreadable_columns(crd)).collect()
 }
 
 fn built_in_resource(kind: &BuiltinKind) -> Resource {

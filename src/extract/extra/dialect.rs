@@ -1,12 +1,12 @@
 //! Paths as people write them -> steps: names, wildcards and elements of lists; anything else is refused with a reason.
 //!
-//! Two dialects: RFC 9535, read by jsonpath-rust, and the one of printer columns (client-go `util/jsonpath`, as apiextensions
-//! `registry/customresource/tableconvertor` uses it), where a path may begin with a dot, and a backslash escapes.
+//! Two dialects: RFC 9535, read by jsonpath-rust, and the one of printer columns, read by [`crate::extract::json_path`].
 
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 
 use super::{Broken, MAX_PATH, Reason};
+use crate::extract::json_path::{End, JsonPath, Node, Slice};
 use crate::extract::trie::Step;
 use crate::model::quote;
 
@@ -88,91 +88,28 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Broken> {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
         return Err(Broken::new(Reason::InvalidPath, message));
     }
-    let trimmed = text.trim();
-    let mut rest = trimmed.strip_prefix(['$', '@']).unwrap_or(trimmed);
-    let mut steps = Vec::new();
-    let steps = loop {
-        if rest.is_empty() || rest == "." && steps.is_empty() {
-            break Ok(steps);
-        }
-        let read = match rest.strip_prefix('[') {
-            Some(inside) => bracket(inside),
-            None => name(rest, steps.is_empty()),
-        };
-        match read {
-            Ok((Some(step), after)) => {
-                steps.push(step);
-                rest = after;
-            }
-            Ok((None, after)) => rest = after,
-            Err(why) => break Err(why),
-        }
-    };
+    let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot read it: {error}"));
+    let steps = path.and_then(|path| match path.actions() {
+        [action] => action.iter().map(node).collect(),
+        _ => Err("a brace begins or ends a template".to_owned()),
+    });
     named(text, steps)
 }
 
-/// A name with the dot in front of it, which only the first one may lack. No step: a dot before a bracket.
-fn name(text: &str, is_first: bool) -> Result<(Option<Step>, &str), String> {
-    let rest = match text.strip_prefix('.') {
-        Some(rest) if rest.starts_with('.') => return Err(DESCENDANTS.to_owned()),
-        Some(rest) => rest,
-        None if is_first && !text.starts_with('{') => text,
-        None => return Err("it cannot be read as client-go reads it".to_owned()),
-    };
-    let mut name = String::new();
-    let mut letters = rest.char_indices();
-    let mut end = rest.len();
-    while let Some((index, letter)) = letters.next() {
-        match letter {
-            '\\' => name.extend(letters.next().map(|(_, escaped)| escaped)),
-            '.' | '[' => {
-                end = index;
-                break;
-            }
-            '{' | '}' | '@' | '$' | ',' | ' ' | '|' => {
-                return Err(format!("{letter:?} in a name is not supported"));
-            }
-            other => name.push(other),
+fn node(node: &Node) -> Result<Step, String> {
+    const EVERY: Slice = Slice { first: None, end: End::Open, step: None };
+    match node {
+        Node::Field(name) if name.is_empty() => Err("a name is missing behind a dot".to_owned()),
+        Node::Field(name) => Ok(Step::Key(name.clone())),
+        Node::Wildcard => Ok(Step::Any),
+        Node::Slice(slice) if *slice == EVERY => Ok(Step::Any),
+        Node::Slice(Slice { first, end: End::Next, step: None }) => element(first.unwrap_or(0)),
+        Node::Slice(_) => Err(SLICE.to_owned()),
+        Node::Filter(_) => Err(FILTER.to_owned()),
+        Node::Union(_) => Err(SEVERAL.to_owned()),
+        Node::Recursive => Err(DESCENDANTS.to_owned()),
+        Node::Literal(_) | Node::Range | Node::Word(_) => {
+            Err("it has a word, number or quoted text that is no name; a path begins with a dot".to_owned())
         }
     }
-    let rest = &rest[end..];
-    match &*name {
-        "" if rest.starts_with('[') => Ok((None, rest)),
-        "" => Err("a name is missing behind a dot".to_owned()),
-        "*" => Ok((Some(Step::Any), rest)),
-        _ => Ok((Some(Step::Key(name)), rest)),
-    }
-}
-
-/// What stands behind an opening bracket.
-fn bracket(text: &str) -> Result<(Option<Step>, &str), String> {
-    for mark in ['\'', '"'] {
-        let Some(inside) = text.strip_prefix(mark) else { continue };
-        let mut name = String::new();
-        let mut letters = inside.char_indices();
-        while let Some((index, letter)) = letters.next() {
-            match letter {
-                '\\' => name.extend(letters.next().map(|(_, escaped)| escaped)),
-                letter if letter == mark => {
-                    return match inside[index + 1..].trim_start().strip_prefix(']') {
-                        Some(rest) => Ok((Some(Step::Key(name)), rest)),
-                        None => Err(SEVERAL.to_owned()),
-                    };
-                }
-                other => name.push(other),
-            }
-        }
-        return Err("a quote is not closed".to_owned());
-    }
-    if text.starts_with('?') {
-        return Err(FILTER.to_owned());
-    }
-    let (inside, rest) = text.split_once(']').ok_or("a bracket is not closed")?;
-    let step = match inside.trim() {
-        "*" => Step::Any,
-        inside if inside.contains(':') => return Err(SLICE.to_owned()),
-        inside if inside.contains(',') => return Err(SEVERAL.to_owned()),
-        inside => element(inside.parse().map_err(|_| format!("[{inside}] cannot be read"))?)?,
-    };
-    Ok((Some(step), rest))
 }

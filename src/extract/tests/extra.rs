@@ -44,7 +44,9 @@ fn columns() -> Vec<PrinterColumn> {
     vec![
         column("Size", ".spec.size"),
         column("Images", ".spec.steps[*].image"),
-        column("First", "spec.steps[0]['image']"),
+        column("First", "$.spec.steps[0]['image']"),
+        column("NoDot", "spec.color"),
+        column("Double", ".spec[\"color\"]"),
         column("Team", ".metadata.labels.team\\.example\\.com"),
         column("Ready", ".status.conditions[?(@.type==\"Ready\")].status"),
         column("Last", ".spec.tags[-1]"),
@@ -188,10 +190,12 @@ fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
         (of_column("x", "Some"), Reason::UnsupportedPath, ".printerColumn", "slices"),
         (of_column("x", "Two"), Reason::UnsupportedPath, ".printerColumn", "make a field of each"),
         (of_column("x", "Nothing"), Reason::PathNotFound, ".printerColumn", "no \"nothing\" in $.spec"),
-        (of_column("x", "Whole"), Reason::UnsupportedPath, ".printerColumn", "the whole object"),
+        (of_column("x", "Whole"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
+        (of_column("x", "NoDot"), Reason::UnsupportedPath, ".printerColumn", "begins with a dot"),
+        (of_column("x", "Double"), Reason::UnsupportedPath, ".printerColumn", "no name in single quotes"),
         (of_column("x", "Open"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
         (of_column("x", "Quote"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
-        (of_column("x", "Text"), Reason::UnsupportedPath, ".printerColumn", "cannot be read"),
+        (of_column("x", "Text"), Reason::UnsupportedPath, ".printerColumn", "cannot read it: '{'"),
         (of_column("x", "Dots"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
     ] {
         let Outcome { fields, problems } = judged(std::slice::from_ref(&request));

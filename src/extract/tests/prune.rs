@@ -180,19 +180,3 @@ fn a_field_that_is_read_from_what_is_left_out_is_not_offered() {
         }
     }
 }
-
-#[test]
-fn a_path_is_left_out_with_what_stands_above_it() {
-    let prune = Prune::new([".spec.secret", ".status"]).unwrap();
-    for (path, expected) in [
-        (&["spec"][..], false),
-        (&["spec", "secret"], true),
-        (&["spec", "secret", "deep"], true),
-        (&["spec", "color"], false),
-        (&["status", "phase"], true),
-        (&["secret"], false),
-        (&[], false),
-    ] {
-        assert_eq!(prune.leaves_out(path.iter().copied()), expected, "{path:?}");
-    }
-}

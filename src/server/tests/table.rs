@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, pods};
-use crate::extract::tree::Tree;
+use crate::crd::PrinterColumn;
 use crate::model::{Gvr, Version};
 use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{ColumnKind, ColumnPath, Search, cell, write_cell};
+use crate::server::column::{ColumnKind, cell, write_cell};
 use crate::server::encode::{ListMeta, Shown, Unfinished as _, json_bytes};
 use crate::server::row::{JsonRow, Row};
 use crate::server::table::{Columns, Include};
@@ -207,70 +207,6 @@ async fn metadata_lists_leave_an_empty_continue_out() {
     assert_eq!((&item["kind"], &item["metadata"]["name"]), (&json!("PartialObjectMetadata"), &json!("x")));
 }
 
-/// The first value at a path of a document.
-fn first(path: &str, document: &Value) -> Option<Value> {
-    let json = serde_json::to_vec(document).unwrap();
-    let tree = Tree::read(&json).unwrap();
-    let id = Search::new(&tree).first(&ColumnPath::parse(path))?;
-    Some(serde_json::from_slice(tree.bytes(id)).unwrap())
-}
-
-#[test]
-fn column_paths_find_their_value() {
-    let object = json!({
-        "spec": {"color": "blue", "n": null, "list": [{"a": 1}, {"a": 2}], "dotted.name": "d"},
-        "status": {"conditions": [
-            {"type": "Synced", "status": "False"}, {"type": "Ready", "status": "True", "n": 3}]},
-    });
-    for (path, expected) in [
-        (".spec.color", json!("blue")),
-        ("spec.color", json!("blue")),
-        ("$.spec.color", json!("blue")),
-        (".spec.nope", json!("absent")),
-        (".spec.color.deeper", json!("absent")),
-        (".spec['color']", json!("blue")),
-        (".spec[\"dotted.name\"]", json!("d")),
-        (".spec.dotted\\.name", json!("d")),
-        (".spec['dotted\\.name']", json!("d")),
-        (".spec.list[1].a", json!(2)),
-        (".spec.list[-1].a", json!(2)),
-        (".spec.list[5].a", json!("absent")),
-        (".spec.list[*].a", json!(1)),
-        (".status.conditions[?(@.type==\"Ready\")].status", json!("True")),
-        (".status.conditions[?(@.type=='Ready')].status", json!("True")),
-        (".status.conditions[?(@.type != 'Synced')].n", json!(3)),
-        (".status.conditions[?(@.n==3)].type", json!("Ready")),
-        (".status.conditions[?(@.type==\"Nope\")].status", json!("absent")),
-        ("..color", json!("absent")),
-        (".spec.list[0:1].a", json!(1)),
-        (".spec.list[1:].a", json!(2)),
-        (".spec.list[-1:].a", json!(2)),
-        (".spec.list[:9].a", json!("absent")),
-        (".spec.list[*][*]", json!("absent")),
-        (".spec.n[0]", json!("absent")),
-        (".spec.color[0]", json!("absent")),
-        (".status.conditions[?(@.n)].type", json!("Ready")),
-        (".spec.list[?(@.a>1)].a", json!(2)),
-        (".spec.list[?(@.a<=@.a)].a", json!(1)),
-        (".spec.list[?(@.a==1.0)].a", json!("absent")),
-        (".spec.list[?(@.a==\"1\")].a", json!("absent")),
-        (".spec[", json!("absent")),
-    ] {
-        let found = first(path, &object).unwrap_or(json!("absent"));
-        assert_eq!(found, expected, "{path}");
-    }
-}
-
-#[test]
-fn filters_in_filters_are_read_to_a_bound() {
-    let object = json!([[[[{"a": 1}]]]]);
-    let nested = |depth: usize| format!("{}@.a{}", "[?(@".repeat(depth), ")]".repeat(depth));
-    for depth in [9, 100, 1_000, 10_000, 100_000] {
-        assert!(first(&nested(depth), &object).is_none(), "{depth}");
-    }
-    assert!(first("[?(@[?(@[?(@[?(@.a)])])])]", &object).is_some());
-}
-
 #[test]
 fn cells_are_typed() {
     let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
@@ -323,22 +259,72 @@ fn cells_are_typed() {
     }
 }
 
-#[test]
-fn a_column_looks_at_what_is_left_out_wherever_that_stands_in_its_path() {
-    let prune = crate::extract::Prune::new([".spec.secret", ".status.conditions.reason"]).unwrap();
-    for (path, expected) in [
-        (".spec.secret", true),
-        (".spec.secret.deep", true),
-        ("$.spec['secret']", true),
-        (".spec.color", false),
-        (".spec", false),
-        (".status.conditions[0].reason", true),
-        (".status.conditions[*].reason", true),
-        (".status.conditions[?(@.type==\"Ready\")].status", false),
-        (".status.conditions[?(@.reason==\"Lost\")].status", true),
-        ("..secret", true),
+#[tokio::test]
+async fn values_that_stand_in_a_path_are_shown_by_their_type_in_go() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let object = fixture.shirts.store.snapshot().get("default/x").unwrap().clone();
+    let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+    let none = json!(null);
+    for (path, cells) in [
+        (
+            "'2026-01-01T00:00:00Z'",
+            [json!("2026-01-01T00:00:00Z"), none.clone(), none.clone(), none.clone(), json!("10m")],
+        ),
+        (
+            "'\\xff\\xe2\\x82'",
+            [json!("\u{fffd}\u{fffd}\u{fffd}"), none.clone(), none.clone(), none.clone(), json!("<invalid>")],
+        ),
+        ("7", [json!("7"), none.clone(), none.clone(), none.clone(), none.clone()]),
+        ("7.", [json!("7"), json!(7), json!(7), none.clone(), none.clone()]),
+        ("true", [json!("true"), none.clone(), none.clone(), json!(true), none.clone()]),
+        (".spec.color.*", [json!("98"), none.clone(), none.clone(), none.clone(), none.clone()]),
+        (".spec.none", [none.clone(), none.clone(), none.clone(), none.clone(), none.clone()]),
     ] {
-        assert_eq!(crate::server::column::ColumnPath::parse(path).looks_at(&prune), expected, "{path}");
+        let columns = ["string", "integer", "number", "boolean", "date"].map(|kind| column(kind, kind, path));
+        let resource = Resource { printer_columns: columns.to_vec(), ..(*fixture.shirts.resource).clone() };
+        let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+        let mut row = Vec::new();
+        assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(1 << 16, &mut row));
+        let row: Value = serde_json::from_slice(&row).unwrap();
+        assert_eq!(row["cells"].as_array().unwrap()[1..], cells, "{path}");
     }
-    assert!(!crate::server::column::ColumnPath::parse("..secret").looks_at(&crate::extract::Prune::default()));
+}
+
+fn column(name: &str, kind: &str, json_path: &str) -> PrinterColumn {
+    PrinterColumn {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: "password".to_owned(),
+        description: "A word.".to_owned(),
+        priority: 7,
+        json_path: json_path.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn columns_end_before_the_first_whose_path_is_not_valid() {
+    let fixture = Fixture::with_shirts(Settings::default());
+    let paths = |paths: &[(&str, &str)]| -> Vec<PrinterColumn> {
+        paths.iter().map(|(name, path)| column(name, "string", path)).collect()
+    };
+    for (columns, names) in [
+        (paths(&[("a", ".spec.color"), ("b", ".spec[0:1]"), ("c", "..color")]), &["Name", "a", "b", "c"][..]),
+        (paths(&[("a", ".spec.color"), ("b", ".spec[\"color\"]"), ("c", ".spec")]), &["Name", "a"]),
+        (paths(&[("b", ".spec[")]), &["Name"]),
+        (Vec::new(), &["Name", "Age"]),
+    ] {
+        let resource = Resource { printer_columns: columns, ..(*fixture.shirts.resource).clone() };
+        let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
+        let head = Columns::of(&resource, "v1", Include::None).envelope(&meta).head;
+        let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();
+        let definitions = table["columnDefinitions"].as_array().unwrap();
+        let shown: Vec<&str> = definitions.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(shown, names);
+        if let Some(first) = definitions.get(1).filter(|one| one["name"] == "a") {
+            let whole =
+                json!({"name": "a", "type": "string", "format": "password", "description": "A word.", "priority": 7});
+            assert_eq!(*first, whole);
+        }
+    }
 }

@@ -16,7 +16,7 @@ const GROUP: &str = "columns.example.com";
 const TYPES: [&str; 5] = ["string", "integer", "number", "boolean", "date"];
 
 /// Where columns look. `v` is any value, `items` a list of such, `rows` a list of objects that hold some.
-const PATHS: [&str; 24] = [
+const PATHS: [&str; 36] = [
     ".spec.v",
     ".spec['v']",
     ".spec.v.deep",
@@ -41,6 +41,19 @@ const PATHS: [&str; 24] = [
     ".spec.rows[?(@.n==1.5)].v",
     ".spec.rows[?(@.flag==true)].v",
     ".spec.rows[?(@.v)].kind",
+    ".spec.items[-1:]",
+    ".spec.items[-2:]",
+    ".spec.items[::2]",
+    ".spec.items[0,1]",
+    ".spec.items[1,0]",
+    ".spec['none','v']",
+    ".spec.rows[*]['n','v']",
+    ".spec.rows..v",
+    ".spec..kind",
+    ".spec.rows[?(@.kind)].n}{.spec.rows",
+    ".spec.rows[?(@[0])].n",
+    // Not valid: this column is not shown.
+    ".spec[\"v\"]",
 ];
 
 /// As JSON: numbers at the bounds of Go's types, texts that are nearly dates, and what no column is meant for.

@@ -7,6 +7,7 @@
 mod columns;
 mod compare;
 pub(crate) mod dice;
+mod json_path;
 mod kinds;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,225 @@
+//! Text -> template, as client-go's `parser.go` reads it, character by character, with what is odd in it:
+//!
+//! - A bracket ends at the first `]`, and a union is split at each comma, whatever quotes say. A filter ends at the first `)` that is not
+//!   in its first pair of quotes.
+//! - `['a.b']` is `.a.b`, and `["a"]` is an error. Backslashes in names disappear, also doubled ones.
+//! - `[]` is `[0]`.
+
+use super::unquote::unquote;
+use super::{End, Filter, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word};
+
+/// All actions of a template without the braces around it.
+pub(super) fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed> {
+    let template = format!("{{{text}}}");
+    let mut rest = &*template;
+    let mut actions = Vec::new();
+    // What stands between actions is only printed.
+    while let Some((_, inside)) = rest.split_once('{') {
+        let mut list = List::new();
+        rest = action(inside, &mut list, levels)?;
+        list.shrink_to_fit();
+        actions.push(list);
+    }
+    Ok(actions)
+}
+
+/// The first action of a text in braces. What follows it must only be valid.
+fn first_action(text: &str, levels: usize) -> Result<List, Malformed> {
+    Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
+}
+
+/// Reads what stands behind an opening brace, and returns what is left behind the closing one.
+fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
+    let mut rest = text;
+    loop {
+        if let Some(after) = rest.strip_prefix('}') {
+            return Ok(after);
+        }
+        if let Some(after) = rest.strip_prefix("[?(") {
+            rest = filter(after, list, levels)?;
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix("..") {
+            if list.last() == Some(&Node::Recursive) {
+                return Err(Malformed::Recursive);
+            }
+            list.push(Node::Recursive);
+            let begins_name = |letter: char| letter == '_' || letter.is_alphanumeric();
+            rest = if after.starts_with(begins_name) { field(after, list) } else { after };
+            continue;
+        }
+        let first = rest.chars().next().ok_or(Malformed::Action)?;
+        let after = &rest[first.len_utf8()..];
+        rest = match first {
+            '\r' | '\n' => return Err(Malformed::Action),
+            // The current object.
+            ' ' | '@' | '$' => after,
+            '[' => bracket(after, list, levels)?,
+            '"' | '\'' => quote(rest, first, list)?,
+            '.' => field(after, list),
+            '+' | '-' | '0'..='9' => number(rest, list)?,
+            letter if letter == '_' || letter.is_alphabetic() => word(rest, list),
+            other => return Err(Malformed::Letter(other)),
+        };
+    }
+}
+
+/// What ends a name or a word.
+fn is_terminator(letter: char) -> bool {
+    matches!(letter, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
+}
+
+fn field<'t>(text: &'t str, list: &mut List) -> &'t str {
+    let mut letters = text.char_indices();
+    let mut end = text.len();
+    while let Some((place, letter)) = letters.next() {
+        if letter == '\\' {
+            letters.next();
+        } else if is_terminator(letter) {
+            end = place;
+            break;
+        }
+    }
+    let (name, rest) = text.split_at(end);
+    list.push(if name == "*" { Node::Wildcard } else { Node::Field(name.replace('\\', "")) });
+    rest
+}
+
+fn word<'t>(text: &'t str, list: &mut List) -> &'t str {
+    let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
+    list.push(match word {
+        "true" => Node::Literal(Literal::Bool(true)),
+        "false" => Node::Literal(Literal::Bool(false)),
+        "range" => Node::Range,
+        "end" => Node::Word(Word::End),
+        _ => Node::Word(Word::Unknown),
+    });
+    rest
+}
+
+fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, Malformed> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let rest = digits.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
+    let number = &text[..text.len() - rest.len()];
+    let literal = match number.parse() {
+        Ok(int) => Literal::Int(int),
+        Err(_) => {
+            let float = number.parse().ok().filter(|float: &f64| float.is_finite());
+            Literal::Float(float.ok_or_else(|| Malformed::Number(number.to_owned()))?)
+        }
+    };
+    list.push(Node::Literal(literal));
+    Ok(rest)
+}
+
+/// Reads from the opening quote on.
+fn quote<'t>(text: &'t str, mark: char, list: &mut List) -> Result<&'t str, Malformed> {
+    let mut before = mark;
+    for (place, letter) in text.char_indices().skip(1) {
+        if letter == '\n' {
+            break;
+        }
+        if letter == mark && before != '\\' {
+            let text_of = unquote(&text[1..place], mark).ok_or(Malformed::Escape)?;
+            list.push(Node::Literal(Literal::Text(text_of)));
+            return Ok(&text[place + 1..]);
+        }
+        before = letter;
+    }
+    Err(Malformed::Quote)
+}
+
+/// Reads from behind the opening bracket on.
+fn bracket<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
+    let (inside, rest) = text.split_once(']').ok_or(Malformed::Bracket)?;
+    if inside.contains('\n') {
+        return Err(Malformed::Bracket);
+    }
+    if inside.contains(',') {
+        let part = |part: &str| first_action(&format!("[{}]", part.trim_matches(' ')), levels);
+        list.push(Node::Union(inside.split(',').map(part).collect::<Result<_, _>>()?));
+        return Ok(rest);
+    }
+    let name = inside.strip_prefix('\'').and_then(|inside| inside.strip_suffix('\''));
+    match name.filter(|name| !name.contains('\'')) {
+        Some(name) => list.extend(first_action(&format!(".{name}"), levels)?),
+        None => list.push(Node::Slice(slice(inside).ok_or_else(|| Malformed::Index(inside.to_owned()))?)),
+    }
+    Ok(rest)
+}
+
+fn slice(text: &str) -> Option<Slice> {
+    let text = if text == "*" { ":" } else { text };
+    let mut numbers = text.split(':');
+    // Whether it is there, and what it is if not empty.
+    let mut number = || match numbers.next() {
+        None => Some(None),
+        Some("") => Some(Some(None)),
+        // No plus sign.
+        Some(text) if text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
+            text.parse().ok().map(|number: i64| Some(Some(number)))
+        }
+        Some(_) => None,
+    };
+    let (first, end, step) = (number()?.flatten(), number()?, number()?.flatten());
+    let end = match end {
+        None => End::Next,
+        Some(None) => End::Open,
+        Some(Some(place)) => End::At(place),
+    };
+    numbers.next().is_none().then_some(Slice { first, end, step })
+}
+
+/// Reads from behind `[?(` on.
+fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
+    if levels >= MAX_LEVELS {
+        return Err(Malformed::Levels);
+    }
+    let (mut mark, mut is_closed, mut before) = (None, false, '(');
+    let mut letters = text.char_indices();
+    let end = loop {
+        let (place, letter) = letters.next().ok_or(Malformed::Filter)?;
+        match (letter, mark) {
+            ('\n', _) => return Err(Malformed::Filter),
+            ('"' | '\'', None) => mark = Some(letter),
+            ('"' | '\'', Some(mark)) => is_closed |= letter == mark && before != '\\',
+            (')', mark) if mark.is_some() == is_closed => break place,
+            _ => {}
+        }
+        before = letter;
+    };
+    let rest = text[end + 1..].strip_prefix(']').ok_or(Malformed::Filter)?;
+    let filter = match split(&text[..end]) {
+        None => Filter { left: first_action(&text[..end], levels + 1)?, test: Test::Exists },
+        Some((left, operator, right)) => {
+            let (left, right) = (first_action(left, levels + 1)?, first_action(right, levels + 1)?);
+            let operator = match operator {
+                "==" => Some(Operator::Equal),
+                "!=" => Some(Operator::NotEqual),
+                "<" => Some(Operator::Less),
+                "<=" => Some(Operator::LessOrEqual),
+                ">" => Some(Operator::Greater),
+                ">=" => Some(Operator::GreaterOrEqual),
+                _ => None,
+            };
+            let test = match operator {
+                Some(operator) => Test::Compares(operator, right),
+                None => Test::Unknown(right),
+            };
+            Filter { left, test }
+        }
+    };
+    list.push(Node::Filter(Box::new(filter)));
+    Ok(rest)
+}
+
+/// The sides of a comparison and what stands between: Go's `^([^!<>=]+)([!<>=]+)(.+?)$`.
+fn split(text: &str) -> Option<(&str, &str, &str)> {
+    let is_operator = |letter: char| matches!(letter, '!' | '<' | '>' | '=');
+    let place = text.find(is_operator).filter(|place| *place > 0)?;
+    let (left, rest) = text.split_at(place);
+    let end = rest.find(|letter| !is_operator(letter)).unwrap_or(rest.len());
+    // The right side is not empty, and takes its character from the operator if it must.
+    let end = if end == rest.len() { end - 1 } else { end };
+    (end > 0).then(|| (left, &rest[..end], &rest[end..]))
+}

@@ -1,0 +1,338 @@
+//! A template followed in an object, as client-go's `jsonpath.go` does it.
+//!
+//! All values of a step are found before the next step, because an error at any of them is an error of the whole template, and because
+//! a filter that only asks whether there are values takes those that came into the step with the error.
+
+use crate::extract::tree::{Kind, NodeId, Tree};
+
+use super::compare::{Scalar, compares};
+use super::{End, Filter, JsonPath, List, Literal, Node, Slice, Test};
+
+/// Searches in one object, and how many values they may visit together.
+///
+/// A template can visit a value once for each step and each way that leads to it, which is quadratic in the object for two descents, and
+/// upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
+pub(crate) struct Search<'t, 'b> {
+    tree: &'t Tree<'b>,
+    left: usize,
+    most_held: usize,
+}
+
+/// A value that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Found<'p> {
+    /// Of the object.
+    Node(NodeId),
+    /// Of the template.
+    Literal(&'p Literal),
+    /// Of a text.
+    Byte(u8),
+}
+
+/// Visits that any object has.
+const LEAST_VISITS: usize = 1 << 16;
+
+/// Further visits for each byte of the object.
+const VISITS_PER_BYTE: usize = 32;
+
+/// Ten columns that each filter a list of 100,000 small objects stay below it.
+const MOST_VISITS: usize = 1 << 23;
+
+/// How many values one step may find in any object; in a larger one as many as it has bytes.
+const LEAST_HELD: usize = 1 << 14;
+
+enum Fault {
+    /// The template does not fit the value. The values that come with the error are the result for a filter that only asks for some.
+    Unfit,
+    /// Two values cannot be compared; the elements before them are the result.
+    Incomparable,
+    /// Too much work, or nothing that can be reproduced: no filter may hide it.
+    Final,
+}
+
+impl<'t, 'b> Search<'t, 'b> {
+    /// Searches for the cells of one row.
+    pub(crate) fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
+        let bytes = tree.bytes(tree.root()).len();
+        let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
+        Search { tree, left, most_held: bytes.max(LEAST_HELD) }
+    }
+
+    /// How many more values may be visited.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many values.
+    pub(crate) fn first<'p>(&mut self, path: &'p JsonPath) -> Option<Found<'p>> {
+        let mut first = None;
+        for (index, action) in path.actions().iter().enumerate() {
+            let mut found = vec![Found::Node(self.tree.root())];
+            self.follow(action, &mut found).ok()?;
+            if index == 0 {
+                first = found.first().copied();
+            }
+        }
+        first
+    }
+
+    fn visit(&mut self, count: usize) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(count).ok_or(Fault::Final)?;
+        Ok(())
+    }
+
+    fn hold<'p>(&mut self, found: &mut Vec<Found<'p>>, one: Found<'p>) -> Result<(), Fault> {
+        self.visit(1)?;
+        if found.len() >= self.most_held {
+            return Err(Fault::Final);
+        }
+        found.push(one);
+        Ok(())
+    }
+
+    /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
+    fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<Found<'p>>) -> Result<(), Fault> {
+        for node in list {
+            self.visit(1 + found.len())?;
+            match node {
+                Node::Field(name) => {
+                    // In place: most templates are names.
+                    let mut kept = 0;
+                    for index in 0..found.len() {
+                        if let Some(member) = self.member(found[index], name)? {
+                            found[kept] = member;
+                            kept += 1;
+                        }
+                    }
+                    found.truncate(kept);
+                }
+                Node::Literal(literal @ Literal::Text(_)) => {
+                    found.clear();
+                    found.push(Found::Literal(literal));
+                }
+                Node::Literal(literal) => found.fill(Found::Literal(literal)),
+                Node::Wildcard => *found = self.all(found)?,
+                Node::Recursive => *found = self.descendants(found)?,
+                Node::Slice(slice) => *found = self.slices(slice, found)?,
+                Node::Filter(filter) => self.filter(filter, found)?,
+                Node::Union(lists) => {
+                    let mut all = Vec::new();
+                    for list in lists {
+                        let mut part = found.clone();
+                        self.visit(part.len())?;
+                        self.follow(list, &mut part)?;
+                        for one in part {
+                            self.hold(&mut all, one)?;
+                        }
+                    }
+                    *found = all;
+                }
+                Node::Range => return Err(Fault::Final),
+                Node::Word(super::Word::End) => {
+                    found.clear();
+                    return Err(Fault::Unfit);
+                }
+                Node::Word(super::Word::Unknown) => return Err(Fault::Unfit),
+            }
+        }
+        Ok(())
+    }
+
+    fn member<'p>(&mut self, value: Found<'p>, name: &str) -> Result<Option<Found<'p>>, Fault> {
+        let Found::Node(id) = value else { return Ok(None) };
+        if self.tree.kind(id) != Kind::Map {
+            return Ok(None);
+        }
+        let mut member = self.tree.first(id);
+        while let Some(id) = member {
+            self.visit(1)?;
+            if self.tree.has_key(id, name) {
+                return Ok(Some(Found::Node(id)));
+            }
+            member = self.tree.next(id);
+        }
+        Ok(None)
+    }
+
+    /// Members, elements, and bytes of texts.
+    fn all<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+        let mut found = Vec::new();
+        for &value in values {
+            match value {
+                Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
+                    let mut child = self.tree.first(id);
+                    while let Some(id) = child {
+                        self.hold(&mut found, Found::Node(id))?;
+                        child = self.tree.next(id);
+                    }
+                }
+                value => {
+                    if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
+                        for byte in text.iter() {
+                            self.hold(&mut found, Found::Byte(*byte))?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is not empty: objects and lists before what is in them, and texts.
+    fn descendants<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+        let mut found = Vec::new();
+        // The next sibling on each level; objects are too deep for recursion.
+        let mut open: Vec<Option<NodeId>> = Vec::new();
+        for &value in values {
+            let mut visited = value;
+            loop {
+                match visited {
+                    Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
+                        if let Some(first) = self.tree.first(id) {
+                            self.hold(&mut found, visited)?;
+                            open.push(Some(first));
+                        }
+                    }
+                    Found::Node(id) if matches!(self.tree.bytes(id), [b'"', _, .., b'"']) => {
+                        self.hold(&mut found, visited)?;
+                    }
+                    Found::Literal(Literal::Text(text)) if !text.is_empty() => self.hold(&mut found, visited)?,
+                    Found::Node(_) | Found::Literal(_) | Found::Byte(_) => {}
+                }
+                while open.last() == Some(&None) {
+                    open.pop();
+                }
+                let Some(Some(next)) = open.last_mut().map(|next| {
+                    let visited = *next;
+                    *next = visited.and_then(|id| self.tree.next(id));
+                    visited
+                }) else {
+                    break;
+                };
+                self.visit(1)?;
+                visited = Found::Node(next);
+            }
+        }
+        Ok(found)
+    }
+
+    fn slices<'p>(&mut self, slice: &Slice, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+        let mut found = Vec::new();
+        for &value in values {
+            let Found::Node(id) = value else { return Err(Fault::Unfit) };
+            match self.tree.kind(id) {
+                Kind::List => {}
+                Kind::Scalar if self.tree.bytes(id) == b"null" => continue,
+                Kind::Scalar | Kind::Map => return Err(Fault::Unfit),
+            }
+            let length = self.tree.children(id).count();
+            self.visit(length)?;
+            let Some((first, end)) = bounds(slice, length)? else {
+                // What no element is asked of, is asked of no further list either.
+                return Ok(found);
+            };
+            let step = match slice.step {
+                None => 1,
+                // A longer step than a list can be is as good as any.
+                Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
+                Some(_) => return Err(Fault::Unfit),
+            };
+            for element in self.tree.children(id).take(end).skip(first).step_by(step) {
+                self.hold(&mut found, Found::Node(element))?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<Found<'p>>) -> Result<(), Fault> {
+        let mut found = Vec::new();
+        for &value in &*values {
+            let Found::Node(id) = value else { return Err(Fault::Unfit) };
+            if self.tree.kind(id) != Kind::List {
+                return Err(Fault::Unfit);
+            }
+            let mut element = self.tree.first(id);
+            while let Some(id) = element {
+                match self.passes(filter, id) {
+                    Ok(true) => self.hold(&mut found, Found::Node(id))?,
+                    Ok(false) => {}
+                    Err(Fault::Incomparable) => {
+                        *values = found;
+                        return Err(Fault::Unfit);
+                    }
+                    Err(fault) => return Err(fault),
+                }
+                element = self.tree.next(id);
+            }
+        }
+        *values = found;
+        Ok(())
+    }
+
+    fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, Fault> {
+        let mut left = vec![Found::Node(element)];
+        let followed = self.follow(&filter.left, &mut left);
+        let (operator, right) = match &filter.test {
+            Test::Exists => {
+                return match followed {
+                    Err(Fault::Final) => Err(Fault::Final),
+                    _ => Ok(!left.is_empty()),
+                };
+            }
+            Test::Compares(operator, right) => (Some(*operator), right),
+            Test::Unknown(right) => (None, right),
+        };
+        followed?;
+        let left = match left[..] {
+            [] => return Ok(false),
+            [left] => left,
+            _ => return Err(Fault::Unfit),
+        };
+        let mut found = vec![Found::Node(element)];
+        self.follow(right, &mut found)?;
+        let right = match found[..] {
+            [] => return Ok(false),
+            [right] => right,
+            _ => return Err(Fault::Unfit),
+        };
+        let sides = scalar(self.tree, left).zip(scalar(self.tree, right));
+        operator
+            .zip(sides)
+            .and_then(|(operator, (left, right))| compares(operator, &left, &right))
+            .ok_or(Fault::Incomparable)
+    }
+}
+
+/// What can be compared of a value.
+fn scalar<'v>(tree: &Tree<'v>, value: Found<'v>) -> Option<Scalar<'v>> {
+    match value {
+        Found::Node(id) => Scalar::of_json(tree.bytes(id)),
+        Found::Literal(literal) => Some(Scalar::of_literal(literal)),
+        Found::Byte(byte) => Some(Scalar::Byte(byte)),
+    }
+}
+
+/// From which element to before which one; `None` when no element is asked for.
+fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault> {
+    let length = i64::try_from(length).map_err(|_| Fault::Final)?;
+    let mut first = slice.first.unwrap_or(0);
+    let mut end = match slice.end {
+        End::Open => length,
+        End::At(place) => place,
+        // Go's integers overflow silently.
+        End::Next => first.wrapping_add(1),
+    };
+    if first < 0 {
+        first += length;
+    }
+    if end < 0 || (end == 0 && slice.end == End::Next) {
+        end += length;
+    }
+    if first == end {
+        return Ok(None);
+    }
+    let is_within = (0..length).contains(&first) && (0..=length).contains(&end) && first < end;
+    let bounds = is_within.then(|| usize::try_from(first).ok().zip(usize::try_from(end).ok())).flatten();
+    bounds.map(Some).ok_or(Fault::Unfit)
+}

@@ -1,0 +1,101 @@
+//! Responses of one document: their media type, indentation, compression and length, and the form of a failure.
+//!
+//! What the documents are is decided elsewhere; bodies made in pieces are `body`'s. See `failure` for status codes.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response};
+
+use super::body::{self, Body, Finish, Pieces};
+use super::failure::Failure;
+use super::negotiate::{self, Format};
+use super::{Asked, indent, yaml};
+use crate::access::Refusal;
+
+pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+pub(super) fn media_type(format: Format) -> &'static str {
+    match format {
+        Format::Json => "application/json",
+        Format::Yaml => "application/yaml",
+    }
+}
+
+/// A finished answer in chunks.
+pub(super) fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
+    let finish =
+        Finish { pretty: format == Format::Json && asked.pretty(), gzip: negotiate::takes_gzip(asked.headers) };
+    let (body, compressed) = body::finish(pieces, finish);
+    let mut response = with_type(Response::new(body), media_type(format));
+    if compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
+}
+
+/// How long one JSON document becomes as a response: estimated where it is indented.
+pub(super) fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
+    match format {
+        Format::Json if asked.pretty() => indent::json_length(json),
+        Format::Json => json.len() as u64,
+        Format::Yaml => indent::yaml_length(json),
+    }
+}
+
+/// One JSON document as an answer.
+pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
+    let length = json.len() as u64;
+    let (pieces, held): (Pieces, u64) = match format {
+        Format::Json => {
+            let mut text = json;
+            text.push(b'\n');
+            (Box::new(std::iter::once(Bytes::from(text))), length)
+        }
+        Format::Yaml => {
+            let (pieces, held) = yaml::document(json);
+            (Box::new(pieces), held)
+        }
+    };
+    let mut response = chunked(pieces, format, asked);
+    response.body_mut().holds(held);
+    response
+}
+
+/// A failure as an answer.
+pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
+    let mut response = match failure.plain_text() {
+        Some(text) => {
+            let mut response = with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8");
+            // Go's http.Error says so of every plain text.
+            response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            response
+        }
+        None => {
+            let status = failure.status();
+            let mut text = Vec::new();
+            match format {
+                Format::Yaml => text = yaml::from_json(&status),
+                Format::Json if pretty => indent::Indenter::default().push(&status, &mut text),
+                Format::Json => text = status,
+            }
+            // Indented documents end without a newline, as Go's json.Indent leaves them.
+            if format == Format::Json && !pretty {
+                text.push(b'\n');
+            }
+            with_type(Response::new(Body::whole(text)), media_type(format))
+        }
+    };
+    // Upstream says so where a message quotes what a client has sent, too.
+    if matches!(failure, Failure::Refused(Refusal::Forbidden(_))) {
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    *response.status_mut() = failure.code();
+    if let Some(seconds) = failure.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
