@@ -20,7 +20,7 @@ use crate::corpus::shirts::Shirts;
 /// A store's states, one after the other, and who wants to know.
 #[derive(Debug)]
 pub struct Routing {
-    selections: Vec<Arc<Selection>>,
+    selections: Vec<Selection>,
     /// The state before all changes.
     first: Snapshot,
     /// Stretches of states. In each, every object changes once.
@@ -53,7 +53,7 @@ impl Routing {
             let value = object["spec"]["serial"].as_str().unwrap_or_default().to_owned();
             let field = plan.resolve("spec.serial").context("the corpus has serial numbers")?;
             let term = FieldTerm::new(field, FieldOperator::Equals, value);
-            selections.push(Arc::new(Selection { fields: vec![term], ..Selection::default() }));
+            selections.push(Selection { fields: vec![term], ..Selection::default() });
             store.list(&read(&plan, object.to_string())?);
         }
         store.commit_list(Version::new(version), Trust::SameVersionIsSame);
@@ -82,8 +82,7 @@ impl Routing {
     pub fn ready(&self) -> Ready {
         let router = Arc::<Router>::default();
         router.route(&self.first);
-        let subscriptions =
-            self.selections.iter().map(|selection| router.subscribe(selection.clone(), false)).collect();
+        let subscriptions = self.selections.iter().map(|selection| router.subscribe(selection, false)).collect();
         let ready = Ready { router, subscriptions };
         ready.take();
         ready

@@ -65,15 +65,22 @@ impl fmt::Debug for Authorizer {
 pub struct Question {
     /// What stands for it.
     pub(super) key: FlightKey,
-    /// `spec` of the review.
-    spec: Arc<serde_json::Value>,
+    /// The user whom it is about.
+    asker: Asker,
+    /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
+    spec: Arc<str>,
     is_kept: bool,
 }
 
 impl Question {
+    /// What it takes in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.spec.len()
+    }
+
     /// The user whom it is about.
     pub(super) fn asker(&self) -> Asker {
-        Asker::user(self.spec["user"].as_str().unwrap_or_default())
+        self.asker.clone()
     }
 }
 
@@ -104,9 +111,10 @@ impl Authorizer {
         if identity.is_privileged() || is_always {
             return None;
         }
-        let spec = access_spec(identity, attributes);
-        let key = self.secret.key([spec.to_string().as_bytes()]);
-        Some(Question { key, spec: Arc::new(spec), is_kept: attributes.controlled_bytes() < LONGEST_KEPT })
+        let spec: Arc<str> = access_spec(identity, attributes).to_string().into();
+        let key = self.secret.key([spec.as_bytes()]);
+        let is_kept = attributes.controlled_bytes() < LONGEST_KEPT;
+        Some(Question { key, asker: Asker::user(&identity.user), spec, is_kept })
     }
 
     /// Asks, unless the answer is there.
@@ -121,11 +129,11 @@ impl Authorizer {
     }
 
     fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
-        let (backend, spec, begun) = (self.backend.clone(), question.spec.clone(), self.begun.clone());
-        let asker = question.asker();
+        let (backend, begun) = (self.backend.clone(), self.begun.clone());
+        let (asker, spec) = (question.asker.clone(), question.spec.clone());
         async move {
             let Some(_share) = begun.take(&asker, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
-            match backend.review(Review::SubjectAccess, &asker, &access_review(&spec)).await {
+            match backend.review(Review::SubjectAccess, &asker, access_review(&spec)).await {
                 Err(unanswered) => Decision::Unanswered(unanswered),
                 Ok(review) => match access_answer(&review) {
                     AccessAnswer::Allowed => Decision::Allowed,

@@ -123,7 +123,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`Unanswered`], after ten seconds at most.
-    pub async fn review(&self, review: Review, asker: &Asker, document: &Value) -> Result<Value, Unanswered> {
+    pub async fn review(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
         let answered = timeout(LONGEST, self.tries(review, asker, document))
             .await
             .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
@@ -148,9 +148,9 @@ impl Backend {
         }
     }
 
-    async fn tries(&self, review: Review, asker: &Asker, document: &Value) -> Result<Value, Unanswered> {
+    async fn tries(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
         let _place = self.places.place(asker).await.ok_or(Unanswered::TooMany)?;
-        let body = Bytes::from(document.to_string());
+        let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;
         let mut tried = 1;

@@ -255,6 +255,11 @@ impl AuthorizationLease {
         self.0.iter().any(|lease| lease.is_due())
     }
 
+    /// What its permissions take in memory, in bytes. What holders share is counted.
+    pub fn held_bytes(&self) -> usize {
+        self.0.iter().map(|lease| lease.check.held_bytes()).sum()
+    }
+
     /// Checks what is due; false once some of it does not hold, for good.
     pub async fn renew(&self) -> bool {
         for lease in self.0.iter() {
@@ -351,6 +356,14 @@ impl Lease {
 }
 
 impl Check {
+    fn held_bytes(&self) -> usize {
+        match self {
+            Check::Permission { question, .. } => question.held_bytes(),
+            // Once for each token or connection.
+            Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
+        }
+    }
+
     /// Whose checks take turns.
     fn asker(&self) -> Asker {
         match self {

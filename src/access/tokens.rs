@@ -248,7 +248,7 @@ impl Tokens {
             let asked_for =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
             for audiences in asked_for.into_iter().flatten() {
-                owner = match backend.review(Review::Token, &asker, &token_review(&token, audiences)).await {
+                owner = match backend.review(Review::Token, &asker, token_review(&token, audiences).to_string()).await {
                     Err(unanswered) => return Owner::Unanswered(unanswered),
                     Ok(review) => match token_answer(&review, audiences) {
                         TokenAnswer::Known(identity) => return Owner::Known(Arc::new(identity.authenticated())),

@@ -1,9 +1,11 @@
 //! Selections answered from the indexes.
 //!
-//! Map: [`selection`] is what a request asks for, and the obviously right test of one object; [`plan`] turns it into
+//! Map: [`selection`] is what a request asks for, and the obviously right test of one object; [`compact`] is the same in little memory, for
+//! watches; [`plan`] turns it into
 //! posting lists to intersect, smallest first; [`page`] walks the hits in list order, a page at a time, at the present
 //! or at an exact version; `rest` counts what a page leaves; [`token`] is the `continue` token. This room reads snapshots and knows no JSON and no HTTP.
 
+pub mod compact;
 pub mod explain;
 pub mod page;
 pub mod plan;
@@ -13,6 +15,7 @@ pub mod selection;
 mod tests;
 pub mod token;
 
+pub use compact::{CompactSelection, Selects};
 pub use explain::{Access, Explanation};
 pub use page::{Listing, State};
 pub use plan::{Hits, Plan};

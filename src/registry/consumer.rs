@@ -162,7 +162,7 @@ impl FollowedPod {
         };
         let key = format!("{namespace}/{name}");
         // What has changed since the snapshot is found at the first look: a new box says that it has overflowed.
-        let subscription = live.router().subscribe(Arc::new(selection), false);
+        let subscription = live.router().subscribe(&selection, false);
         let labels = asked_of(snapshot, &key, uid, terms)?;
         let followed =
             FollowedPod { live: live.clone(), subscription, key, uid: uid.to_owned(), terms: terms.clone(), labels };

@@ -4,7 +4,7 @@
 //! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
 //! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches after the last change.
 //! [`views`] are parts of the catalog under names of their own, some of them another one for each [`consumer`].
-//! This room knows neither a Kubernetes client nor HTTP.
+//! `past` says for how long old versions are shown. This room knows neither a Kubernetes client nor HTTP.
 
 mod catalog;
 pub mod chain;

@@ -9,6 +9,7 @@
 //! `subscribe::routes`; what it means to one is `subscribe::transition`; the words on the wire are the server's, made once and kept with
 //! the change for as long as somebody has not read it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
@@ -16,9 +17,9 @@ use std::task::{Poll, Waker};
 use bytes::Bytes;
 
 use crate::model::Version;
-use crate::query::Selection;
+use crate::query::{CompactSelection, Selection};
 use crate::store::{Change, Cursor, Snapshot};
-use crate::subscribe::routes::{Routes, SubscriptionId};
+use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
 
 /// Changes that wait for one watch; with more, it reads history instead.
 const MOST_PENDING: usize = 64;
@@ -118,6 +119,8 @@ struct Table {
     routes: Routes,
     boxes: Vec<Option<Arc<Mailbox>>>,
     free: Vec<SubscriptionId>,
+    /// The selections of all subscriptions, each once, and how many subscriptions have it.
+    selections: HashMap<Arc<CompactSelection>, usize>,
     /// Those who want to know of every snapshot, with or without changes.
     attentive: Vec<SubscriptionId>,
 }
@@ -238,7 +241,8 @@ impl Router {
     }
 
     /// Adds a subscription. One that is `attentive` is also told of snapshots without changes.
-    pub fn subscribe(self: &Arc<Router>, selection: Arc<Selection>, attentive: bool) -> Subscription {
+    pub fn subscribe(self: &Arc<Router>, selection: &Selection, attentive: bool) -> Subscription {
+        let compact = CompactSelection::new(selection);
         let mailbox = Arc::new(Mailbox::default());
         let mut table = lock(&self.table);
         let id = table.free.pop().unwrap_or_else(|| {
@@ -249,12 +253,13 @@ impl Router {
         if let Some(place) = table.boxes.get_mut(id as usize) {
             *place = Some(mailbox.clone());
         }
-        table.routes.insert(id, &selection);
+        let stand = table.routes.insert(id, selection);
+        let selection = table.shared(compact);
         if attentive {
             table.attentive.push(id);
         }
         drop(table);
-        Subscription { router: self.clone(), id, mailbox, selection }
+        Subscription { router: self.clone(), id, mailbox, selection, stand }
     }
 }
 
@@ -269,6 +274,25 @@ impl Table {
 
     fn is_empty(&self) -> bool {
         self.boxes.len() == self.free.len()
+    }
+
+    /// The selection that is held already, if an equal one is.
+    fn shared(&mut self, selection: CompactSelection) -> Arc<CompactSelection> {
+        let selection = match self.selections.get_key_value(&selection) {
+            Some((held, _)) => held.clone(),
+            None => Arc::new(selection),
+        };
+        *self.selections.entry(selection.clone()).or_default() += 1;
+        selection
+    }
+
+    /// One subscription less has this selection.
+    fn release(&mut self, selection: &CompactSelection) {
+        let Some(count) = self.selections.get_mut(selection) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.selections.remove(selection);
+        }
     }
 }
 
@@ -294,13 +318,19 @@ pub struct Subscription {
     router: Arc<Router>,
     id: SubscriptionId,
     mailbox: Arc<Mailbox>,
-    selection: Arc<Selection>,
+    selection: Arc<CompactSelection>,
+    stand: Stand,
 }
 
 impl Subscription {
     /// What it selects.
-    pub fn selection(&self) -> &Selection {
+    pub fn selection(&self) -> &CompactSelection {
         &self.selection
+    }
+
+    /// What it takes in memory because of its selection, in bytes. What it shares with others is counted.
+    pub fn held_bytes(&self) -> usize {
+        self.selection.held_bytes() + self.stand.held_bytes()
     }
 
     /// Takes what has come.
@@ -338,7 +368,8 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut table = lock(&self.router.table);
-        table.routes.remove(self.id, &self.selection);
+        table.routes.remove(self.id, &self.stand);
+        table.release(&self.selection);
         table.attentive.retain(|held| *held != self.id);
         if let Some(place) = table.boxes.get_mut(self.id as usize) {
             *place = None;

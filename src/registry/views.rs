@@ -97,10 +97,12 @@ pub type ViewVerdicts = BTreeMap<String, Result<ViewDefinition, String>>;
 /// How a resource is seen through a View.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// Beside what a request selects.
-    labels: LabelSelector,
-    fields: Vec<FieldTerm>,
-    prune: Prune,
+    /// Beside what a request selects; the same for all consumers, each of whose watches holds a restriction.
+    labels: Arc<LabelSelector>,
+    fields: Arc<[FieldTerm]>,
+    /// What one consumer adds.
+    of_consumer: Selection,
+    prune: Arc<Prune>,
     /// Fields whose values are those of who asks. Until they are put in, nothing is shown.
     open: Vec<(FieldRef, ConsumerValue)>,
     ended: watch::Receiver<bool>,
@@ -211,7 +213,14 @@ impl Restriction {
             let field = plan.resolve(&expression.key)?;
             fields.push(FieldTerm { field, operator: for_field(plan, field, &expression.operator) });
         }
-        Ok(Restriction { labels: part.labels.clone(), fields, prune: part.prune.clone(), open: Vec::new(), ended })
+        Ok(Restriction {
+            labels: Arc::new(part.labels.clone()),
+            fields: fields.into(),
+            of_consumer: Selection::default(),
+            prune: Arc::new(part.prune.clone()),
+            open: Vec::new(),
+            ended,
+        })
     }
 
     /// With fields that take their values from who asks.
@@ -230,19 +239,22 @@ impl Restriction {
         for (field, value) in &self.open {
             // A value that the consumer lacks stays open.
             match consumer.value(*value) {
-                Some(text) => restriction.fields.push(FieldTerm::new(*field, FieldOperator::Equals, text)),
+                Some(text) => restriction.of_consumer.fields.push(FieldTerm::new(*field, FieldOperator::Equals, text)),
                 None => restriction.open.push((*field, *value)),
             }
         }
-        restriction.labels.requirements.extend_from_slice(&consumer.labels.requirements);
+        restriction.of_consumer.labels.requirements.extend_from_slice(&consumer.labels.requirements);
         restriction
     }
 
     /// What a request selects, of what is shown.
     #[must_use]
     pub fn restrict(&self, mut selection: Selection) -> Selection {
-        selection.labels.requirements.extend_from_slice(&self.labels.requirements);
+        for labels in [&*self.labels, &self.of_consumer.labels] {
+            selection.labels.requirements.extend_from_slice(&labels.requirements);
+        }
         selection.fields.extend_from_slice(&self.fields);
+        selection.fields.extend_from_slice(&self.of_consumer.fields);
         if !self.open.is_empty() {
             // Invariant: what was not put in shows nothing, rather than everything.
             let operator = FieldExpressionOperator::In(Vec::new());
@@ -253,7 +265,10 @@ impl Restriction {
 
     /// Whether it leaves objects out.
     pub fn is_selective(&self) -> bool {
-        !self.labels.requirements.is_empty() || !self.fields.is_empty() || !self.open.is_empty()
+        !self.labels.requirements.is_empty()
+            || !self.fields.is_empty()
+            || self.of_consumer.is_selective()
+            || !self.open.is_empty()
     }
 
     /// What is left out of objects.

@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
 
-use super::Clock;
 use super::failure::Failure;
 use super::params::{Query, percent_decode};
-use super::through::{Named, Through};
+use super::tally::Noted;
+use super::through::{FoundView, Named};
+use super::{Clock, Server};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
@@ -63,34 +64,44 @@ impl std::fmt::Debug for Audited {
 }
 
 /// A request, as far as its head tells.
-pub(super) struct Head<'r> {
-    /// Makes the id that the answer is to carry.
-    pub(super) audit_id: &'r dyn Fn() -> String,
-    /// The request, with the path inside of its View.
-    pub(super) inside: &'r Parts,
+pub(super) struct Auditing<'r> {
+    pub(super) server: &'r Server,
+    pub(super) noted: &'r Noted,
     /// Its address as it came.
     pub(super) outside: &'r Uri,
-    pub(super) query: &'r Query,
-    /// The View that it names, and the View if it is served.
+    /// The View that it names.
     pub(super) named: Option<&'r Named<'r>>,
-    pub(super) through: Option<&'r Through>,
-    /// Why that View is missing or not served.
-    pub(super) problem: Option<&'r Failure>,
-    /// Who sent it, if it is rejected and that is known.
-    pub(super) rejected: Option<Option<Arc<Identity>>>,
+    pub(super) query: &'r Query,
 }
 
-impl Audited {
-    /// Begins to tell of a request, if the policy takes it. Tried at its arrival, and again if it is rejected.
-    pub(super) fn begin(log: &Arc<Log>, clock: &Clock, head: &Head<'_>) -> Option<Audited> {
+/// Who sent a rejected request, as far as that is known.
+type RejectedCaller = Option<Arc<Identity>>;
+
+impl Auditing<'_> {
+    /// Begins to audit a request, if the policy takes it and it is not audited yet. Tried at its arrival, and again if it is rejected.
+    /// `inside` has the path inside of the View.
+    pub(super) fn begin(&self, inside: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
+        let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
+        let Some(log) = log else { return };
+        self.noted.begin_audit(self.audited(log, inside, view, rejected));
+    }
+
+    fn audited(
+        &self,
+        log: &Arc<Log>,
+        inside: &Parts,
+        view: Option<&FoundView>,
+        rejected: Option<RejectedCaller>,
+    ) -> Option<Audited> {
         // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
-        if head.named.is_none() && log.policy() != Policy::All {
+        if self.named.is_none() && log.policy() != Policy::All {
             return None;
         }
-        let path = percent_decode(head.inside.uri.path(), false);
-        let path = path.as_deref().unwrap_or(head.inside.uri.path());
-        let subject = match (head.named, head.through) {
-            (Some(_), _) if head.rejected.is_some() => Subject::RejectedView,
+        let path = percent_decode(inside.uri.path(), false);
+        let path = path.as_deref().unwrap_or(inside.uri.path());
+        let is_rejected = rejected.is_some();
+        let subject = match (self.named, view.and_then(|view| view.as_ref().ok())) {
+            (Some(_), _) if is_rejected => Subject::RejectedView,
             (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
             (Some(_), _) => Subject::View,
             (None, _) if ALWAYS_ALLOWED.contains(&path) => Subject::Health,
@@ -99,19 +110,19 @@ impl Audited {
         if !log.policy().takes(subject) {
             return None;
         }
-        let attributes = Attributes::read(&head.inside.method, path, |key| head.query.get(key)).ok();
-        let headers = &head.inside.headers;
+        let attributes = Attributes::read(&inside.method, path, |key| self.query.get(key)).ok();
+        let headers = &inside.headers;
         let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let peer = head.inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
-        let now = clock();
-        let view = head.named.map(|named| (VIEW, named.name.to_owned()));
+        let peer = inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
+        let now = (self.server.settings.clock)();
+        let name = self.named.map(|named| (VIEW, named.name.to_owned()));
         let begun = Event {
-            audit_id: (head.audit_id)(),
+            audit_id: String::from_utf8_lossy(self.server.audit_id(&inside.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
-            uri: head.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            uri: self.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
             verb: match &attributes {
                 Some(attributes) => attributes.verb.clone(),
-                None => head.inside.method.as_str().to_ascii_lowercase(),
+                None => inside.method.as_str().to_ascii_lowercase(),
             },
             user: None,
             source_addresses: source_addresses(headers, peer),
@@ -120,21 +131,28 @@ impl Audited {
             status: None,
             received: now,
             reached: now,
-            annotations: view.into_iter().collect::<BTreeMap<_, _>>(),
+            annotations: name.into_iter().collect::<BTreeMap<_, _>>(),
         };
         Some(Audited {
             log: log.clone(),
-            clock: clock.clone(),
+            clock: self.server.settings.clock.clone(),
             begun,
-            problem: head.problem.map(Failure::message),
-            known: head.rejected.clone().flatten().map_or_else(OnceLock::new, OnceLock::from),
+            problem: view.and_then(|view| view.as_ref().err()).map(Failure::message),
+            known: rejected.flatten().map_or_else(OnceLock::new, OnceLock::from),
             decided: OnceLock::new(),
             failed: Mutex::default(),
             code: OnceLock::new(),
             place: Mutex::default(),
             is_complete: AtomicBool::new(false),
-            is_rejected: AtomicBool::new(head.rejected.is_some()),
+            is_rejected: AtomicBool::new(is_rejected),
         })
+    }
+}
+
+impl Audited {
+    /// What the head of the request takes in memory until the response ends, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.begun.uri.len() + self.begun.user_agent.len()
     }
 
     /// The id that the answer is to carry.

@@ -84,7 +84,7 @@ use crate::registry::documents::DocumentSource;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
 
-use audited::{Audited, Head};
+use audited::{Audited, Auditing};
 use body::Body;
 use connection::ConnectionState;
 use failure::Failure;
@@ -99,7 +99,7 @@ use response::{chunked, document, failed, length_as, media_type, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use tally::{Noted, Tally};
-use through::{FoundView, Named, Through};
+use through::{Named, Through};
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -275,22 +275,8 @@ impl Server {
         if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
             parts.uri = inside;
         }
-        // At its arrival, and again if it is rejected: then with who sent it, as far as that is known.
-        let audit = |parts: &http::request::Parts, query: &Query, through: Option<&FoundView>, rejected| {
-            let Some(log) = self.settings.audit.as_ref().filter(|_| noted.audited().is_none()) else { return };
-            let head = Head {
-                audit_id: &|| String::from_utf8_lossy(self.audit_id(&parts.headers).as_bytes()).into_owned(),
-                inside: parts,
-                outside: &outside,
-                query,
-                named: named.as_ref(),
-                through: through.and_then(|through| through.as_ref().ok()),
-                problem: through.and_then(|through| through.as_ref().err()),
-                rejected,
-            };
-            noted.begin_audit(Audited::begin(log, &self.settings.clock, &head));
-        };
-        audit(parts, &query, through.as_ref(), None);
+        let audit = Auditing { server: self, noted, outside: &outside, named: named.as_ref(), query: &query };
+        audit.begin(parts, through.as_ref(), None);
         let unaudited = OnceLock::new();
         let mut admitted = match self.settings.access.as_ref().zip(recognized) {
             None => Ok(None),
@@ -309,7 +295,7 @@ impl Server {
             }
         };
         if admitted.is_err() {
-            audit(parts, &query, through.as_ref(), Some(unaudited.get().cloned()));
+            audit.begin(parts, through.as_ref(), Some(unaudited.get().cloned()));
         }
         if let Some(audited) = noted.audited()
             && let Err(untold) = audited.decided(&admitted).await

@@ -30,9 +30,11 @@ use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, Resource
 use crate::store::{Cursor, Snapshot};
 use crate::subscribe::{Transition, transition};
 
+use super::audited::Audited;
 use super::body::Body;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
+use super::limits::Share;
 use super::limits::seats::Seats;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
@@ -93,15 +95,25 @@ pub(super) async fn answer(
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
     };
+    let (bookmarks, sends_initial_events) = (options.bookmarks, options.send_initial_events == Some(true));
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let counted =
-        server.limits.watches().open(asked.user, held_by_selector(asked, &selection)).map_err(Failure::Limited)?;
-    let proofs = if options.bookmarks { Proofs::asked(asked, resource).await } else { None };
+    let proofs = if bookmarks { Proofs::asked(asked, resource).await } else { None };
+    let lease = asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease);
+    let subscription = resource.live.router().subscribe(&selection, proofs.is_some());
+    let head_bytes = asked.noted.audited().map_or(0, Audited::held_bytes);
+    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
+    let counted = server.limits.watches().open(asked.user, held_bytes).map_err(Failure::Limited)?;
+    let initial = match start {
+        Start::Initial { .. } => Some(Initial::new(server, asked, selection)?),
+        Start::After(_) | Start::Now => None,
+    };
+    // Most of it is the text of the selectors, which nobody needs any more.
+    drop(options);
     let watch = Watch {
-        lease: asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease),
-        subscription: resource.live.router().subscribe(Arc::new(selection), proofs.is_some()),
+        lease,
+        subscription,
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
         pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
@@ -111,15 +123,11 @@ pub(super) async fn answer(
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
-        place: Place::Before {
-            start,
-            snapshot: Box::new(snapshot),
-            large: Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone())),
-        },
-        bookmarks: options.bookmarks.then(|| Bookmarks::new(now, deadline)),
+        place: Place::Before { start, snapshot: Box::new(snapshot), initial },
+        bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
         proofs,
-        marks_initial_end: options.bookmarks && options.send_initial_events == Some(true),
+        marks_initial_end: bookmarks && sends_initial_events,
         deadline,
     };
     let batches = stream::unfold(watch, |mut watch| async move {
@@ -150,14 +158,6 @@ async fn explanation(
     Some(explain::explanation(asked, resource, selection, &State::current(snapshot.clone())).await)
 }
 
-/// What a selector holds for as long as its watch lasts, in bytes: the selection itself, its text in the audit event, and
-/// where permissions are asked for again the same requirements in the question.
-fn held_by_selector(asked: &Asked<'_>, selection: &Selection) -> usize {
-    const COPIES_IN_QUESTION: usize = 3;
-    let copies = if asked.admitted.is_some() { 1 + COPIES_IN_QUESTION } else { 1 };
-    copies * selection.held_bytes()
-}
-
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
@@ -175,10 +175,26 @@ impl Place {
     }
 }
 
+/// What initial events are made of.
+struct Initial {
+    selection: Box<Selection>,
+    large: Box<LargeEvents>,
+    /// Of the selection, which takes more than the form in which it is followed.
+    _share: Share,
+}
+
+impl Initial {
+    fn new(server: &Server, asked: &Asked<'_>, selection: Selection) -> Result<Initial, Failure> {
+        let share = server.limits.watches().hold(asked.user, selection.held_bytes()).map_err(Failure::Limited)?;
+        let large = Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone()));
+        Ok(Initial { selection: Box::new(selection), large, _share: share })
+    }
+}
+
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
-    Before { start: Start, snapshot: Box<Snapshot>, large: Box<LargeEvents> },
+    Before { start: Start, snapshot: Box<Snapshot>, initial: Option<Initial> },
     /// In the middle of its initial events.
     Listing { listing: Box<Listing>, version: Version, then: Cursor, large: Box<LargeEvents> },
     /// Following history.
@@ -302,9 +318,9 @@ impl Watch {
                 return None;
             }
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
-                Place::Before { start, snapshot, large } => {
+                Place::Before { start, snapshot, initial } => {
                     // In a box, so that its place is not held for as long as the watch lasts.
-                    Box::pin(self.begin(start, *snapshot, large, &mut batch.rest)).await;
+                    Box::pin(self.begin(start, *snapshot, initial, &mut batch.rest)).await;
                     false
                 }
                 Place::Listing { mut listing, version, then, mut large } => {
@@ -351,7 +367,7 @@ impl Watch {
         }
     }
 
-    async fn begin(&mut self, start: Start, snapshot: Snapshot, large: Box<LargeEvents>, batch: &mut Vec<u8>) {
+    async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
         let snapshot = match start {
             Start::Initial { not_older_than: Some(version) } => {
                 match read::not_older_than(&self.resource.live, snapshot, version).await {
@@ -365,9 +381,9 @@ impl Watch {
         let version = snapshot.version();
         self.place = match start {
             Start::Initial { .. } => {
+                let Some(Initial { selection, large, .. }) = initial else { return };
                 let then = snapshot.end();
-                let selection = self.subscription.selection();
-                let listing = Box::new(Listing::new(State::current(snapshot), selection, None));
+                let listing = Box::new(Listing::new(State::current(snapshot), &selection, None));
                 Place::Listing { listing, version, then, large }
             }
             Start::Now => Place::following(snapshot.end(), version, version),

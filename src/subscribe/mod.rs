@@ -6,7 +6,7 @@ pub mod routes;
 #[cfg(test)]
 mod tests;
 
-use crate::query::Selection;
+use crate::query::Selects;
 use crate::store::{Change, Object};
 
 /// An event as one watcher sees it.
@@ -32,8 +32,8 @@ impl Transition {
 }
 
 /// What `change` means to `selection`; `None`: nothing, it was out and stayed out.
-pub fn transition(selection: &Selection, change: &Change) -> Option<Transition> {
-    let selected = |object: &&Object| selection.matches(object);
+pub fn transition(selection: &impl Selects, change: &Change) -> Option<Transition> {
+    let selected = |object: &&Object| selection.selects(object);
     let before = change.before.as_ref().filter(selected);
     let after = change.after.as_ref().filter(selected);
     match (before, after) {

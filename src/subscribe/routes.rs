@@ -3,9 +3,10 @@
 //! Each subscription stands under one *anchor*: the narrowest thing that every object of its selection has, such as a name,
 //! the value of a field, one of a few values of a label. A change looks up what its object had before and what it has now; whoever
 //! stands there is touched and asks [`super::transition`], which decides. A selection that only excludes has no anchor and is touched
-//! by every change. Whom to wake, and what they have not been told yet, is the registry's.
+//! by every change. Of texts only hashes are held: who is touched for nothing finds that out. Whom to wake, and what they have not been told yet, is the registry's.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
@@ -19,17 +20,68 @@ pub type SubscriptionId = u32;
 /// A label selection with more values than this is found by its key: it would stand in too many places.
 const MOST_VALUES: usize = 64;
 
-/// Subscriptions by one text.
-type ByText = HashMap<Box<str>, Vec<SubscriptionId>>;
+/// Subscriptions by the hash of one text. Two texts of one hash cost a look at a change that concerns somebody else.
+type ByHash = HashMap<u64, Vec<SubscriptionId>, BuildHasherDefault<Hashed>>;
+
+/// Takes a hash for what it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Where a subscription stands: what [`Routes::remove`] needs to find it again.
+#[derive(Debug)]
+pub struct Stand {
+    map: Map,
+    /// Hashes of the texts in that map; none where the map has only one place.
+    texts: Box<[u64]>,
+}
+
+/// A part of [`Routes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Map {
+    Names,
+    Field(FieldIndex),
+    /// Of a label by the hash of its key.
+    Label(u64),
+    LabelPresent(u64),
+    Namespaces,
+    Nowhere,
+    Rest,
+}
+
+impl Stand {
+    /// What it takes in memory with its places in the index, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.texts.len() * PLACE_BYTES
+    }
+}
+
+/// About the memory of one text of one subscription: its hash here, its entry in a map that is half empty, and an allocation.
+const PLACE_BYTES: usize = 104;
 
 /// The index.
 #[derive(Debug, Default)]
 pub struct Routes {
-    names: ByText,
+    hasher: RandomState,
+    names: ByHash,
     /// By field and value.
-    fields: Vec<(FieldIndex, ByText)>,
-    labels: HashMap<Box<str>, Label>,
-    namespaces: ByText,
+    fields: Vec<(FieldIndex, ByHash)>,
+    /// By the hash of the key.
+    labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
+    namespaces: ByHash,
     /// Touched by every change.
     rest: Vec<SubscriptionId>,
 }
@@ -37,12 +89,12 @@ pub struct Routes {
 /// Subscriptions that need a label.
 #[derive(Debug, Default)]
 struct Label {
-    values: ByText,
+    values: ByHash,
     /// Whatever its value.
     present: Vec<SubscriptionId>,
 }
 
-/// Where a subscription stands.
+/// The narrowest part of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Anchor<'a> {
     Names(&'a [String]),
@@ -118,50 +170,66 @@ impl<'a> Anchor<'a> {
 
 impl Routes {
     /// Adds a subscription; the same number again only after [`Routes::remove`].
-    pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) {
-        self.at_anchor(selection, |held| held.push(id));
+    pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> Stand {
+        let stand = self.stand(selection);
+        self.at(&stand, |held| {
+            held.reserve_exact(usize::from(held.is_empty()));
+            held.push(id);
+        });
+        stand
     }
 
-    /// Takes a subscription away that was added with this selection.
-    pub fn remove(&mut self, id: SubscriptionId, selection: &Selection) {
-        self.at_anchor(selection, |held| {
+    /// Takes a subscription away that was added and stands here.
+    pub fn remove(&mut self, id: SubscriptionId, stand: &Stand) {
+        self.at(stand, |held| {
             if let Some(place) = held.iter().position(|held| *held == id) {
                 held.swap_remove(place);
             }
         });
-        self.sweep(selection);
+        self.sweep(stand);
     }
 
-    fn at_anchor(&mut self, selection: &Selection, mut change: impl FnMut(&mut Vec<SubscriptionId>)) {
-        let mut by_text = |map: &mut ByText, text: &str| {
-            if let Some(held) = map.get_mut(text) {
-                change(held);
-            } else {
-                change(map.entry(text.into()).or_default());
-            }
+    fn hash(&self, text: &str) -> u64 {
+        self.hasher.hash_one(text)
+    }
+
+    fn stand(&self, selection: &Selection) -> Stand {
+        let hashes = |texts: &[String]| {
+            let mut hashes: Vec<u64> = texts.iter().map(|text| self.hash(text)).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            hashes.into_boxed_slice()
         };
-        match Anchor::of(selection) {
-            Anchor::Nowhere => {}
-            Anchor::Names(names) => names.iter().for_each(|name| by_text(&mut self.names, name)),
-            Anchor::Fields(index, values) => {
-                let held = self.field(index);
-                values.iter().for_each(|value| by_text(held, value));
-            }
-            Anchor::Labels(key, values) => {
-                let label = self.labels.entry(key.into()).or_default();
-                values.iter().for_each(|value| by_text(&mut label.values, value));
-            }
-            Anchor::LabelPresent(key) => change(&mut self.labels.entry(key.into()).or_default().present),
-            Anchor::Namespaces(names) => names.iter().for_each(|name| by_text(&mut self.namespaces, name)),
-            Anchor::Rest => change(&mut self.rest),
-        }
+        let (map, texts) = match Anchor::of(selection) {
+            Anchor::Nowhere => (Map::Nowhere, [].into()),
+            Anchor::Names(names) => (Map::Names, hashes(names)),
+            Anchor::Fields(index, values) => (Map::Field(index), hashes(values)),
+            Anchor::Labels(key, values) => (Map::Label(self.hash(key)), hashes(values)),
+            Anchor::LabelPresent(key) => (Map::LabelPresent(self.hash(key)), [].into()),
+            Anchor::Namespaces(names) => (Map::Namespaces, hashes(names)),
+            Anchor::Rest => (Map::Rest, [].into()),
+        };
+        Stand { map, texts }
     }
 
-    fn field(&mut self, index: FieldIndex) -> &mut ByText {
+    fn at(&mut self, stand: &Stand, mut change: impl FnMut(&mut Vec<SubscriptionId>)) {
+        let by_hash = match stand.map {
+            Map::Nowhere => return,
+            Map::Rest => return change(&mut self.rest),
+            Map::LabelPresent(key) => return change(&mut self.labels.entry(key).or_default().present),
+            Map::Names => &mut self.names,
+            Map::Field(index) => self.field(index),
+            Map::Label(key) => &mut self.labels.entry(key).or_default().values,
+            Map::Namespaces => &mut self.namespaces,
+        };
+        stand.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
+    }
+
+    fn field(&mut self, index: FieldIndex) -> &mut ByHash {
         let place = match self.fields.binary_search_by_key(&index, |(held, _)| *held) {
             Ok(place) => place,
             Err(place) => {
-                self.fields.insert(place, (index, ByText::default()));
+                self.fields.insert(place, (index, ByHash::default()));
                 place
             }
         };
@@ -169,31 +237,34 @@ impl Routes {
     }
 
     /// Forgets places where nobody stands any more: values come and go without end.
-    fn sweep(&mut self, selection: &Selection) {
-        fn sweep_text(map: &mut ByText, text: &str) {
-            if map.get(text).is_some_and(Vec::is_empty) {
-                map.remove(text);
+    fn sweep(&mut self, stand: &Stand) {
+        let sweep = |map: &mut ByHash| {
+            for text in &stand.texts {
+                if map.get(text).is_some_and(Vec::is_empty) {
+                    map.remove(text);
+                }
             }
-        }
-        match Anchor::of(selection) {
-            Anchor::Nowhere | Anchor::Rest => {}
-            Anchor::Names(names) => names.iter().for_each(|name| sweep_text(&mut self.names, name)),
-            Anchor::Fields(index, values) => {
-                let held = self.field(index);
-                values.iter().for_each(|value| sweep_text(held, value));
+            // A map does not shrink by itself.
+            if map.capacity() > 4 * map.len().max(64) {
+                map.shrink_to(2 * map.len());
+            }
+        };
+        match stand.map {
+            Map::Nowhere | Map::Rest => {}
+            Map::Names => sweep(&mut self.names),
+            Map::Namespaces => sweep(&mut self.namespaces),
+            Map::Field(index) => {
+                sweep(self.field(index));
                 self.fields.retain(|(_, values)| !values.is_empty());
             }
-            anchor @ (Anchor::Labels(key, _) | Anchor::LabelPresent(key)) => {
-                if let Some(label) = self.labels.get_mut(key) {
-                    if let Anchor::Labels(_, values) = anchor {
-                        values.iter().for_each(|value| sweep_text(&mut label.values, value));
-                    }
+            Map::Label(key) | Map::LabelPresent(key) => {
+                if let Some(label) = self.labels.get_mut(&key) {
+                    sweep(&mut label.values);
                     if label.values.is_empty() && label.present.is_empty() {
-                        self.labels.remove(key);
+                        self.labels.remove(&key);
                     }
                 }
             }
-            Anchor::Namespaces(names) => names.iter().for_each(|name| sweep_text(&mut self.namespaces, name)),
         }
     }
 
@@ -203,8 +274,8 @@ impl Routes {
         let (before, after) = (change.before.as_ref(), change.after.as_ref());
         // The name and the namespace of an object never change.
         if let Some(object) = after.or(before) {
-            extend(touched, &self.names, object.name());
-            extend(touched, &self.namespaces, object.namespace());
+            self.extend(touched, &self.names, object.name());
+            self.extend(touched, &self.namespaces, object.namespace());
         }
         if let Some(object) = after {
             self.touched_by_values(object, None, touched);
@@ -222,7 +293,7 @@ impl Routes {
             for value in object.values(*index) {
                 while known.next_if(|held| *held < value).is_some() {}
                 if known.peek() != Some(&value) {
-                    extend(touched, values, value);
+                    self.extend(touched, values, value);
                 }
             }
         }
@@ -232,10 +303,10 @@ impl Routes {
         let mut known = known.into_iter().flat_map(Object::labels).peekable();
         for (key, value) in object.labels() {
             while known.next_if(|(held, _)| *held < key).is_some() {}
-            if let Some(label) = self.labels.get(key) {
+            if let Some(label) = self.labels.get(&self.hash(key)) {
                 let held = known.peek().filter(|(held, _)| *held == key).map(|(_, held)| *held);
                 if held != Some(value) {
-                    extend(touched, &label.values, value);
+                    self.extend(touched, &label.values, value);
                 }
                 if held.is_none() {
                     touched.extend_from_slice(&label.present);
@@ -248,13 +319,13 @@ impl Routes {
     pub fn unanchored(&self) -> usize {
         self.rest.len()
     }
-}
 
-fn extend(touched: &mut Vec<SubscriptionId>, map: &ByText, text: &str) {
-    // Most maps are empty, and hashing costs more than asking.
-    if !map.is_empty()
-        && let Some(held) = map.get(text)
-    {
-        touched.extend_from_slice(held);
+    fn extend(&self, touched: &mut Vec<SubscriptionId>, map: &ByHash, text: &str) {
+        // Most maps are empty, and hashing costs more than asking.
+        if !map.is_empty()
+            && let Some(held) = map.get(&self.hash(text))
+        {
+            touched.extend_from_slice(held);
+        }
     }
 }

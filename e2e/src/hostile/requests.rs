@@ -28,6 +28,7 @@ const REVIEW: &str =
 /// Addresses of attackers, as the last byte of 127.0.0.x.
 const SLOW: u8 = 11;
 const WRONG_TOKENS: u8 = 12;
+const LONG: u8 = 13;
 
 /// Name, media type, body.
 type Review = (&'static str, &'static str, fn() -> String);
@@ -84,7 +85,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("100 slow bodies of 3 MB", 128, SECONDS, |arena| Box::pin(slow_bodies(arena, 100))),
         Case::new("versions far ahead", GROWTH, SECONDS, |arena| Box::pin(far_ahead(arena))),
         Case::new("selectors of 60 KB", GROWTH, SECONDS, |arena| Box::pin(selectors(arena))),
-        Case::new("900 watches with selectors of 13 KB", 256, SECONDS, |arena| Box::pin(long_watches(arena))),
+        Case::new("800 watches with selectors of 15 KB", 112, 150, |arena| Box::pin(long_watches(arena, 800))),
         Case::new("odd parameters and headers", GROWTH, SECONDS, |arena| Box::pin(odd(arena))),
         Case::new("two Origin headers", GROWTH, SECONDS, |arena| Box::pin(origins(arena))),
         Case::new("explain in one namespace", GROWTH, SECONDS, |arena| Box::pin(explain(arena))),
@@ -272,25 +273,51 @@ async fn selectors(arena: &Arena) -> Result<String> {
     Ok(format!("{codes:?}"))
 }
 
-/// A watch counts by what its selector takes, so that a user has some hundred of these instead of 30,000.
-async fn long_watches(arena: &Arena) -> Result<String> {
-    let client = arena.endpoint(User::Tenant)?.speaking(Protocol::Http2).client();
-    let collection = arena.collection_in(NAMESPACE);
-    let mut open = Vec::new();
-    let mut rejected = 0;
-    for watch in 0..900 {
-        // Each another one, so that nothing can be shared.
-        let values: Vec<String> = (0..1_500).map(|number| format!("v{watch}-{number}")).collect();
-        let path = format!("{collection}?watch=1&resourceVersion=0&labelSelector=a%20in%20({})", values.join(","));
-        let response = client.stream(Request::get(&*path)).await?;
-        match response.status().as_u16() {
-            200 => open.push(response),
-            429 => rejected += 1,
-            other => bail!("watch {watch}: {other}"),
+/// Watches over shared connections, each with a long selector of its own, in every shape that multiplies it.
+async fn long_watches(arena: &Arena, count: usize) -> Result<String> {
+    const SESSIONS: usize = 16;
+    const LENGTH: usize = 15_000;
+    let many =
+        |one: &dyn Fn(usize) -> String, length: usize| (0..LENGTH / length).map(one).collect::<Vec<_>>().join(",");
+    let selector = |watch: usize| match watch % 4 {
+        0 => format!("labelSelector=k{watch}%20in%20({})", many(&|number| format!("{number:04}"), 5)),
+        1 => format!("labelSelector={}", many(&|number| format!("k{watch}-{number:04}=v"), 14)),
+        2 => format!("labelSelector={}", many(&|number| format!("k{watch}-{number:04}"), 12)),
+        _ => format!("fieldSelector={}", many(&|number| format!("metadata.name!={watch}-{number:04}"), 26)),
+    };
+    let dialer = arena.dialer(Some(User::Tenant))?;
+    let before = super::memory::resident(arena.process_id()?)?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        let mut session = Session::open(&dialer, LONG, 1 << 20).await?;
+        session.read();
+        sessions.push(session);
+    }
+    let ended = |sessions: &[Session]| {
+        let sum = |of: fn(&Session) -> u64| sessions.iter().map(of).sum::<u64>();
+        let good = sum(|session| session.counts.good.load(Ordering::Relaxed));
+        (good, sum(|session| session.counts.other.load(Ordering::Relaxed)))
+    };
+    for watch in 0..count {
+        let session = &mut sessions[watch % SESSIONS];
+        let path = format!("{}?watch=1&{}", arena.collection_in(NAMESPACE), selector(watch));
+        let bytes = session.get(&path, &[]);
+        ensure!(session.send(&bytes).await, "the connection is closed");
+        // Few at a time: requests that wait for authorization have a bound of their own.
+        if watch % 8 == 7 {
+            eventually("the watches are answered", SOON, async || {
+                let (good, other) = ended(&sessions);
+                ensure!(good + other > watch as u64, "{good} are open, {other} rejected");
+                Ok(())
+            })
+            .await?;
         }
     }
-    ensure!(!open.is_empty() && rejected > 0, "{} open, {rejected} rejected", open.len());
-    Ok(format!("{} open, {rejected} rejected", open.len()))
+    let (good, other) = ended(&sessions);
+    ensure!(good >= count as u64 * 9 / 10, "{good} are open, {other} rejected");
+    let held = super::memory::resident(arena.process_id()?)?.saturating_sub(before);
+    drop(sessions);
+    Ok(format!("{good} open, {other} rejected, {} KB for each", held / good / 1000))
 }
 
 async fn odd(arena: &Arena) -> Result<String> {

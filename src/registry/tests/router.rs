@@ -46,7 +46,7 @@ struct Reader {
 impl Reader {
     fn new(router: &Arc<Router>, selection: Arc<Selection>, from: &Snapshot) -> Reader {
         Reader {
-            subscription: router.subscribe(selection, false),
+            subscription: router.subscribe(&selection, false),
             cursor: from.end(),
             told: Vec::new(),
             seen: from.version(),
@@ -171,7 +171,7 @@ fn only_those_are_woken_whom_a_change_touches() {
         reader.read(&first);
         assert!(!reader.sleep());
     }
-    let attentive = router.subscribe(Arc::default(), true);
+    let attentive = router.subscribe(&Selection::default(), true);
     for (version, value) in [(2, "v7"), (3, "v8"), (4, "none")] {
         put(&mut store, "x", version, value);
         router.route(&store.snapshot());
@@ -232,7 +232,8 @@ fn a_line_is_made_once() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     router.route(&store.snapshot());
-    let subscriptions = [router.subscribe(Arc::default(), false), router.subscribe(Arc::default(), false)];
+    let subscriptions =
+        [router.subscribe(&Selection::default(), false), router.subscribe(&Selection::default(), false)];
     subscriptions.iter().for_each(|subscription| assert!(matches!(subscription.take(), Mailed::Overflowed)));
     put(&mut store, "x", 2, "v");
     router.route(&store.snapshot());
@@ -271,4 +272,23 @@ fn changes_that_lie_unread_in_many_mailboxes_are_bounded_together() {
         assert_eq!(reader.told, [2 + number as u64], "nothing is lost");
     }
     assert_eq!(router.held_bytes(), 0, "what was read is not held");
+}
+
+#[test]
+fn equal_selections_are_held_once_and_as_long_as_one_needs_them() {
+    let router = Arc::new(Router::default());
+    let empty = format!("{router:?}");
+    let first = router.subscribe(&of_value("v"), false);
+    let held = std::ptr::from_ref(first.selection());
+    let second = router.subscribe(&of_value("v"), false);
+    let other = router.subscribe(&of_value("w"), false);
+    assert_eq!(std::ptr::from_ref(second.selection()), held);
+    assert_ne!(std::ptr::from_ref(other.selection()), held);
+    drop(first);
+    let third = router.subscribe(&of_value("v"), false);
+    assert_eq!(std::ptr::from_ref(third.selection()), held, "another subscription still has it");
+    drop((second, third, other));
+    let table = format!("{router:?}");
+    let selections = |text: &str| text.split("selections: ").nth(1).map(|rest| rest[..2].to_owned());
+    assert_eq!(selections(&table), selections(&empty), "{table}");
 }

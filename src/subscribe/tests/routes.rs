@@ -9,11 +9,11 @@ use proptest::{option, prop_assert, prop_assert_eq, proptest};
 
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
-use crate::query::{FieldTerm, Selection};
+use crate::query::{CompactSelection, FieldTerm, Selection};
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
-use crate::subscribe::routes::{Routes, SubscriptionId};
+use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
@@ -93,30 +93,32 @@ proptest! {
         steps in vec(step(), 1..20),
     ) {
         let mut routes = Routes::default();
-        for (id, selection) in (0..).zip(&selections) {
-            routes.insert(id, selection);
-        }
-        for ((id, selection), gone) in (0..).zip(&selections).zip(&gone) {
+        let empty = format!("{routes:?}");
+        let stands: Vec<Stand> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
+        for ((id, stand), gone) in (0..).zip(&stands).zip(&gone) {
             if *gone {
-                routes.remove(id, selection);
+                routes.remove(id, stand);
             }
         }
         let held = |id: usize| !gone[id];
         for change in changes(&steps) {
             let touched = touched(&routes, &change);
             for (id, selection) in selections.iter().enumerate() {
-                let told = held(id) && transition(selection, &change).is_some();
+                let meant = transition(selection, &change);
+                let compact = transition(&CompactSelection::new(selection), &change);
+                prop_assert_eq!(&compact, &meant, "{:?} in its compact form, of {:?}", selection, change);
+                let told = held(id) && meant.is_some();
                 let id = id as SubscriptionId;
                 prop_assert!(!told || touched.contains(&id), "{selection:?} is told of {change:?}");
                 prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
             }
         }
-        for ((id, selection), gone) in (0..).zip(&selections).zip(&gone) {
+        for ((id, stand), gone) in (0..).zip(&stands).zip(&gone) {
             if !gone {
-                routes.remove(id, selection);
+                routes.remove(id, stand);
             }
         }
-        prop_assert_eq!(format!("{routes:?}"), format!("{:?}", Routes::default()), "nothing is left behind");
+        prop_assert_eq!(format!("{routes:?}"), empty, "nothing is left behind");
     }
 }
 

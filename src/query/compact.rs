@@ -1,0 +1,316 @@
+//! A selection as an open watch holds it: in about the memory of its text, and able to test one object.
+//!
+//! A [`Selection`] takes about ten times the length of a selector, in one allocation for each value: good for a request, too much for
+//! each of many watches. Here all texts stand in one string, and what is required of them in one list of numbers. A compact selection
+//! cannot be planned, printed or changed, and no selection can be made of it again.
+
+use std::cmp::Ordering;
+
+use super::Selection;
+use super::selection::FieldTerm;
+use crate::extract::FieldRef;
+use crate::model::FieldIndex;
+use crate::selector::{FieldExpressionOperator, LabelOperator};
+use crate::store::Object;
+
+/// Tests objects.
+pub trait Selects {
+    /// Whether the object is selected.
+    fn selects(&self, object: &Object) -> bool;
+}
+
+impl Selects for Selection {
+    fn selects(&self, object: &Object) -> bool {
+        self.matches(object)
+    }
+}
+
+/// A selection in little memory; see the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CompactSelection {
+    /// All keys and values, one after the other.
+    text: Box<str>,
+    /// The requirements, in the order of [`Code`]; a text is the number of bytes at which it ends.
+    codes: Box<[u32]>,
+    has_namespace: bool,
+    /// How many requirements are on labels. They come first.
+    labels: u32,
+}
+
+/// What stands at the begin of a requirement. What follows it, in codes: for labels the key; for the two bounds two halves of a
+/// number, for sets the count of values and the values.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+impl Code {
+    fn read(code: u32) -> Code {
+        match code {
+            0 => Code::In,
+            1 => Code::NotIn,
+            2 => Code::Exists,
+            3 => Code::DoesNotExist,
+            4 => Code::GreaterThan,
+            _ => Code::LessThan,
+        }
+    }
+}
+
+/// The field of a requirement is in the upper half of its code.
+const FIELD_SHIFT: u32 = 16;
+const CODE: u32 = (1 << FIELD_SHIFT) - 1;
+const NAME: u32 = 0;
+const NAMESPACE: u32 = 1;
+const EMPTY: u32 = 2;
+const FIRST_FIELD: u32 = 3;
+
+fn number_of(field: FieldRef) -> u32 {
+    match field {
+        FieldRef::Name => NAME,
+        FieldRef::Namespace => NAMESPACE,
+        FieldRef::Empty => EMPTY,
+        FieldRef::Field(index) => FIRST_FIELD + u32::from(index.0),
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+    codes: Vec<u32>,
+}
+
+impl Writer {
+    fn text(&mut self, text: &str) {
+        self.text.push_str(text);
+        // A request has far less than 4 GiB.
+        self.codes.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
+    }
+
+    fn set(&mut self, values: &[String]) {
+        self.codes.push(u32::try_from(values.len()).unwrap_or(u32::MAX));
+        let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
+        values.sort_unstable();
+        values.into_iter().for_each(|value| self.text(value));
+    }
+
+    fn number(&mut self, number: i64) {
+        let bits = number.cast_unsigned();
+        self.codes.extend([(bits >> 32) as u32, bits as u32]);
+    }
+
+    fn field(&mut self, term: &FieldTerm) {
+        let (code, values) = match &term.operator {
+            FieldExpressionOperator::In(values) => (Code::In, Some(values)),
+            FieldExpressionOperator::NotIn(values) => (Code::NotIn, Some(values)),
+            FieldExpressionOperator::Exists => (Code::Exists, None),
+            FieldExpressionOperator::DoesNotExist => (Code::DoesNotExist, None),
+        };
+        self.codes.push(code as u32 | (number_of(term.field) << FIELD_SHIFT));
+        if let Some(values) = values {
+            self.set(values);
+        }
+    }
+}
+
+impl CompactSelection {
+    /// Selects what a selection selects.
+    pub fn new(selection: &Selection) -> CompactSelection {
+        let mut writer = Writer::default();
+        if let Some(namespace) = &selection.namespace {
+            writer.text(namespace);
+        }
+        for requirement in &selection.labels.requirements {
+            let mut begin = |code: Code| {
+                writer.codes.push(code as u32);
+                writer.text(&requirement.key);
+            };
+            match &requirement.operator {
+                LabelOperator::In(values) => {
+                    begin(Code::In);
+                    writer.set(values);
+                }
+                LabelOperator::NotIn(values) => {
+                    begin(Code::NotIn);
+                    writer.set(values);
+                }
+                LabelOperator::Exists => begin(Code::Exists),
+                LabelOperator::DoesNotExist => begin(Code::DoesNotExist),
+                LabelOperator::GreaterThan(bound) => {
+                    begin(Code::GreaterThan);
+                    writer.number(*bound);
+                }
+                LabelOperator::LessThan(bound) => {
+                    begin(Code::LessThan);
+                    writer.number(*bound);
+                }
+            }
+        }
+        selection.fields.iter().for_each(|term| writer.field(term));
+        CompactSelection {
+            text: writer.text.into(),
+            codes: writer.codes.into(),
+            has_namespace: selection.namespace.is_some(),
+            labels: u32::try_from(selection.labels.requirements.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// What it takes in memory beside itself, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.text.len() + size_of_val(&*self.codes)
+    }
+}
+
+/// A place in a compact selection.
+struct Reader<'s> {
+    text: &'s str,
+    codes: std::slice::Iter<'s, u32>,
+    /// Where the next text begins.
+    begin: usize,
+}
+
+impl<'s> Reader<'s> {
+    fn code(&mut self) -> Option<u32> {
+        self.codes.next().copied()
+    }
+
+    fn text(&mut self) -> &'s str {
+        let end = self.code().unwrap_or_default() as usize;
+        let text = self.text.get(self.begin..end).unwrap_or_default();
+        self.begin = end;
+        text
+    }
+
+    fn set(&mut self) -> Set<'s> {
+        let count = self.code().unwrap_or_default() as usize;
+        let (ends, rest) = self.codes.as_slice().split_at_checked(count).unwrap_or_default();
+        let set = Set { text: self.text, begin: self.begin, ends };
+        self.codes = rest.iter();
+        self.begin = ends.last().map_or(self.begin, |end| *end as usize);
+        set
+    }
+
+    fn number(&mut self) -> i64 {
+        let (high, low) = (self.code().unwrap_or_default(), self.code().unwrap_or_default());
+        ((u64::from(high) << 32) | u64::from(low)).cast_signed()
+    }
+
+    fn label<'o>(&mut self, value: impl FnOnce(&str) -> Option<&'o str>) -> bool {
+        let code = Code::read(self.code().unwrap_or_default());
+        let value = value(self.text());
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match code {
+            Code::In => {
+                let set = self.set();
+                value.is_some_and(|value| set.has(value))
+            }
+            Code::NotIn => {
+                let set = self.set();
+                value.is_none_or(|value| !set.has(value))
+            }
+            Code::Exists => value.is_some(),
+            Code::DoesNotExist => value.is_none(),
+            Code::GreaterThan => {
+                let bound = self.number();
+                number().is_some_and(|number| number > bound)
+            }
+            Code::LessThan => {
+                let bound = self.number();
+                number().is_some_and(|number| number < bound)
+            }
+        }
+    }
+
+    fn field(&mut self, code: u32, object: &Object) -> bool {
+        match code >> FIELD_SHIFT {
+            NAME => self.values(code, std::iter::once(object.name())),
+            NAMESPACE => self.values(code, std::iter::once(object.namespace())),
+            EMPTY => self.values(code, std::iter::once("")),
+            field => {
+                let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
+                match Code::read(code & CODE) {
+                    // One of many values is found by its place.
+                    Code::In if object.has_many_texts() => self.set().any(|value| object.has_value(index, value)),
+                    Code::NotIn if object.has_many_texts() => !self.set().any(|value| object.has_value(index, value)),
+                    _ => self.values(code, object.values(index)),
+                }
+            }
+        }
+    }
+
+    /// Whether the values of a field are as required: see [`FieldExpressionOperator::matches`].
+    fn values<'o>(&mut self, code: u32, mut values: impl Iterator<Item = &'o str>) -> bool {
+        match Code::read(code & CODE) {
+            Code::In => {
+                let set = self.set();
+                values.any(|value| set.has(value))
+            }
+            Code::NotIn => {
+                let set = self.set();
+                !values.any(|value| set.has(value))
+            }
+            Code::Exists => values.any(|value| !value.is_empty()),
+            Code::DoesNotExist | Code::GreaterThan | Code::LessThan => values.all(str::is_empty),
+        }
+    }
+}
+
+/// A sorted set of values.
+struct Set<'s> {
+    text: &'s str,
+    /// Where the first value begins.
+    begin: usize,
+    ends: &'s [u32],
+}
+
+impl Set<'_> {
+    fn value(&self, index: usize) -> &str {
+        let begin =
+            index.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(self.begin, |end| *end as usize);
+        let end = self.ends.get(index).copied().unwrap_or_default() as usize;
+        self.text.get(begin..end).unwrap_or_default()
+    }
+
+    fn any(&self, wanted: impl FnMut(&str) -> bool) -> bool {
+        (0..self.ends.len()).map(|index| self.value(index)).any(wanted)
+    }
+
+    fn has(&self, wanted: &str) -> bool {
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.value(middle).cmp(wanted) {
+                Ordering::Equal => return true,
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        false
+    }
+}
+
+impl Selects for CompactSelection {
+    fn selects(&self, object: &Object) -> bool {
+        let mut reader = Reader { text: &self.text, codes: self.codes.iter(), begin: 0 };
+        if self.has_namespace && reader.text() != object.namespace() {
+            return false;
+        }
+        for _ in 0..self.labels {
+            if !reader.label(|key| object.label(key)) {
+                return false;
+            }
+        }
+        while let Some(code) = reader.code() {
+            if !reader.field(code, object) {
+                return false;
+            }
+        }
+        true
+    }
+}
