@@ -115,11 +115,11 @@ fn an_exact_state_undoes_history() {
         (12, vec!["a/x"], vec![]),
         (13, vec!["a/a", "a/x"], vec!["a/a"]),
     ] {
-        let state = || State::at(store.snapshot(), Version::new(version)).unwrap();
+        let state = || State::at(store.snapshot(), Version::new(version), None).unwrap();
         assert_eq!(names(Listing::new(state(), &Selection::default(), None)), all, "everything at {version}");
         assert_eq!(names(Listing::new(state(), &red, None)), red_ones, "red at {version}");
     }
-    assert!(State::at(store.snapshot(), Version::new(9)).is_err());
+    assert!(State::at(store.snapshot(), Version::new(9), None).is_err());
 }
 
 #[test]
@@ -235,12 +235,12 @@ proptest! {
         let mut start: Option<String> = None;
         let mut next_version = version.number();
         loop {
-            let state = State::at(store.snapshot(), version).unwrap();
+            let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
             let mut listing = Listing::new(state, &selection, start.as_deref());
             let page: Vec<String> = listing.by_ref().take(limit).map(|object| object.key().to_owned()).collect();
             let more = listing.peek().is_some();
             if !selection.is_selective() {
-                let state = State::at(store.snapshot(), version).unwrap();
+                let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
                 let namespace = selection.namespace.as_deref();
                 let rest = state.rest(namespace, start.as_deref().unwrap_or_default());
                 prop_assert_eq!(rest, (expected.len() - paged.len()) as u64);
