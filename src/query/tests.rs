@@ -122,6 +122,27 @@ fn an_exact_state_undoes_history() {
     assert!(State::at(store.snapshot(), Version::new(9), None).is_err());
 }
 
+/// A response at a past version lasts as long as its client reads it, so what it holds is part of a limit.
+#[test]
+fn a_past_state_holds_little_and_only_for_its_namespace() {
+    const CHANGES: u64 = 5_000;
+    let key = |number: u64| format!("{}/x{number:04}", if number.is_multiple_of(10) { "a" } else { "b" });
+    let mut store = store((0..CHANGES).map(|number| record(&key(number), number + 1, &[], &[])).collect());
+    let past = store.version();
+    for number in 0..CHANGES {
+        store.apply(&record(&key(number), past.number() + 1 + number, &[], &[]));
+    }
+    for (namespace, changed) in
+        [(None, CHANGES), (Some("b"), CHANGES / 10 * 9), (Some("a"), CHANGES / 10), (Some("c"), 0)]
+    {
+        let selection = Selection { namespace: namespace.map(str::to_owned), ..Selection::default() };
+        let listing = Listing::new(State::at(store.snapshot(), past, namespace).unwrap(), &selection, None);
+        let held = listing.held_bytes();
+        assert!(held <= 32 * changed + 64, "{namespace:?}: {held} bytes for {changed} changes");
+        assert_eq!(listing.count() as u64, changed, "{namespace:?}");
+    }
+}
+
 #[test]
 fn tokens_read_as_kube_apiserver_reads_them() {
     use base64::Engine;

@@ -1,5 +1,6 @@
 //! Seats in the runtime: whose request is answered next, in numbers of requests and never in times.
 
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +10,13 @@ use http_body_util::BodyExt;
 use tokio::task::JoinSet;
 
 use super::{get_as, user, whole, with_limits};
+use crate::server::Settings;
 use crate::server::limits::exempt::is_exempt;
 use crate::server::limits::seats::Seats;
 use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
+use crate::store::HistoryLimits;
 
 const FLOOD: usize = 1_000;
 
@@ -111,6 +115,27 @@ async fn a_user_finds_a_full_queue_and_another_one_does_not() {
     let refused = codes.iter().filter(|code| **code == 429).count() as u64;
     assert_eq!(fixture.server.limits().refused(Limit::Seats), refused + 1);
     assert!(refused > 0 && codes.contains(&200));
+}
+
+/// What is read of a request before its user is known is work too.
+#[tokio::test]
+async fn requests_without_credentials_take_seats_of_their_address() {
+    let limits = LimitSettings { seats: 1, ..LimitSettings::default() };
+    let settings = Settings { access: Some(cluster()), limits, ..Settings::default() };
+    let fixture = Arc::new(Fixture::with(settings, HistoryLimits::default()));
+    let mut tasks = JoinSet::new();
+    flood(&mut tasks, &fixture, "10.0.0.1", SHIRTS);
+    let other = tasks.spawn({
+        let fixture = fixture.clone();
+        async move { whole(get_as(&fixture, &user("10.0.0.2"), SHIRTS).await).await.code.as_u16() }
+    });
+    let mut codes = HashMap::new();
+    while let Some(finished) = tasks.join_next_with_id().await {
+        let (id, code) = finished.unwrap();
+        assert!(id != other.id() || code == 401, "another address is looked at");
+        *codes.entry(code).or_insert(0) += 1;
+    }
+    assert_eq!(codes.keys().copied().collect::<BTreeSet<u16>>(), BTreeSet::from([401, 429]), "{codes:?}");
 }
 
 /// Answers in pieces take a turn for each: a long answer in progress does not delay others, nor does one that is not read.
