@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use http_body_util::BodyExt;
 use tokio::task::JoinSet;
@@ -12,7 +13,7 @@ use tokio::task::JoinSet;
 use super::{get_as, user, whole, with_limits};
 use crate::server::Settings;
 use crate::server::limits::exempt::is_exempt;
-use crate::server::limits::seats::Seats;
+use crate::server::limits::seats::{Seats, UNIT_TIME};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
@@ -205,6 +206,19 @@ async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
     let mut worker = seats.worker(&user("late"));
     worker.arrive().await.unwrap();
     assert_eq!(seats.taken(), 0, "nobody waits");
+}
+
+/// Events of watches are too small for a turn each.
+#[tokio::test]
+async fn work_without_a_turn_is_paid_for_with_the_next_one() {
+    for (unpaid, is_full) in [(Duration::ZERO, false), (UNIT_TIME * 20, true)] {
+        let seats = Arc::new(Seats::new(1));
+        let mut worker = seats.turn_of(&user("watch")).await;
+        worker.work_and_settle(unpaid, || ());
+        let mut other = seats.worker(&user("other"));
+        let waits = poll_fn(|context| Poll::Ready(other.poll_turn(context).is_pending())).await;
+        assert_eq!(waits, is_full, "after {unpaid:?}");
+    }
 }
 
 #[test]
