@@ -35,8 +35,6 @@ pub struct Part {
     whole: Arc<dyn DocumentSource>,
     shown: Arc<Shown>,
     made: Arc<Mutex<Made>>,
-    /// What was shown in its place before, until something is made.
-    before: Mutex<Before>,
 }
 
 /// So many Views keep their documents, which take about a megabyte each: those for which some were made last. Further ones are made again.
@@ -48,15 +46,22 @@ static KEPT: Mutex<VecDeque<Weak<Mutex<Made>>>> = Mutex::new(VecDeque::new());
 /// Held while a document of a View is made: it takes several times the memory of the whole document, so they are made one by one.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Notes that these documents were made, and lets the oldest go.
-fn keep(made: &Arc<Mutex<Made>>) {
+/// Notes that these documents were made, and lets go of the oldest and of those of another state of the source. Each of these would hold
+/// the documents of the source as they were then.
+fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
     kept.push_back(Arc::downgrade(made));
     let oldest = if kept.len() > MOST_KEPT { kept.pop_front().and_then(|oldest| oldest.upgrade()) } else { None };
+    let others: Vec<_> = kept.iter().filter_map(Weak::upgrade).collect();
     drop(kept);
     if let Some(oldest) = oldest {
-        *oldest.lock().unwrap_or_else(PoisonError::into_inner) = Made::default();
+        let mut oldest = oldest.lock().unwrap_or_else(PoisonError::into_inner);
+        oldest.forget_v2();
+        oldest.forget_v3();
+    }
+    for other in others {
+        other.lock().unwrap_or_else(PoisonError::into_inner).forget_others(source);
     }
 }
 
@@ -66,14 +71,54 @@ fn part_of(whole: &Forms, shown: &Shown) -> Value {
     shown.part_of(whole.value())
 }
 
-/// What was made of another source, or for a View that showed something else.
-type Before = (Option<Arc<Forms>>, Option<Arc<DocumentSet>>);
+/// The hash of a document, and since when it is as it is.
+type Since = (String, Timestamp);
+
+/// A state of the source.
+enum Source {
+    V2(Arc<Forms>),
+    V3(Arc<DocumentSet>),
+}
 
 /// What has been made, and of what.
 #[derive(Debug, Default)]
 struct Made {
     v2: Option<(Arc<Forms>, Arc<Forms>)>,
     v3: Option<(Arc<DocumentSet>, Arc<DocumentSet>)>,
+    before: Before,
+}
+
+/// What is known of documents that are not kept any more.
+#[derive(Clone, Debug, Default)]
+struct Before {
+    v2: Option<Since>,
+    index: Option<Since>,
+    v3: BTreeMap<String, Since>,
+}
+
+impl Made {
+    fn forget_v2(&mut self) {
+        if let Some((_, forms)) = self.v2.take() {
+            self.before.v2 = forms.known();
+        }
+    }
+
+    fn forget_v3(&mut self) {
+        if let Some((_, set)) = self.v3.take() {
+            self.before.index = set.known();
+            let known = set.v3.iter().filter_map(|(key, forms)| Some((key.clone(), forms.known()?)));
+            self.before.v3 = known.collect();
+        }
+    }
+
+    /// Lets go of what was made of another state of the source.
+    fn forget_others(&mut self, source: &Source) {
+        match source {
+            Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.forget_v2(),
+            Source::V3(source) if self.v3.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.forget_v3(),
+            Source::V2(_) | Source::V3(_) => {}
+        }
+    }
 }
 
 impl Part {
@@ -88,20 +133,17 @@ impl Part {
             prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
             fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
         });
-        let before = before.map(Part::newest).unwrap_or_default();
-        Part { whole, shown: Arc::new(Shown::new(shown)), made: Arc::default(), before: Mutex::new(before) }
+        let before = before.map(Part::forget).unwrap_or_default();
+        let made = Made { before, ..Made::default() };
+        Part { whole, shown: Arc::new(Shown::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
-    /// What it has made, or what was made before it.
-    fn newest(&self) -> Before {
-        let (made, before) = (self.made(), self.before());
-        let v2 = made.v2.as_ref().map(|(_, forms)| forms.clone());
-        let v3 = made.v3.as_ref().map(|(_, set)| set.clone());
-        (v2.or_else(|| before.0.clone()), v3.or_else(|| before.1.clone()))
-    }
-
-    fn before(&self) -> MutexGuard<'_, Before> {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets go of what was made: another part takes its place.
+    fn forget(&self) -> Before {
+        let mut made = self.made();
+        made.forget_v2();
+        made.forget_v3();
+        made.before.clone()
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {
@@ -120,12 +162,12 @@ impl DocumentSource for Part {
                 return Ok(forms.clone());
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
-            let before = made.v2.take().map(|(_, forms)| forms).or_else(|| self.before().0.take());
+            made.forget_v2();
             let forms = Forms::v2(Box::new(move || part_of(&of, &shown)));
-            let forms = Arc::new(forms.after(before));
-            made.v2 = Some((whole, forms.clone()));
+            let forms = Arc::new(forms.after(made.before.v2.clone()));
+            made.v2 = Some((whole.clone(), forms.clone()));
             drop(made);
-            keep(&self.made);
+            keep(&self.made, &Source::V2(whole));
             Ok(forms)
         })
     }
@@ -140,18 +182,17 @@ impl DocumentSource for Part {
                 return Ok(set.clone());
             }
             let of_view = whole.v3.iter().filter(|(key, _)| self.shown.has_document(key));
-            let before = made.v3.take().map(|(_, set)| set).or_else(|| self.before().1.take());
+            made.forget_v3();
             let forms = of_view.map(|(key, forms)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
                 let forms = Forms::v3(Box::new(move || part_of(&of, &shown)));
-                let before = before.as_ref().and_then(|before| before.v3.get(key)).cloned();
-                (key.clone(), Arc::new(forms.after(before)))
+                (key.clone(), Arc::new(forms.after(made.before.v3.get(key).cloned())))
             });
             let set = DocumentSet::of_forms(forms.collect());
-            let set = Arc::new(DocumentSet { before: before.and_then(|before| before.known()), ..set });
+            let set = Arc::new(DocumentSet { before: made.before.index.clone(), ..set });
             made.v3 = Some((whole.clone(), set.clone()));
             drop(made);
-            keep(&self.made);
+            keep(&self.made, &Source::V3(whole));
             Ok(set)
         })
     }
@@ -200,7 +241,7 @@ pub struct DocumentSet {
     index: OnceLock<Document>,
     since: OnceLock<Timestamp>,
     /// The hash of the index before, and since when that one was.
-    before: Option<(String, Timestamp)>,
+    before: Option<Since>,
 }
 
 /// Makes a document when it is first asked for.
@@ -224,17 +265,15 @@ impl DocumentSet {
 
     /// Since when the index is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        *self.since.get_or_init(|| match &self.before {
-            Some((hash, since)) if *hash == self.index().hash => *since,
-            _ => now,
-        })
+        let hash = &self.index().hash;
+        *self.since.get_or_init(|| since_when(self.before.as_ref(), hash, now))
     }
 
     /// The hash of the index and since when it is as it is, or of the one before if nobody has asked for this one.
-    fn known(&self) -> Option<(String, Timestamp)> {
-        match self.since.get() {
-            Some(since) => Some((self.index().hash.clone(), *since)),
-            None => self.before.clone(),
+    fn known(&self) -> Option<Since> {
+        match (self.since.get(), self.index.get()) {
+            (Some(since), Some(index)) => Some((index.hash.clone(), *since)),
+            _ => self.before.clone(),
         }
     }
 
@@ -257,7 +296,7 @@ pub struct Forms {
     gzipped_protobuf: OnceLock<Bytes>,
     since: OnceLock<Timestamp>,
     /// The hash of the document before, and since when that one was.
-    before: Option<(String, Timestamp)>,
+    before: Option<Since>,
 }
 
 impl fmt::Debug for Forms {
@@ -292,21 +331,22 @@ impl Forms {
 
     /// The same in the place of another one: a part of a document stays what it is when only something else in the document changes, and
     /// whoever sees the part alone is not told that.
-    fn after(self, before: Option<Arc<Forms>>) -> Forms {
-        let known = |before: &Forms| match before.since.get() {
-            Some(since) => Some((before.document().hash.clone(), *since)),
-            // Nobody has asked for that one.
-            None => before.before.clone(),
-        };
-        Forms { before: before.as_deref().and_then(known), ..self }
+    fn after(self, before: Option<Since>) -> Forms {
+        Forms { before, ..self }
+    }
+
+    /// Its hash and since when it is as it is, or of the one before if nobody has asked for this one.
+    fn known(&self) -> Option<Since> {
+        match (self.since.get(), self.json.get()) {
+            (Some(since), Some(document)) => Some((document.hash.clone(), *since)),
+            _ => self.before.clone(),
+        }
     }
 
     /// Since when it is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        *self.since.get_or_init(|| match &self.before {
-            Some((hash, since)) if *hash == self.document().hash => *since,
-            _ => now,
-        })
+        let hash = &self.document().hash;
+        *self.since.get_or_init(|| since_when(self.before.as_ref(), hash, now))
     }
 
     /// Its JSON and hash.
@@ -339,6 +379,11 @@ impl Forms {
     fn protobuf(&self) -> Bytes {
         Bytes::from((self.encode)(&self.value()))
     }
+}
+
+/// Since when a document of this hash is as it is.
+fn since_when(before: Option<&Since>, hash: &str, now: Timestamp) -> Timestamp {
+    before.filter(|(held, _)| held == hash).map_or(now, |(_, since)| *since)
 }
 
 fn gzip(bytes: &[u8]) -> Bytes {

@@ -82,10 +82,38 @@ async fn the_documents_of_a_bounded_number_of_views_are_kept() {
     let things = [resource("things")];
     let parts: Vec<Part> = (0..=MOST_KEPT).map(|_| Part::new(whole.clone(), &things, None)).collect();
     let first = parts[0].v2().await.unwrap();
+    let at = Timestamp::from_second(1).unwrap();
+    assert_eq!(first.since(at), at);
     for part in &parts[1..] {
         part.v2().await.unwrap();
     }
     let again = parts[0].v2().await.unwrap();
     assert!(!Arc::ptr_eq(&first, &again), "one more than are kept lets the oldest go");
     assert_eq!(first.document().hash, again.document().hash, "which is made again");
+    assert_eq!(again.since(Timestamp::from_second(2).unwrap()), at, "and is as old as it was");
+}
+
+/// Catalogs and documents change as often as somebody who may write FieldCaches or definitions likes.
+#[tokio::test]
+async fn views_keep_no_documents_of_earlier_states() {
+    let whole = Changing::new("one", "one");
+    let things = [resource("things")];
+    let part = Part::new(whole.clone(), &things, None);
+    let (v2, v3) = (part.v2().await.unwrap(), part.v3().await.unwrap());
+    assert_eq!(since(&part, 1).await, [1; 3]);
+    let held = (Arc::downgrade(&v2), Arc::downgrade(&v3));
+    drop((v2, v3));
+    let again = Part::new(whole.clone(), &things, Some(&part));
+    drop(part);
+    assert_eq!((held.0.strong_count(), held.1.strong_count()), (0, 0), "the View keeps documents in another catalog");
+    assert_eq!(since(&again, 2).await, [1; 3], "but not since when they are as they are");
+    // Nobody asks for these again.
+    let (v2, v3) = (whole.v2().await.unwrap(), whole.v3().await.unwrap());
+    let earlier = (Arc::downgrade(&v2), Arc::downgrade(&v3));
+    drop((v2, v3));
+    whole.change("two", "two");
+    let other = Part::new(whole.clone(), &things, None);
+    assert_eq!(since(&other, 3).await, [3; 3]);
+    assert_eq!((earlier.0.strong_count(), earlier.1.strong_count()), (0, 0), "a View keeps all of an earlier state");
+    assert_eq!(since(&again, 4).await, [4; 3], "it shows the new state when somebody asks");
 }
