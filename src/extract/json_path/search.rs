@@ -157,7 +157,13 @@ impl<'t, 'b> Search<'t, 'b> {
 
     /// Members, elements, and bytes of texts.
     fn all<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
-        let mut found = Vec::new();
+        // At once: while a list grows, it is held twice.
+        let bound = self.most_held.min(self.left);
+        let room = values.iter().try_fold(0, |room, value| match room + self.most_in(*value, bound - room) {
+            room if room < bound => Ok(room),
+            _ => Err(bound),
+        });
+        let mut found = Vec::with_capacity(room.unwrap_or_else(|bound| bound));
         for &value in values {
             match value {
                 Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
@@ -177,6 +183,20 @@ impl<'t, 'b> Search<'t, 'b> {
             }
         }
         Ok(found)
+    }
+
+    /// About how many members, elements or bytes a value has, counted up to a bound.
+    fn most_in(&self, value: Found<'_>, bound: usize) -> usize {
+        let count = match value {
+            Found::Node(id) => match (self.tree.kind(id), self.tree.bytes(id)) {
+                (Kind::Scalar, [b'"', inside @ ..]) => inside.len(),
+                (Kind::Scalar, _) => 0,
+                (Kind::List | Kind::Map, _) => self.tree.children(id).take(bound).count(),
+            },
+            Found::Literal(Literal::Text(text)) => text.len(),
+            Found::Literal(_) | Found::Byte(_) => 0,
+        };
+        count.min(bound)
     }
 
     /// What is not empty: objects and lists before what is in them, and texts.
