@@ -22,9 +22,6 @@ pub(crate) const DEFINITION_LEVELS: usize = 500;
 /// Levels of an OpenAPI document: those of a definition, and what is put around and into it.
 pub(crate) const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
 
-/// Levels of an object from which cells are printed.
-pub(crate) const OBJECT_LEVELS: usize = 1_000;
-
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
