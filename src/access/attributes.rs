@@ -65,67 +65,7 @@ impl Attributes {
         path: &str,
         query: impl Fn(&str) -> Option<&'query str>,
     ) -> Result<Attributes, Incomplete> {
-        let mut attributes =
-            Attributes { verb: method.as_str().to_ascii_lowercase(), path: path.to_owned(), resource: None };
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let (GroupVersion { group, version }, parts) = match parts[..] {
-            ["api", version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new("", version), rest),
-            ["apis", group, version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new(group, version), rest),
-            _ => return Ok(attributes),
-        };
-        let special = SPECIAL_VERBS.into_iter().find(|verb| *verb == parts[0]);
-        let parts = if special.is_some() { &parts[1..] } else { parts };
-        let Some(first) = parts.first() else { return Err(Incomplete(path.to_owned())) };
-        let verb = special.unwrap_or_else(|| method_verb(method));
-        let (namespace, parts) = match parts {
-            [_, namespace, after, ..] if *first == "namespaces" && !NAMESPACE_SUBRESOURCES.contains(after) => {
-                (*namespace, &parts[2..])
-            }
-            [_, namespace, ..] if *first == "namespaces" => (*namespace, parts),
-            _ => ("", parts),
-        };
-        let at = |index: usize| parts.get(index).copied().unwrap_or_default();
-        let subresource = if verb == "proxy" { "" } else { at(2) };
-        let mut resource = ResourceAttributes {
-            group: group.to_string(),
-            version: version.to_string(),
-            resource: at(0).to_owned(),
-            subresource: subresource.to_owned(),
-            namespace: namespace.to_owned(),
-            name: at(1).to_owned(),
-            fields: Vec::new(),
-            labels: Vec::new(),
-        };
-        let fields = query("fieldSelector").map(FieldSelector::parse);
-        let labels = query("labelSelector").map(LabelSelector::parse);
-        let is_nameless = resource.name.is_empty();
-        let verb = match verb {
-            "get" if is_nameless => {
-                let is_readable = matches!(fields, None | Some(Ok(_)))
-                    && matches!(labels, None | Some(Ok(_)))
-                    && ["limit", "timeoutSeconds"]
-                        .iter()
-                        .all(|key| query(key).is_none_or(|text| text.parse::<i64>().is_ok()));
-                // One option that cannot be read makes upstream forget them all, but for `watch`.
-                if let (true, Some(Ok(fields))) = (is_readable, &fields)
-                    && let Some(name) = exact_name(fields)
-                {
-                    name.clone_into(&mut resource.name);
-                }
-                let watches = query("watch").is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"));
-                if watches { "watch" } else { "list" }
-            }
-            "delete" if is_nameless => "deletecollection",
-            verb => verb,
-        };
-        // Watches by path take selectors in some forms only, so upstream asks for the whole there.
-        if special.is_none() && WITH_SELECTORS.contains(&verb) {
-            resource.fields = fields.and_then(Result::ok).map(|fields| fields.requirements).unwrap_or_default();
-            resource.labels = labels.and_then(Result::ok).map(|labels| labels.requirements).unwrap_or_default();
-        }
-        verb.clone_into(&mut attributes.verb);
-        attributes.resource = Some(resource);
-        Ok(attributes)
+        Ok(PathAttributes::read(method, path)?.with_query(query))
     }
 
     /// The right to use something by its name: not a request that anybody can make, but one that stands behind others.
@@ -231,6 +171,97 @@ impl Attributes {
             .sum::<usize>()
         });
         self.verb.len() + self.path.len() + resource.sum::<usize>()
+    }
+}
+
+/// What method and path say of a request. It is cheap to read, so it is read before the request is authenticated; selectors are not.
+#[derive(Debug)]
+pub struct PathAttributes {
+    /// Without what the query says.
+    attributes: Attributes,
+    /// The verb of a request for a resource, as far as method and path say it, and whether the path begins with it.
+    verb: Option<(&'static str, bool)>,
+}
+
+impl PathAttributes {
+    /// Reads a method, and a path after percent-decoding.
+    ///
+    /// # Errors
+    /// [`Incomplete`].
+    pub fn read(method: &Method, path: &str) -> Result<PathAttributes, Incomplete> {
+        let mut attributes =
+            Attributes { verb: method.as_str().to_ascii_lowercase(), path: path.to_owned(), resource: None };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (GroupVersion { group, version }, parts) = match parts[..] {
+            ["api", version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new("", version), rest),
+            ["apis", group, version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new(group, version), rest),
+            _ => return Ok(PathAttributes { attributes, verb: None }),
+        };
+        let special = SPECIAL_VERBS.into_iter().find(|verb| *verb == parts[0]);
+        let parts = if special.is_some() { &parts[1..] } else { parts };
+        let Some(first) = parts.first() else { return Err(Incomplete(path.to_owned())) };
+        let verb = special.unwrap_or_else(|| method_verb(method));
+        let (namespace, parts) = match parts {
+            [_, namespace, after, ..] if *first == "namespaces" && !NAMESPACE_SUBRESOURCES.contains(after) => {
+                (*namespace, &parts[2..])
+            }
+            [_, namespace, ..] if *first == "namespaces" => (*namespace, parts),
+            _ => ("", parts),
+        };
+        let at = |index: usize| parts.get(index).copied().unwrap_or_default();
+        let subresource = if verb == "proxy" { "" } else { at(2) };
+        let resource = ResourceAttributes {
+            group: group.to_string(),
+            version: version.to_string(),
+            resource: at(0).to_owned(),
+            subresource: subresource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: at(1).to_owned(),
+            fields: Vec::new(),
+            labels: Vec::new(),
+        };
+        attributes.resource = Some(resource);
+        Ok(PathAttributes { attributes, verb: Some((verb, special.is_some())) })
+    }
+
+    /// The path, decoded, if it names nothing below `/api` and `/apis`.
+    pub fn other_path(&self) -> Option<&str> {
+        self.verb.is_none().then_some(&self.attributes.path)
+    }
+
+    /// Reads what the query says: selectors, the name in them, and whether a list is a watch.
+    pub fn with_query<'query>(self, query: impl Fn(&str) -> Option<&'query str>) -> Attributes {
+        let PathAttributes { mut attributes, verb } = self;
+        let (Some(resource), Some((verb, is_special))) = (&mut attributes.resource, verb) else { return attributes };
+        let fields = query("fieldSelector").map(FieldSelector::parse);
+        let labels = query("labelSelector").map(LabelSelector::parse);
+        let is_nameless = resource.name.is_empty();
+        let verb = match verb {
+            "get" if is_nameless => {
+                let is_readable = matches!(fields, None | Some(Ok(_)))
+                    && matches!(labels, None | Some(Ok(_)))
+                    && ["limit", "timeoutSeconds"]
+                        .iter()
+                        .all(|key| query(key).is_none_or(|text| text.parse::<i64>().is_ok()));
+                // One option that cannot be read makes upstream forget them all, but for `watch`.
+                if let (true, Some(Ok(fields))) = (is_readable, &fields)
+                    && let Some(name) = exact_name(fields)
+                {
+                    name.clone_into(&mut resource.name);
+                }
+                let watches = query("watch").is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"));
+                if watches { "watch" } else { "list" }
+            }
+            "delete" if is_nameless => "deletecollection",
+            verb => verb,
+        };
+        // Watches by path take selectors in some forms only, so upstream asks for the whole there.
+        if !is_special && WITH_SELECTORS.contains(&verb) {
+            resource.fields = fields.and_then(Result::ok).map(|fields| fields.requirements).unwrap_or_default();
+            resource.labels = labels.and_then(Result::ok).map(|labels| labels.requirements).unwrap_or_default();
+        }
+        verb.clone_into(&mut attributes.verb);
+        attributes
     }
 }
 

@@ -127,19 +127,20 @@ impl Peer {
 
     fn judge(&self, trust: &Trust) -> Option<Judged> {
         let own = self.chain.first()?;
-        let now = Instant::now();
         let mut held = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((generation, until, judged)) = &*held
             && *generation == trust.generation
-            && *until > now
+            && *until > Instant::now()
         {
             return Some(judged.clone());
         }
         let today = UnixTime::now();
         let judged = judge(trust, own, &self.chain, today);
-        let left = Subject::read(own)
-            .map_or(0, |subject| u64::try_from(subject.not_after).unwrap_or(0).saturating_sub(today.as_secs()));
-        *held = Some((trust.generation, now + KEEP.min(Duration::from_secs(left)), judged.clone()));
+        // A certificate that has expired, or cannot be read, is no other one at the next request.
+        let expires = Subject::read(own).ok().and_then(|subject| u64::try_from(subject.not_after).ok());
+        let left = expires.map(|expires| expires.saturating_sub(today.as_secs())).filter(|left| *left > 0);
+        let keep = left.map_or(KEEP, |left| KEEP.min(Duration::from_secs(left)));
+        *held = Some((trust.generation, Instant::now() + keep, judged.clone()));
         Some(judged)
     }
 }

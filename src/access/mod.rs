@@ -41,7 +41,7 @@ use tokio::sync::watch;
 
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
-use attributes::{Attributes, ResourceAttributes};
+use attributes::{Attributes, PathAttributes, ResourceAttributes};
 use authentication::{Credential, Found, Peer, Recognized};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use backend::{Backend, Unanswered};
@@ -315,14 +315,14 @@ impl Access {
     /// [`Refusal`].
     pub async fn admit_recognized(&self, arrived: &Arrived<'_>, recognized: Recognized) -> Result<Admitted, Refusal> {
         // Upstream reads the path first of all.
-        let attributes = Attributes::read(arrived.method, arrived.path, arrived.query);
-        let mut attributes = attributes.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
-        attributes.keep_fields(&*self.settings.known_field);
+        let path = PathAttributes::read(arrived.method, arrived.path);
+        let path = path.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
         // In a View nobody is nobody: whether there is one is for those who are known.
         let is_health = matches!(arrived.about, About::Request)
-            && attributes.resource.is_none()
-            && ALWAYS_ALLOWED.contains(&&*attributes.path);
+            && path.other_path().is_some_and(|path| ALWAYS_ALLOWED.contains(&path));
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
+        let mut attributes = path.with_query(arrived.query);
+        attributes.keep_fields(&*self.settings.known_field);
         let decided = match arrived.about {
             About::Request => {
                 let attributes: Arc<[Attributes]> = [attributes.clone()].into();

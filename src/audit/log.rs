@@ -1,9 +1,9 @@
 //! The queue of events, in front of the thread that writes them ([`super::writer`]): no request handler waits in a system call.
 //!
 //! A request that must be audited is answered only after its event is written, which means: after the operating system has taken it.
-//! It first takes a [`Place`] in the queue, and is rejected if there is none within some seconds, or if the last write failed. Before
-//! its response is sent, its event is written; if that is not done within some seconds, it is rejected too. That is kube-apiserver's
-//! mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of a watch whose start was written) do not wait.
+//! It is rejected at once if the last write failed. When its response is ready, it takes a [`Place`] in the queue, and its event is
+//! written; if either is not done within some seconds, it is rejected too. No place is held while a request waits for anything else, so
+//! slow requests of one user do not delay others. That is kube-apiserver's mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of a watch whose start was written) do not wait.
 //! They are dropped if the queue is full, and counted and logged then.
 
 use std::io;
@@ -113,10 +113,14 @@ impl Log {
         &self.counts
     }
 
+    /// Whether the last write succeeded. If not, requests that must be audited are rejected.
+    pub fn is_writable(&self) -> bool {
+        self.counts.check().inspect_err(|reason| self.count_refused(reason)).is_ok()
+    }
+
     /// A place for an event, within a bounded time. `None`: the request must be rejected.
     pub async fn place(&self) -> Option<Place> {
-        if let Err(reason) = self.counts.check() {
-            self.count_refused(&reason);
+        if !self.is_writable() {
             return None;
         }
         match timeout(PLACE_WAIT, self.queue.clone().reserve_owned()).await {

@@ -11,6 +11,7 @@ use prometheus_client::metrics::MetricType;
 
 use crate::registry::{Registry, Where};
 use crate::server::connection::CloseReason;
+use crate::server::limits::connections::MOST_UNSTARTED;
 use crate::server::limits::{Limit, Limits};
 
 /// Shows the limits of a server and of its registry.
@@ -46,6 +47,7 @@ impl Used {
                 let connections = self.limits.connections();
                 (connections.of_busiest_user() as u64, Some(connections.equal_part() as u64))
             }
+            Limit::UnstartedRequests => (self.limits.connections().unstarted(), Some(MOST_UNSTARTED)),
             Limit::WatchesPerUser => (self.limits.watches().of_busiest(), Some(self.limits.watches().most())),
             Limit::Seats => (self.limits.seats().taken(), Some(settings.seats)),
             Limit::Lists => (lists.lists as u64, Some(settings.lists as u64)),

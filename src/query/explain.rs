@@ -54,14 +54,11 @@ impl Explanation {
             Hits::Everything => (state.rest(None, ""), Some(snapshot.json_bytes())),
             Hits::Namespace(namespace) => (state.rest(Some(&namespace), ""), None),
             Hits::Slots(slots) => {
-                let undone = state.undone().iter().map(|(key, before)| {
-                    let was = before.as_ref().is_some_and(|object| selection.matches(object));
-                    let is = snapshot.slot(key.as_str()).is_some_and(|slot| slots.contains(slot));
-                    i64::from(was) - i64::from(is)
-                });
+                let before = state.undone().before().iter().filter(|object| selection.matches(object)).count() as u64;
+                let hidden = state.undone().hidden().intersection_len(&slots);
                 let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);
                 let bytes = (slots.len() <= SUMMED_HITS).then(|| slots.iter().map(size).sum());
-                (slots.len().saturating_add_signed(undone.sum()), bytes)
+                ((slots.len() + before).saturating_sub(hidden), bytes)
             }
         };
         Explanation {

@@ -3,12 +3,13 @@
 //! A [`Listing`] owns its snapshot and walks it in small steps, so that a list of any size is streamed to a reader of
 //! any speed with bounded memory and without a lock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::{Hits, Plan, Selection};
 use crate::model::{Key, Version};
-use crate::store::{Object, Snapshot, TooOld};
+use crate::store::{Object, Snapshot, TooOld, Undone};
 
 /// How many objects a listing takes from the snapshot at a time: large enough to hide the walk to the place, small
 /// enough that what it holds is nothing beside the answer.
@@ -22,22 +23,24 @@ const SORT_BELOW_ONE_IN: u64 = 16;
 pub struct State {
     snapshot: Snapshot,
     version: Version,
-    /// Objects that differ from the snapshot's; `None`: absent.
-    undone: BTreeMap<Key, Option<Object>>,
+    /// Objects that differ from the snapshot's.
+    undone: Arc<Undone>,
 }
 
 impl State {
     /// The snapshot as it is.
     pub fn current(snapshot: Snapshot) -> State {
-        State { version: snapshot.version(), snapshot, undone: BTreeMap::new() }
+        State { version: snapshot.version(), snapshot, undone: Arc::default() }
     }
 
-    /// The state at exactly this version, which must not be newer than the snapshot's.
+    /// The state at exactly this version, which must not be newer than the snapshot's. It is only for selections of this namespace,
+    /// if there is one: what changed elsewhere is not undone.
     ///
     /// # Errors
     /// [`TooOld`] when history does not reach back.
-    pub fn at(snapshot: Snapshot, version: Version) -> Result<State, TooOld> {
-        let undone = snapshot.undo_to(version)?;
+    pub fn at(snapshot: Snapshot, version: Version, namespace: Option<&str>) -> Result<State, TooOld> {
+        let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let undone = Arc::new(snapshot.undo_to(version, &prefix)?);
         Ok(State { snapshot, version, undone })
     }
 
@@ -51,7 +54,7 @@ impl State {
         &self.snapshot
     }
 
-    pub(super) fn undone(&self) -> &BTreeMap<Key, Option<Object>> {
+    pub(super) fn undone(&self) -> &Undone {
         &self.undone
     }
 }
@@ -69,8 +72,8 @@ enum Walk {
 #[derive(Debug)]
 pub struct Listing {
     snapshot: Snapshot,
-    /// Keys that must not be taken from the snapshot, and the objects that stand there instead, in order.
-    hidden: BTreeMap<Key, Option<Object>>,
+    /// What must not be taken from the snapshot, and the selected objects that stand there instead, in order.
+    undone: Arc<Undone>,
     instead: VecDeque<Object>,
     walk: Walk,
     namespace_prefix: Option<String>,
@@ -100,10 +103,10 @@ impl Listing {
         let hits = Plan::new(selection, &snapshot).hits();
         let starts_at = |key: &str| start.is_none_or(|start| key >= start);
         let instead = undone
+            .before()
             .iter()
-            .filter(|(key, _)| starts_at(key.as_str()))
-            .filter_map(|(_, object)| object.clone())
-            .filter(|object| selection.matches(object))
+            .filter(|object| starts_at(object.key()) && selection.matches(object))
+            .cloned()
             .collect();
         let namespace_prefix = match &hits {
             Hits::Namespace(namespace) => Some(format!("{namespace}/")),
@@ -113,6 +116,7 @@ impl Listing {
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
                 let mut objects: Vec<Object> = slots
                     .iter()
+                    .filter(|slot| !undone.hidden().contains(*slot))
                     .filter_map(|slot| snapshot.object(slot).cloned())
                     .filter(|object| starts_at(object.key()))
                     .collect();
@@ -134,7 +138,18 @@ impl Listing {
                 Walk::Order { from, within }
             }
         };
-        Listing { snapshot, hidden: undone, instead, walk, namespace_prefix, ready: VecDeque::new() }
+        Listing { snapshot, undone, instead, walk, namespace_prefix, ready: VecDeque::new() }
+    }
+
+    /// What it takes in memory until it has been walked, in bytes, without the objects and the snapshot.
+    pub fn held_bytes(&self) -> u64 {
+        let walk = match &self.walk {
+            Walk::Sorted(objects) => objects.len() * size_of::<Object>(),
+            Walk::Order { within: Some(slots), .. } => slots.serialized_size(),
+            Walk::Order { within: None, .. } => 0,
+        };
+        let objects = (self.instead.capacity() + self.ready.capacity()) * size_of::<Object>();
+        (self.undone.held_bytes() + walk + objects) as u64
     }
 
     /// The next object without taking it.
@@ -155,14 +170,7 @@ impl Listing {
             let mut last = None;
             match &mut self.walk {
                 Walk::Sorted(objects) => {
-                    for object in objects.by_ref() {
-                        if !self.hidden.contains_key(object.key()) {
-                            self.ready.push_back(object);
-                            if self.ready.len() == STEP {
-                                break;
-                            }
-                        }
-                    }
+                    self.ready.extend(objects.by_ref().take(STEP));
                     return;
                 }
                 Walk::Order { from, within } => {
@@ -180,7 +188,7 @@ impl Listing {
                         }
                         last = Some(object.clone());
                         let selected = within.as_ref().is_none_or(|within| within.contains(slot));
-                        if selected && !self.hidden.contains_key(key) {
+                        if selected && !self.undone.hidden().contains(slot) {
                             self.ready.push_back(object.clone());
                         }
                     }

@@ -3,12 +3,8 @@
 //! Only for requests without selectors, as upstream tells it; a View may select all the same. The order of keys knows how many lie before one, so that
 //! nothing is counted one by one and nothing is remembered from page to page.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-
 use super::{Listing, Selection, State};
-use crate::model::Key;
-use crate::store::{Object, Snapshot};
+use crate::store::{Object, Snapshot, Undone};
 
 impl State {
     /// How many selected objects stand at `start` or behind it. Without selectors nothing is counted one by one.
@@ -35,10 +31,10 @@ impl State {
 }
 
 /// By how many objects the undone state is larger than the snapshot, among the keys with this prefix from `start` on.
-fn difference(snapshot: &Snapshot, undone: &BTreeMap<Key, Option<Object>>, prefix: &str, start: &str) -> i64 {
-    undone
-        .range::<str, _>((Bound::Included(start), Bound::Unbounded))
-        .filter(|(key, _)| key.as_str().starts_with(prefix))
-        .map(|(key, before)| i64::from(before.is_some()) - i64::from(snapshot.slot(key.as_str()).is_some()))
-        .sum()
+fn difference(snapshot: &Snapshot, undone: &Undone, prefix: &str, start: &str) -> i64 {
+    let counts = |object: &Object| object.key() >= start && object.key().starts_with(prefix);
+    let before = undone.before().iter().filter(|object| counts(object)).count();
+    let hidden =
+        undone.hidden().iter().filter_map(|slot| snapshot.object(slot)).filter(|object| counts(object)).count();
+    before as i64 - hidden as i64
 }

@@ -115,11 +115,32 @@ fn an_exact_state_undoes_history() {
         (12, vec!["a/x"], vec![]),
         (13, vec!["a/a", "a/x"], vec!["a/a"]),
     ] {
-        let state = || State::at(store.snapshot(), Version::new(version)).unwrap();
+        let state = || State::at(store.snapshot(), Version::new(version), None).unwrap();
         assert_eq!(names(Listing::new(state(), &Selection::default(), None)), all, "everything at {version}");
         assert_eq!(names(Listing::new(state(), &red, None)), red_ones, "red at {version}");
     }
-    assert!(State::at(store.snapshot(), Version::new(9)).is_err());
+    assert!(State::at(store.snapshot(), Version::new(9), None).is_err());
+}
+
+/// A response at a past version lasts as long as its client reads it, so what it holds is part of a limit.
+#[test]
+fn a_past_state_holds_little_and_only_for_its_namespace() {
+    const CHANGES: u64 = 5_000;
+    let key = |number: u64| format!("{}/x{number:04}", if number.is_multiple_of(10) { "a" } else { "b" });
+    let mut store = store((0..CHANGES).map(|number| record(&key(number), number + 1, &[], &[])).collect());
+    let past = store.version();
+    for number in 0..CHANGES {
+        store.apply(&record(&key(number), past.number() + 1 + number, &[], &[]));
+    }
+    for (namespace, changed) in
+        [(None, CHANGES), (Some("b"), CHANGES / 10 * 9), (Some("a"), CHANGES / 10), (Some("c"), 0)]
+    {
+        let selection = Selection { namespace: namespace.map(str::to_owned), ..Selection::default() };
+        let listing = Listing::new(State::at(store.snapshot(), past, namespace).unwrap(), &selection, None);
+        let held = listing.held_bytes();
+        assert!(held <= 32 * changed + 64, "{namespace:?}: {held} bytes for {changed} changes");
+        assert_eq!(listing.count() as u64, changed, "{namespace:?}");
+    }
 }
 
 #[test]
@@ -235,12 +256,12 @@ proptest! {
         let mut start: Option<String> = None;
         let mut next_version = version.number();
         loop {
-            let state = State::at(store.snapshot(), version).unwrap();
+            let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
             let mut listing = Listing::new(state, &selection, start.as_deref());
             let page: Vec<String> = listing.by_ref().take(limit).map(|object| object.key().to_owned()).collect();
             let more = listing.peek().is_some();
             if !selection.is_selective() {
-                let state = State::at(store.snapshot(), version).unwrap();
+                let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
                 let namespace = selection.namespace.as_deref();
                 let rest = state.rest(namespace, start.as_deref().unwrap_or_default());
                 prop_assert_eq!(rest, (expected.len() - paged.len()) as u64);

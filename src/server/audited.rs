@@ -24,7 +24,7 @@ use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::audit::event::{self, DECISION, REASON, User, VIEW, VIEW_PROBLEM};
-use crate::audit::{Event, Log, Place, Policy, Stage, Subject};
+use crate::audit::{Event, Log, Policy, Stage, Subject};
 use crate::registry::views::ViewRights;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
@@ -42,8 +42,8 @@ pub(super) struct Audited {
     decided: OnceLock<Decided>,
     failed: Mutex<Option<Failure>>,
     code: OnceLock<u16>,
-    /// For the event that must be written before the response is sent.
-    place: Mutex<Option<Place>>,
+    /// Whether its event must be written before the response is sent.
+    must_write: AtomicBool,
     /// Whether ResponseComplete is written.
     is_complete: AtomicBool,
     /// Whether the caller is rejected.
@@ -142,7 +142,7 @@ impl Auditing<'_> {
             decided: OnceLock::new(),
             failed: Mutex::default(),
             code: OnceLock::new(),
-            place: Mutex::default(),
+            must_write: AtomicBool::new(false),
             is_complete: AtomicBool::new(false),
             is_rejected: AtomicBool::new(is_rejected),
         })
@@ -165,11 +165,11 @@ impl Audited {
         &self.known
     }
 
-    /// Whether the request may be has been asked. What may be then waits until it can be told.
+    /// Whether the request may be has been asked. A permitted request is served only while events can be written.
     ///
     /// # Errors
-    /// 503 where it cannot.
-    pub(super) async fn decided(&self, admitted: &Result<Option<Admitted>, Failure>) -> Result<(), Failure> {
+    /// 503 where they cannot.
+    pub(super) fn decided(&self, admitted: &Result<Option<Admitted>, Failure>) -> Result<(), Failure> {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
@@ -184,9 +184,9 @@ impl Audited {
             self.is_rejected.store(admitted.is_err(), Ordering::Relaxed);
             return Ok(());
         }
-        let place = self.log.place().await.ok_or_else(not_written)?;
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
-        Ok(())
+        let is_writable = self.log.is_writable();
+        self.must_write.store(is_writable, Ordering::Relaxed);
+        if is_writable { Ok(()) } else { Err(not_written()) }
     }
 
     /// The response is this failure.
@@ -199,21 +199,23 @@ impl Audited {
     /// # Errors
     /// 503 if the event cannot be written: that is then the response.
     pub(super) async fn answered(&self, code: u16, goes_on: bool) -> Result<(), Failure> {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stage = if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete };
-        match place {
-            Some(place) => {
-                let event = self.event(stage, Some(code));
-                if !self.log.write(place, &event).await {
-                    let failure = not_written();
-                    self.failed(&failure);
-                    let _ = self.code.set(failure.code().as_u16());
-                    return Err(failure);
-                }
-                self.is_complete.store(!goes_on, Ordering::Relaxed);
+        if self.must_write.load(Ordering::Relaxed) {
+            // Only now, so that a slow request holds no place of the queue while it waits.
+            let event = self.event(stage, Some(code));
+            let is_written = match self.log.place().await {
+                Some(place) => self.log.write(place, &event).await,
+                None => false,
+            };
+            if !is_written {
+                let failure = not_written();
+                self.failed(&failure);
+                let _ = self.code.set(failure.code().as_u16());
+                return Err(failure);
             }
-            None if goes_on => self.log.offer(&self.event(stage, Some(code))),
-            None => {}
+            self.is_complete.store(!goes_on, Ordering::Relaxed);
+        } else if goes_on {
+            self.log.offer(&self.event(stage, Some(code)));
         }
         let _ = self.code.set(code);
         Ok(())

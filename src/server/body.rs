@@ -17,12 +17,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::gzip::{self, Gzip};
 use super::indent::Pretty;
 use super::limits::Share;
 use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
+use super::pace::Pace;
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
@@ -54,6 +56,9 @@ pub struct Body {
     held_bytes: u64,
     /// What a small body holds, until its bytes are free.
     share: Option<Share>,
+    /// When its last piece was given, and how slowly further ones may be asked for.
+    given: Option<Instant>,
+    pace: Pace,
 }
 
 /// The bytes of a small body with what they hold.
@@ -77,7 +82,18 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Body {
-        Body { kind, running: 0, held: Vec::new(), panics: None, worker: None, meter: None, held_bytes: 0, share: None }
+        Body {
+            kind,
+            running: 0,
+            held: Vec::new(),
+            panics: None,
+            worker: None,
+            meter: None,
+            held_bytes: 0,
+            share: None,
+            given: None,
+            pace: Pace::default(),
+        }
     }
 
     /// No bytes.
@@ -195,11 +211,16 @@ impl Body {
             streams::send(answer);
         }
         if is_too_much {
-            self.kind = Kind::Whole(Bytes::new());
-            self.held.clear();
+            self.cut();
             return Err("the responses that this user has not read hold as much as they may".into());
         }
         Ok(frame)
+    }
+
+    /// Lets go what is left.
+    fn cut(&mut self) {
+        self.kind = Kind::Whole(Bytes::new());
+        self.held.clear();
     }
 
     /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
@@ -209,8 +230,7 @@ impl Body {
         if let Some(panics) = &self.panics {
             panics.count(place);
         }
-        self.kind = Kind::Whole(Bytes::new());
-        self.held.clear();
+        self.cut();
         "this answer met a defect".into()
     }
 
@@ -245,6 +265,13 @@ impl HttpBody for Body {
             streams::say(Said::Waits);
             return Poll::Pending;
         }
+        if let Some(given) = self.given.take()
+            && !self.pace.wait(given.elapsed())
+        {
+            tracing::debug!("a response was read too slowly and was cut");
+            self.cut();
+            return Poll::Ready(Some(Err("the response was read too slowly".into())));
+        }
         if self.worker.as_mut().is_some_and(|worker| worker.poll_turn(context).is_pending()) {
             self.running = 0;
             streams::say(Said::Nothing);
@@ -260,6 +287,12 @@ impl HttpBody for Body {
         self.worker = worker;
         let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
+        // What others send may wait for them, and a watch waits for events.
+        if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next) {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.pace.take(bytes);
+            self.given = Some(Instant::now());
+        }
         self.running = if next.is_ready() { self.running + 1 } else { 0 };
         next
     }

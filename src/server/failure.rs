@@ -430,6 +430,7 @@ fn limited_parts(limited: &Limited) -> Parts {
         | Limit::UnauthenticatedConnections
         | Limit::ConnectionsPerAddress
         | Limit::ConnectionsPerUser
+        | Limit::UnstartedRequests
         | Limit::WatchesPerUser
         | Limit::Seats
         | Limit::Lists

@@ -89,13 +89,14 @@ pub(super) async fn answer(
     if let Some(next) = page.next.take().filter(|_| !is_selective) {
         page.meta.remaining = Some(state.remaining(&selection, &next));
     }
-    let length = page.bytes;
+    let (length, held_bytes) = (page.bytes, page.held_bytes);
     let table = match &agreed.form {
         Form::Table(version) => Some(Arc::new(Columns::of(resource, version, include))),
         _ => None,
     };
     let pieces = pieces(page, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
     let mut response = chunked(pieces, agreed.format, asked);
+    response.body_mut().holds(held_bytes);
     if let Some(columns) = table {
         response.body_mut().holds(columns.most_held(length.min(LONGEST_OBJECT)));
     }
@@ -148,7 +149,7 @@ async fn shown(
             strong::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
-    Ok((wanted.state(&resource.live, snapshot)?, from))
+    Ok((wanted.state(&resource.live, snapshot, selection)?, from))
 }
 
 /// A Go type as upstream's messages print it.
@@ -223,9 +224,10 @@ impl Wanted {
     }
 
     /// The state to show, out of a snapshot that has come as far as is needed.
-    fn state(&self, live: &Live, snapshot: Snapshot) -> Result<State, Failure> {
+    fn state(&self, live: &Live, snapshot: Snapshot, selection: &Selection) -> Result<State, Failure> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
-        let state = if live.is_past(version) { None } else { State::at(snapshot, version).ok() };
+        let namespace = selection.namespace.as_deref();
+        let state = if live.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
         state.ok_or_else(|| match &self.start {
             Some((start, _)) => Failure::Expired {
                 message: EXPIRED_PAGE.to_owned(),
@@ -242,6 +244,8 @@ struct Page {
     objects: PageObjects,
     /// How long it is as JSON, in bytes: estimated from how many objects there are at most.
     bytes: u64,
+    /// What it takes in memory until it has been sent, without the objects.
+    held_bytes: u64,
     /// Where the next one begins, as a key of the store.
     next: Option<String>,
 }
@@ -272,9 +276,9 @@ impl Page {
         let estimated = |objects: u64| objects.saturating_mul(bytes_held / objects_held.max(1));
         let Some(limit) = wanted.limit else {
             let listing = walk(state);
-            let bytes = estimated(listing.at_most());
+            let (bytes, held_bytes) = (estimated(listing.at_most()), listing.held_bytes());
             let objects = PageObjects::Walked(listing.take(usize::MAX));
-            return Page { meta, objects, bytes, next: None };
+            return Page { meta, objects, bytes, held_bytes, next: None };
         };
         let mut scout = walk(state.clone());
         let bytes = estimated(scout.at_most().min(limit as u64));
@@ -289,12 +293,15 @@ impl Page {
             meta.continue_token = ContinueToken::after(version, relative).encode();
             next = Some(format!("{last}\0"));
         }
-        let objects = if limit <= KEPT_PAGE {
-            PageObjects::Kept(kept.into_iter())
+        let (objects, held_bytes) = if limit <= KEPT_PAGE {
+            let held_bytes = (kept.capacity() * size_of::<Object>()) as u64;
+            (PageObjects::Kept(kept.into_iter()), held_bytes)
         } else {
-            PageObjects::Walked(walk(state).take(limit))
+            let listing = walk(state);
+            let held_bytes = listing.held_bytes();
+            (PageObjects::Walked(listing.take(limit)), held_bytes)
         };
-        Page { meta, objects, bytes, next }
+        Page { meta, objects, bytes, held_bytes, next }
     }
 }
 

@@ -52,6 +52,11 @@ const UNSENT: u32 = 128 << 10;
 /// one that has not arrived whole, without credentials too. Hyper's default is five times as much.
 const LONGEST_HEAD: usize = (64 << 10) + (16 << 10);
 
+/// Bytes of request bodies that a connection may send before they are read. No body is read before its request is authenticated and
+/// has its turn, and these bytes are in no limit. Hyper's default is a mebibyte for each.
+const UNREAD_OF_STREAM: u32 = 64 << 10;
+const UNREAD_OF_CONNECTION: u32 = 128 << 10;
+
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -327,12 +332,15 @@ pub(super) async fn serve<Io>(
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let link = Arc::new(Link::default());
-    let mut builder = Builder::new(Streams(link.clone()));
+    let (shared, connections) = (state.clone(), end.connections.clone());
+    let mut builder = Builder::new(Streams { link: link.clone(), state: shared, connections });
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(LONGEST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(UNREAD_OF_STREAM)
+        .initial_connection_window_size(UNREAD_OF_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
     let requests = state.clone();

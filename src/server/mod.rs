@@ -37,6 +37,7 @@ pub mod listen;
 pub mod negotiate;
 mod offered;
 mod own_group;
+mod pace;
 pub mod params;
 pub mod pass_through;
 pub mod placement_review;
@@ -89,7 +90,8 @@ use body::Body;
 use connection::ConnectionState;
 use failure::Failure;
 use limits::exempt::is_exempt;
-use limits::{Limits, User};
+use limits::seats::Worker;
+use limits::{Limited, Limits, Share, User};
 use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
@@ -256,12 +258,11 @@ impl Server {
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
         let recognized = self.settings.access.as_ref().map(|access| access.recognize(peer.as_ref(), &parts.headers));
         let user = recognized.as_ref().and_then(Recognized::user).map(|identity| User::named(&identity.user));
-        let length = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
-        // Shared by address only where it takes a review to know the user: many users can be behind one address.
-        let waits =
-            recognized.is_some().then(|| self.limits.admit_head(user.as_ref().unwrap_or(connection.user()), length));
-        let waits = match waits.transpose() {
-            Ok(waits) => waits,
+        // Before anything is read that is as long as the client likes. Shared by address only where it takes a review to know the user:
+        // many users can be behind one address.
+        let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), &parts.uri);
+        let (waits, mut worker) = match entered.await {
+            Ok(entered) => entered,
             Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
         };
         let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -276,14 +277,21 @@ impl Server {
             parts.uri = inside;
         }
         let audit = Auditing { server: self, noted, outside: &outside, named: named.as_ref(), query: &query };
-        audit.begin(parts, through.as_ref(), None);
+        match &mut worker {
+            Some(worker) => worker.work(|| audit.begin(parts, through.as_ref(), None)),
+            None => audit.begin(parts, through.as_ref(), None),
+        }
         let unaudited = OnceLock::new();
         let mut admitted = match self.settings.access.as_ref().zip(recognized) {
             None => Ok(None),
             Some((access, recognized)) => {
                 let known = noted.audited().map_or(&unaudited, Audited::known);
                 let (view, who) = ((named.as_ref(), through.as_ref()), (recognized, Some(known)));
-                let admitted = Box::pin(admission::admit(access, parts, &query, view, who)).await;
+                let admission = Box::pin(admission::admit(access, parts, &query, view, who));
+                let admitted = match &mut worker {
+                    Some(worker) => worker.work_through(admission).await,
+                    None => admission.await,
+                };
                 // Also if the request is not allowed: the client has shown valid credentials.
                 let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
                     Some(identity) => {
@@ -298,7 +306,7 @@ impl Server {
             audit.begin(parts, through.as_ref(), Some(unaudited.get().cloned()));
         }
         if let Some(audited) = noted.audited()
-            && let Err(untold) = audited.decided(&admitted).await
+            && let Err(untold) = audited.decided(&admitted)
         {
             admitted = Err(untold);
         }
@@ -340,20 +348,19 @@ impl Server {
         {
             return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
         }
-        // The user, or the address: whose seats the request takes.
+        // Now that it is known for whom: the user, or still the address.
         let user = asked.user;
         let is_exempt = is_exempt(parts.uri.path(), named.as_ref());
-        let mut worker = (!is_exempt).then(|| self.limits.seats().worker(user));
-        let turn = match &mut worker {
-            Some(worker) => worker.arrive().await.map_err(Failure::Limited),
-            None => Ok(()),
+        let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
+            Some(worker) => Ok((!is_exempt).then_some(worker)),
+            None => self.arrive(user, is_exempt).await.map_err(Failure::Limited),
         };
-        let answered = match turn {
-            Ok(()) => {
+        let answered = match arrived {
+            Ok(worker) => {
                 // In one place for both: it is large.
                 let dispatched = std::pin::pin!(self.dispatch(&mut asked, &parts.uri, body));
                 match worker {
-                    Some(worker) => worker.work_through(dispatched).await,
+                    Some(mut worker) => worker.work_through(dispatched).await,
                     None => dispatched.await,
                 }
             }
@@ -363,6 +370,29 @@ impl Server {
             Ok(response) => response,
             Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),
         }
+    }
+
+    /// What a request holds until it is admitted, where that is asked, and its first turn. `known`: the user, if no
+    /// review is needed to know it.
+    async fn enter(
+        &self,
+        user: &User,
+        known: Option<&User>,
+        uri: &Uri,
+    ) -> Result<(Option<Share>, Option<Worker>), Limited> {
+        let length = uri.path().len() + uri.query().map_or(0, str::len);
+        let waits = self.settings.access.is_some().then(|| self.limits.admit_head(user, length)).transpose()?;
+        let worker = self.arrive(user, is_exempt(uri.path(), known)).await;
+        Ok((waits, worker.inspect_err(|limited| self.limits.count(limited.limit))?))
+    }
+
+    /// Waits for the first turn of a request; `None`: it takes no turns.
+    async fn arrive(&self, user: &User, is_exempt: bool) -> Result<Option<Worker>, Limited> {
+        if is_exempt {
+            return Ok(None);
+        }
+        let mut worker = self.limits.seats().worker(user);
+        worker.arrive().await.map(|()| Some(worker))
     }
 
     /// Bounds what a response holds while its client does not read it, and shares the work of making it.

@@ -1,4 +1,4 @@
-//! A connection whose peer has stopped is given up: a write that makes no progress for too long is an error, and so is a
+//! A connection whose peer has stopped is given up: writes that make no progress for too long ([`super::pace`]) are an error, and so is a
 //! peer that connects and does not say which protocol it speaks.
 //!
 //! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
@@ -16,12 +16,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
+use super::pace::Pace;
 use super::streams::Link;
-
-/// How long a write may wait for the reader. Longer than any pause of a healthy client, a few minutes at most.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
@@ -38,8 +36,10 @@ pub struct Stall<Io> {
     io: Io,
     /// Until the peer has said which protocol it speaks, with how many bytes of HTTP/2's preface it has said so far.
     expects: Option<(Pin<Box<Sleep>>, usize)>,
-    /// Set while a write waits.
-    gives_up: Option<Pin<Box<Sleep>>>,
+    /// Set while a write waits: since when, and the end of it.
+    gives_up: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// How long writes may still wait.
+    pace: Pace,
     /// Reads since others had their turn.
     running: u8,
     /// Tells when a write must not wait.
@@ -49,21 +49,37 @@ pub struct Stall<Io> {
 impl<Io> Stall<Io> {
     /// Watches over a connection.
     pub(super) fn new(io: Io, link: Arc<Link>) -> Stall<Io> {
-        Stall { io, expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)), gives_up: None, running: 0, link }
+        Stall {
+            io,
+            expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)),
+            gives_up: None,
+            pace: Pace::default(),
+            running: 0,
+            link,
+        }
     }
 
-    /// Passes on what a write came to, unless it has waited for too long.
-    fn judge<Done>(&mut self, written: Poll<io::Result<Done>>, context: &mut Context<'_>) -> Poll<io::Result<Done>> {
-        if written.is_ready() {
-            self.gives_up = None;
-            return written;
+    /// Passes on what a write came to, and how many bytes that is, unless it has waited for too long.
+    fn judge<Done>(
+        &mut self,
+        written: Poll<io::Result<Done>>,
+        bytes: impl FnOnce(&Done) -> usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Done>> {
+        if let Poll::Ready(written) = written {
+            if let Some((since, _)) = self.gives_up.take() {
+                self.pace.wait(since.elapsed());
+            }
+            self.pace.take(written.as_ref().map_or(0, bytes));
+            return Poll::Ready(written);
         }
         if !self.link.may_wait() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "too much is unread")));
         }
-        let gives_up = self.gives_up.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+        let left = self.pace.left();
+        let (_, gives_up) = self.gives_up.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
         ready!(gives_up.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has stopped reading")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has stopped reading, or reads too slowly")))
     }
 
     /// Looks at the next of the first bytes.
@@ -115,7 +131,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
 impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.judge(written, context)
+        self.judge(written, |bytes| *bytes, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -123,7 +139,7 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
         if flushed.is_ready() {
             self.link.has_written();
         }
-        self.judge(flushed, context)
+        self.judge(flushed, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -140,6 +156,6 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(context, pieces);
-        self.judge(written, context)
+        self.judge(written, |bytes| *bytes, context)
     }
 }

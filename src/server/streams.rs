@@ -3,7 +3,7 @@
 //! A peer opens a stream's window by reading from it; while it is shut nothing is asked of the answer's body, which therefore
 //! cannot see that it waits, and holds the state that its list walks. So the task that hyper makes of each stream is watched
 //! from outside: when the last thing its body did was to give a piece, and the task sleeps, it waits for the reader. After
-//! [`super::stall::PATIENCE`] without another piece taken the task is dropped, which resets the stream and lets everything go.
+//! [`PATIENCE`] without another piece taken the task is dropped, which resets the stream and lets everything go.
 //! A watch that waits for events has given nothing since it was asked, and may wait for as long as it likes.
 //!
 //! Connections as a whole, and HTTP/1.1, are the matter of [`super::stall`].
@@ -22,8 +22,11 @@ use std::task::{Context, Poll, Waker};
 use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::connection::ConnectionState;
+use super::limits::Share;
+use super::limits::connections::Connections;
 use super::limits::unread::Answer;
-use super::stall::PATIENCE;
+use super::pace::PATIENCE;
 
 /// What the body of an answer said when it was asked last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,21 +132,36 @@ impl Link {
 }
 
 /// Starts the tasks of a connection's streams.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Streams(pub(super) Arc<Link>);
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    pub(super) link: Arc<Link>,
+    pub(super) state: Arc<ConnectionState>,
+    /// Where requests are counted that were not looked at yet.
+    pub(super) connections: Arc<Connections>,
+}
 
 impl<Work> Executor<Work> for Streams
 where
     Work: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, work: Work) {
-        tokio::spawn(Watched { work: Box::pin(work), gives_up: None, answer: None, link: self.0.clone() });
+        // To drop the work resets its stream.
+        let Some(unstarted) = self.connections.begin_stream(self.state.user()) else { return };
+        tokio::spawn(Watched {
+            work: Box::pin(work),
+            unstarted: Some(unstarted),
+            gives_up: None,
+            answer: None,
+            link: self.link.clone(),
+        });
     }
 }
 
 /// A stream's task.
 struct Watched<Work> {
     work: Pin<Box<Work>>,
+    /// Until it is polled.
+    unstarted: Option<Share>,
     /// Set while it waits for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
     /// What it sends.
@@ -155,6 +173,7 @@ impl<Work: Future<Output = ()>> Future for Watched<Work> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.unstarted = None;
         if self.answer.as_ref().is_some_and(|answer| answer.is_ended()) {
             self.link.must_write();
             return Poll::Ready(());

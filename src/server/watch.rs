@@ -35,7 +35,7 @@ use super::body::Body;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
 use super::limits::Share;
-use super::limits::seats::Seats;
+use super::limits::seats::{Seats, UNIT_TIME};
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
@@ -120,6 +120,7 @@ pub(super) async fn answer(
         _open: resource.live.open_watch(),
         counted,
         seats: server.limits.seats().clone(),
+        unpaid: Duration::ZERO,
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
@@ -278,6 +279,8 @@ struct Watch {
     counted: CountedWatch,
     /// For its initial events, and what it has missed: both are work like a list.
     seats: Arc<Seats>,
+    /// Work since its last turn.
+    unpaid: Duration,
     resource: Arc<Resource>,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
@@ -333,11 +336,17 @@ impl Watch {
                     }
                     false
                 }
-                Place::Following(place) if place.is_behind => {
+                Place::Following(place) if place.is_behind || self.unpaid >= UNIT_TIME => {
                     let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
-                    worker.work(|| self.follow(place, &mut batch))
+                    let unpaid = std::mem::take(&mut self.unpaid);
+                    worker.work_and_settle(unpaid, || self.follow(place, &mut batch))
                 }
-                Place::Following(place) => self.follow(place, &mut batch),
+                Place::Following(place) => {
+                    let begun = Instant::now();
+                    let is_waiting = self.follow(place, &mut batch);
+                    self.unpaid += begun.elapsed();
+                    is_waiting
+                }
                 Place::Ended => return None,
             };
             // Only where everything up to its version has been told; in the middle of a backlog it would point back.

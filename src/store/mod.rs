@@ -25,6 +25,7 @@ pub mod snapshot;
 mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod undone;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub use object::Object;
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{Replaced, Trust};
 pub use snapshot::{Snapshot, Usage};
+pub use undone::Undone;
 
 use packing::Packing;
 use relist::Relist;

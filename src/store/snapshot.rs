@@ -1,6 +1,5 @@
 //! What readers hold: a store at one point in time.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,8 +9,8 @@ use super::history::History;
 use super::order::Order;
 use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
-use super::{Change, Cursor, Object, TooOld};
-use crate::model::{Key, Version};
+use super::{Change, Cursor, Object, TooOld, Undone};
+use crate::model::Version;
 
 /// A store at one point in time. Cloning is cheap; nothing in it ever changes.
 #[derive(Clone, Debug, Default)]
@@ -172,20 +171,12 @@ impl Snapshot {
         self.history.from(cursor)
     }
 
-    /// What must be undone to see the state at exactly `version`: for each key that has changed since, the object as
-    /// it was then (`None`: it did not exist).
+    /// What must be undone to see the state at exactly `version`, for the keys that begin with `prefix`.
     ///
     /// # Errors
     /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
     /// where the exact state is unknown.
-    pub fn undo_to(&self, version: Version) -> Result<BTreeMap<Key, Option<Object>>, TooOld> {
-        let cursor = self.since(version)?;
-        let mut undone = BTreeMap::new();
-        for change in self.changes(cursor).into_iter().flatten().rev() {
-            if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
-                undone.insert(Key::new("", object.key()), change.before.clone());
-            }
-        }
-        Ok(undone)
+    pub fn undo_to(&self, version: Version, prefix: &str) -> Result<Undone, TooOld> {
+        Undone::new(self, version, prefix)
     }
 }

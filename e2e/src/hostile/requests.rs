@@ -14,7 +14,7 @@ use super::arena::{Arena, NAMESPACE, OTHER_NAMESPACE, SOON, User};
 use super::wire::Session;
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
-use crate::http::{Protocol, Request};
+use crate::http::Request;
 use crate::random::Random;
 
 /// Growth that a request of a megabyte may cause, in MiB. It includes pages of code that run for the first time.

@@ -120,7 +120,7 @@ fn an_explanation_of_the_past_counts_the_past() {
         ..Selection::default()
     };
     for (version, hits, everything) in [(10, 2, 2), (11, 1, 2), (12, 0, 1), (13, 1, 2)] {
-        let state = State::at(store.snapshot(), Version::new(version)).unwrap();
+        let state = State::at(store.snapshot(), Version::new(version), None).unwrap();
         let found = Explanation::of(&red, &state, &fields());
         assert_eq!((found.hits, found.bytes.is_some()), (hits, version == 13), "red at {version}");
         let found = Explanation::of(&Selection::default(), &state, &fields());
@@ -142,7 +142,7 @@ proptest! {
                     store.delete(&keys[keys.len() / 2], Version::new(version.number() + 2));
                 }
             }
-            let state = State::at(store.snapshot(), version).unwrap();
+            let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
             let listed = names(Listing::new(state.clone(), &selection, None));
             let explanation = Explanation::of(&selection, &state, &fields());
             prop_assert_eq!(explanation.hits, listed.len() as u64);

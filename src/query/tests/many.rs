@@ -204,7 +204,7 @@ proptest! {
         };
         let version = Version::new(before.len() as u64 * 1_000).max(Version::new(1));
         let snapshot = store.snapshot();
-        let state = State::at(snapshot.clone(), version).unwrap();
+        let state = State::at(snapshot.clone(), version, selection.namespace.as_deref()).unwrap();
         let mut seen: BTreeSet<String> = names(Listing::new(state, &selection, None)).into_iter().collect();
         prop_assert_eq!(&seen, &selected(&then), "the state of the past");
 

@@ -33,7 +33,7 @@
 //! Over TLS it is closed without an answer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -44,7 +44,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::groups::Groups;
-use super::{Limit, Limited, User};
+use super::{Limit, Limited, Share, User, origin_of};
+use crate::model::shares::Shares;
 use crate::server::connection::{CloseReason, ConnectionState};
 use crate::server::failure::Failure;
 
@@ -67,6 +68,13 @@ const PART: usize = 4;
 /// An address has at least so many places.
 const LEAST_SHARE: usize = 4;
 
+/// Requests of HTTP/2 that have arrived and were not looked at yet, at most. Each is a task of about two kilobytes, and a peer can send
+/// thousands in the time of one poll of its connection.
+pub const MOST_UNSTARTED: u64 = 32 << 10;
+
+/// As many of them may be of one address whatever the others send.
+const FIRST_UNSTARTED: u64 = 256;
+
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
 
@@ -86,6 +94,8 @@ pub struct Connections {
     refused_by_user: AtomicU64,
     closed: [AtomicU64; CloseReason::ALL.len()],
     telling: Arc<Semaphore>,
+    streams: Arc<Shares<User>>,
+    refused_streams: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -181,7 +191,28 @@ impl Connections {
             refused_by_user: AtomicU64::new(0),
             closed: Default::default(),
             telling: Arc::new(Semaphore::new(TOLD_AT_ONCE)),
+            streams: Arc::new(Shares::new(MOST_UNSTARTED, FIRST_UNSTARTED)),
+            refused_streams: AtomicU64::new(0),
         }
+    }
+
+    /// Takes the share of a request that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be reset.
+    pub(in crate::server) fn begin_stream(&self, user: &User) -> Option<Share> {
+        let share = self.streams.take(user, 1);
+        if share.is_none() {
+            self.refused_streams.fetch_add(1, Ordering::Relaxed);
+        }
+        share
+    }
+
+    /// Requests that have arrived over HTTP/2 and were not looked at yet.
+    pub fn unstarted(&self) -> u64 {
+        self.streams.total()
+    }
+
+    /// How many streams were reset because too many requests were not looked at yet.
+    pub fn refused_streams(&self) -> u64 {
+        self.refused_streams.load(Ordering::Relaxed)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -409,18 +440,6 @@ impl Connections {
         frames
     }
 }
-
-/// Connections that count together.
-fn origin_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [first, second, third, fourth, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, 0))
-        }
-        address => address,
-    }
-}
-
 impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut table = self.connections.table();

@@ -6,6 +6,7 @@
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
+//! | requests of HTTP/2 that were not looked at yet | none: 32,768 | their streams are reset, those of the addresses with most first |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
@@ -31,7 +32,7 @@ pub mod unread;
 pub mod watches;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
@@ -83,7 +84,10 @@ impl User {
 
     /// Whoever connects from an address, where nobody is authenticated.
     pub fn at(address: IpAddr) -> User {
-        User::named(&address.to_canonical().to_string())
+        match origin_of(address) {
+            IpAddr::V6(network) => User::named(&format!("{network}/64")),
+            address => User::named(&address.to_string()),
+        }
     }
 
     /// The name, or the address.
@@ -96,6 +100,17 @@ impl User {
 impl Default for User {
     fn default() -> User {
         User::named("local")
+    }
+}
+
+/// What counts as one address: a host usually has a whole /64 of IPv6.
+fn origin_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [first, second, third, fourth, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, 0))
+        }
+        address => address,
     }
 }
 
@@ -117,6 +132,8 @@ pub enum Limit {
     ConnectionsPerAddress,
     /// Authenticated connections of one user.
     ConnectionsPerUser,
+    /// Requests of HTTP/2 that have arrived and were not looked at yet.
+    UnstartedRequests,
     /// Watches of one user.
     WatchesPerUser,
     /// Seats: work in progress.
@@ -137,11 +154,12 @@ pub enum Limit {
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 12] = [
+    pub const ALL: [Limit; 13] = [
         Limit::Connections,
         Limit::UnauthenticatedConnections,
         Limit::ConnectionsPerAddress,
         Limit::ConnectionsPerUser,
+        Limit::UnstartedRequests,
         Limit::WatchesPerUser,
         Limit::Seats,
         Limit::Lists,
@@ -159,6 +177,7 @@ impl Limit {
             Limit::UnauthenticatedConnections => "unauthenticated-connections",
             Limit::ConnectionsPerAddress => "connections-per-address",
             Limit::ConnectionsPerUser => "connections-per-user",
+            Limit::UnstartedRequests => "unstarted-requests",
             Limit::WatchesPerUser => "watches-per-user",
             Limit::Seats => "seats",
             Limit::Lists => "lists",
@@ -177,6 +196,7 @@ impl Limit {
             Limit::UnauthenticatedConnections => "UnauthenticatedConnectionLimit",
             Limit::ConnectionsPerAddress => "ConnectionsPerAddressLimit",
             Limit::ConnectionsPerUser => "ConnectionsPerUserLimit",
+            Limit::UnstartedRequests => "UnstartedRequestLimit",
             Limit::WatchesPerUser => "WatchesPerUserLimit",
             Limit::Seats => "SeatLimit",
             Limit::Lists => "ListLimit",
@@ -194,7 +214,8 @@ impl Limit {
             Limit::Connections
             | Limit::UnauthenticatedConnections
             | Limit::ConnectionsPerAddress
-            | Limit::ConnectionsPerUser => "--max-connections",
+            | Limit::ConnectionsPerUser
+            | Limit::UnstartedRequests => "--max-connections",
             Limit::WatchesPerUser => "--max-watches-per-user",
             Limit::Seats => "--max-seats",
             Limit::Lists => "--max-lists",
@@ -366,6 +387,7 @@ impl Limits {
             Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
             Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
             Limit::ConnectionsPerUser => self.connections.refused_by_user(),
+            Limit::UnstartedRequests => self.connections.refused_streams(),
             Limit::UnreadBytes => self.unread.ended(),
             _ => self.refused[limit as usize].load(Ordering::Relaxed),
         }

@@ -26,6 +26,9 @@
 //! against its user, who is served later. kube-apiserver must estimate because its requests run at the same time; a turn
 //! runs alone on its thread, so its time can be measured.
 //!
+//! The events of a watch are written in pieces of some microseconds, to very many watches at a time. A turn for each piece would cost
+//! as much as the piece, so a watch takes a turn once its pieces have come to a unit.
+//!
 //! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
 //! turns for many streams, by closing their windows meanwhile, and use them at once.
 
@@ -46,8 +49,8 @@ use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket}
 /// Parts of a seat.
 const UNITS_PER_SEAT: u64 = 8;
 
-/// How much work a unit is.
-const UNIT_TIME: Duration = Duration::from_micros(125);
+/// How much work a unit is. Work in smaller pieces than this is paid for once so much has come together.
+pub const UNIT_TIME: Duration = Duration::from_micros(125);
 
 /// So many requests of one user wait for each seat there is, before further ones are refused: as many as two HTTP/2
 /// connections carry, for two processors.
@@ -251,6 +254,11 @@ impl Worker {
         }
     }
 
+    /// For whom it works.
+    pub fn user(&self) -> &User {
+        &self.user
+    }
+
     /// Waits for a further turn.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.poll(context, Claim::Continues).map(|_| ())
@@ -258,9 +266,14 @@ impl Worker {
 
     /// Uses the turn, and pays for what it takes.
     pub fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
+        self.work_and_settle(Duration::ZERO, work)
+    }
+
+    /// The same, and pays for earlier work too.
+    pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
         let done = work();
-        let units = begun.elapsed().as_micros() / UNIT_TIME.as_micros();
+        let units = (begun.elapsed() + unpaid).as_micros() / UNIT_TIME.as_micros();
         let owed = u64::try_from(units).unwrap_or(u64::MAX).saturating_sub(self.paid);
         self.paid = 0;
         if owed > 0 {
@@ -269,8 +282,8 @@ impl Worker {
         done
     }
 
-    /// Does all of this work, the first turn of which [`Worker::arrive`] has waited for; each poll is one turn.
-    pub async fn work_through<Work: Future>(mut self, work: Work) -> Work::Output {
+    /// Does all of this work, whose first poll belongs to the turn that the worker has; each further poll is one turn.
+    pub async fn work_through<Work: Future>(&mut self, work: Work) -> Work::Output {
         let mut work = pin!(work);
         let mut has_turn = true;
         poll_fn(|context| {

@@ -225,6 +225,22 @@ async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() 
     assert_eq!(events[count]["annotations"]["view.fieldcache.dev/view"], "right");
 }
 
+/// The queue has 1,024 places. Each was held from the decision to the response, however long that took.
+#[tokio::test]
+async fn requests_that_wait_hold_no_place_of_the_queue() {
+    let told = Told::new("waiting", Policy::All);
+    let ahead = format!("{ALL_SHIRTS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", told.fixture.version + 1);
+    let mut waiting: Vec<_> = (0..1_100).map(|_| Box::pin(told.fixture.get_with(&ahead, &[ALICE]))).collect();
+    for request in &mut waiting {
+        for _ in 0..8 {
+            assert!(futures::poll!(request.as_mut()).is_pending(), "it waits for a version to come");
+            tokio::task::yield_now().await;
+        }
+    }
+    let answer = told.fixture.get_with(ALL_SHIRTS, &[ALICE]).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+}
+
 #[tokio::test]
 async fn a_request_whose_event_cannot_be_written_gets_503_and_nothing_else() {
     let folder = std::env::temp_dir().join(format!("fieldcache-audited-full-{}", std::process::id()));

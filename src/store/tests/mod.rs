@@ -308,15 +308,15 @@ proptest! {
             prop_assert_eq!(replayed, expected);
         }
         if let Some((version, then)) = past
-            && let Ok(undone) = snapshot.undo_to(version)
+            && let Ok(undone) = snapshot.undo_to(version, "")
         {
-            let mut state = held;
-            for (key, object) in undone {
-                match object {
-                    Some(object) => state.insert(key.to_string(), object.version().number()),
-                    None => state.remove(key.as_str()),
-                };
+            let hidden = |key: &str| snapshot.slot(key).is_some_and(|slot| undone.hidden().contains(slot));
+            let mut state: BTreeMap<String, u64> = held.into_iter().filter(|(key, _)| !hidden(key)).collect();
+            for object in undone.before() {
+                let twice = state.insert(object.key().to_owned(), object.version().number());
+                prop_assert_eq!(twice, None, "an object of the past takes the place of the present one");
             }
+            prop_assert!(undone.before().is_sorted_by_key(|object| object.key()));
             prop_assert_eq!(state, then.into_iter().map(|(key, (version, _))| (key, version)).collect::<BTreeMap<_, _>>());
         }
     }

@@ -265,8 +265,13 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
 
 #[test]
 fn a_user_without_a_name_is_an_address() {
-    for (address, name) in [("127.0.0.1", "127.0.0.1"), ("::ffff:10.0.0.7", "10.0.0.7"), ("2001:db8::1", "2001:db8::1")]
-    {
+    for (address, name) in [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:ffff:ffff:ffff", "2001:db8::/64"),
+        ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
+    ] {
         assert_eq!(User::at(address.parse().unwrap()).name(), name, "{address}");
     }
     assert_eq!(user("a\"b").to_string(), "\"a\\\"b\"", "a message is not what a user makes of it");

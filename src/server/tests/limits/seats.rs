@@ -1,18 +1,23 @@
 //! Seats in the runtime: whose request is answered next, in numbers of requests and never in times.
 
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use http_body_util::BodyExt;
 use tokio::task::JoinSet;
 
 use super::{get_as, user, whole, with_limits};
+use crate::server::Settings;
 use crate::server::limits::exempt::is_exempt;
-use crate::server::limits::seats::Seats;
+use crate::server::limits::seats::{Seats, UNIT_TIME};
 use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
+use crate::store::HistoryLimits;
 
 const FLOOD: usize = 1_000;
 
@@ -113,6 +118,27 @@ async fn a_user_finds_a_full_queue_and_another_one_does_not() {
     assert!(refused > 0 && codes.contains(&200));
 }
 
+/// What is read of a request before its user is known is work too.
+#[tokio::test]
+async fn requests_without_credentials_take_seats_of_their_address() {
+    let limits = LimitSettings { seats: 1, ..LimitSettings::default() };
+    let settings = Settings { access: Some(cluster()), limits, ..Settings::default() };
+    let fixture = Arc::new(Fixture::with(settings, HistoryLimits::default()));
+    let mut tasks = JoinSet::new();
+    flood(&mut tasks, &fixture, "10.0.0.1", SHIRTS);
+    let other = tasks.spawn({
+        let fixture = fixture.clone();
+        async move { whole(get_as(&fixture, &user("10.0.0.2"), SHIRTS).await).await.code.as_u16() }
+    });
+    let mut codes = HashMap::new();
+    while let Some(finished) = tasks.join_next_with_id().await {
+        let (id, code) = finished.unwrap();
+        assert!(id != other.id() || code == 401, "another address is looked at");
+        *codes.entry(code).or_insert(0) += 1;
+    }
+    assert_eq!(codes.keys().copied().collect::<BTreeSet<u16>>(), BTreeSet::from([401, 429]), "{codes:?}");
+}
+
 /// Answers in pieces take a turn for each: a long answer in progress does not delay others, nor does one that is not read.
 #[tokio::test]
 async fn pieces_of_long_answers_take_turns_and_readers_that_stop_take_none() {
@@ -180,6 +206,19 @@ async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
     let mut worker = seats.worker(&user("late"));
     worker.arrive().await.unwrap();
     assert_eq!(seats.taken(), 0, "nobody waits");
+}
+
+/// Events of watches are too small for a turn each.
+#[tokio::test]
+async fn work_without_a_turn_is_paid_for_with_the_next_one() {
+    for (unpaid, is_full) in [(Duration::ZERO, false), (UNIT_TIME * 20, true)] {
+        let seats = Arc::new(Seats::new(1));
+        let mut worker = seats.turn_of(&user("watch")).await;
+        worker.work_and_settle(unpaid, || ());
+        let mut other = seats.worker(&user("other"));
+        let waits = poll_fn(|context| Poll::Ready(other.poll_turn(context).is_pending())).await;
+        assert_eq!(waits, is_full, "after {unpaid:?}");
+    }
 }
 
 #[test]

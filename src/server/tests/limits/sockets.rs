@@ -18,8 +18,8 @@ use super::{Fixture, SHIRTS, fill, with_limits};
 use crate::registry::Where;
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
-use crate::server::limits::connections::Connections;
-use crate::server::limits::{Limit, LimitSettings};
+use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
+use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::{Answers, End, Listener, serve};
 
 async fn run(fixture: &Fixture) -> Running {
@@ -158,6 +158,55 @@ async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connec
     assert!(line.starts_with(b"{\"type\":\"ADDED\""), "a watch that had nothing to say for minutes goes on");
     assert_eq!(client.send_request(request("/livez")).await.unwrap().status(), 200);
     drop((client, watch, stopped));
+    connection.await.unwrap().unwrap();
+    serving.await.unwrap();
+}
+
+/// A client that takes a little now and then never stops for long.
+#[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "a connection is a task; it is joined")]
+async fn a_connection_that_is_read_too_slowly_ends() {
+    let mut fixture = Fixture::new();
+    fill(&mut fixture);
+    let (mut near, far) = tokio::io::duplex(1 << 12);
+    let ending = watch::Sender::new(false);
+    let end = End { ended: ending.subscribe(), connections: fixture.server.limits().connections().clone() };
+    let serving = tokio::spawn(serve(far, Arc::default(), fixture.server.clone(), end, None));
+    near.write_all(format!("GET {SHIRTS} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await.unwrap();
+    let lists = fixture.server.limits().lists().clone();
+    let mut bytes = [0; 512];
+    near.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(lists.in_flight().lists, 1);
+    for _ in 0..4 {
+        sleep(Duration::from_secs(60)).await;
+        near.read_exact(&mut bytes).await.unwrap();
+    }
+    assert_eq!(lists.in_flight().lists, 0, "four minutes for two kilobytes");
+    serving.await.unwrap();
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; they are joined")]
+async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
+    let fixture = Fixture::new();
+    let connections = fixture.server.limits().connections().clone();
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let ending = watch::Sender::new(false);
+    let end = End { ended: ending.subscribe(), connections: connections.clone() };
+    let serving = tokio::spawn(serve(far, Arc::default(), fixture.server.clone(), end, None));
+    let (mut client, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(near)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut ask = async || client.send_request(request("/livez")).await.map(|response| response.status().as_u16());
+    assert_eq!(ask().await.unwrap(), 200);
+    let connections = &connections;
+    let flood = |name: usize| std::iter::from_fn(move || connections.begin_stream(&User::named(&name.to_string())));
+    let shares: Vec<_> = (0..100).flat_map(flood).collect();
+    assert!(shares.len() as u64 >= MOST_UNSTARTED, "{}", shares.len());
+    assert!(ask().await.unwrap_err().to_string().contains("http2 error"), "its stream is reset");
+    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 101);
+    drop(shares);
+    assert_eq!(ask().await.unwrap(), 200, "and the connection goes on");
+    drop(client);
     connection.await.unwrap().unwrap();
     serving.await.unwrap();
 }
