@@ -57,28 +57,33 @@ struct Node {
     next: u32,
 }
 
-/// Nodes in parts of at most [`PART`], so that many are neither moved nor allocated in advance.
+/// Nodes. The first [`PART`], which most trees do not need, stand together; further ones in parts, so that many are neither moved nor
+/// allocated in advance.
 #[derive(Debug)]
 struct Nodes {
+    first: Vec<Node>,
     parts: Vec<Vec<Node>>,
 }
 
-/// A power of two.
 const PART: usize = 1 << 10;
 
 /// Bytes of an object for each of its values, about. A tree begins with room for as many values.
-const BYTES_PER_VALUE: usize = 24;
+const BYTES_PER_VALUE: usize = 16;
 
 impl Nodes {
     fn for_bytes(length: usize) -> Nodes {
-        Nodes { parts: vec![Vec::with_capacity((length / BYTES_PER_VALUE).min(PART))] }
+        Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
     }
 
     fn push(&mut self, node: Node) -> NodeId {
+        if self.first.len() < PART {
+            self.first.push(node);
+            return NodeId(position(self.first.len() - 1));
+        }
         if self.parts.last().is_none_or(|part| part.len() == PART) {
             self.parts.push(Vec::with_capacity(PART));
         }
-        let before = (self.parts.len() - 1) * PART;
+        let before = self.parts.len() * PART;
         let index = self.parts.last_mut().map_or(0, |part| {
             part.push(node);
             part.len() - 1
@@ -91,13 +96,18 @@ impl Index<NodeId> for Nodes {
     type Output = Node;
 
     fn index(&self, NodeId(id): NodeId) -> &Node {
-        &self.parts[id as usize / PART][id as usize % PART]
+        let id = id as usize;
+        self.first.get(id).unwrap_or_else(|| &self.parts[id / PART - 1][id % PART])
     }
 }
 
 impl IndexMut<NodeId> for Nodes {
     fn index_mut(&mut self, NodeId(id): NodeId) -> &mut Node {
-        &mut self.parts[id as usize / PART][id as usize % PART]
+        let id = id as usize;
+        match self.first.get_mut(id) {
+            Some(node) => node,
+            None => &mut self.parts[id / PART - 1][id % PART],
+        }
     }
 }
 
@@ -107,9 +117,12 @@ fn position(position: usize) -> u32 {
 }
 
 /// A container that is being read.
-struct Open {
+struct Open<'b> {
     id: NodeId,
     last: Option<NodeId>,
+    /// The key of its last member as it is written, and whether each so far is greater than the one before and reads as it is written.
+    key: &'b [u8],
+    is_sorted: bool,
 }
 
 impl<'b> Tree<'b> {
@@ -123,7 +136,7 @@ impl<'b> Tree<'b> {
         }
         let mut tree = Tree { bytes, nodes: Nodes::for_bytes(bytes.len()) };
         let mut cursor = Cursor::new(bytes);
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<Open<'b>> = Vec::new();
         let mut key = 0;
         cursor.space();
         loop {
@@ -145,11 +158,11 @@ impl<'b> Tree<'b> {
                     return Err(cursor.error(TOO_DEEP).into());
                 }
                 cursor.advance();
-                open.push(Open { id, last: None });
+                open.push(Open { id, last: None, key: &[], is_sorted: true });
             }
             // Up to the next value.
             loop {
-                let Some(container) = open.last() else {
+                let Some(container) = open.last_mut() else {
                     end(&mut cursor)?;
                     return Ok(tree);
                 };
@@ -158,13 +171,19 @@ impl<'b> Tree<'b> {
                 match next(&mut cursor, is_list, container.last.is_some())? {
                     Next::End => {
                         tree.nodes[id].end = position(cursor.position());
-                        if !is_list {
+                        if !container.is_sorted {
                             tree.sort(id)?;
                         }
                         open.pop();
                     }
                     Next::Value(found) => {
                         key = position(found.start);
+                        if !is_list {
+                            let raw = found.of(bytes);
+                            let is_greater = container.last.is_none() || container.key < raw;
+                            container.is_sorted &= is_greater && raw.is_ascii() && !raw.contains(&b'\\');
+                            container.key = raw;
+                        }
                         break;
                     }
                 }
@@ -174,21 +193,10 @@ impl<'b> Tree<'b> {
 
     /// Sorts the members of an object and keeps the last of equal keys.
     fn sort(&mut self, id: NodeId) -> Result<(), Unreadable> {
-        let mut count = 0;
-        let mut is_sorted = true;
-        let mut before: Option<Cow<'b, str>> = None;
+        let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
         for member in self.children(id) {
-            let key = self.read_key(member)?;
-            count += 1;
-            is_sorted &= before.is_none_or(|before| before < key);
-            before = Some(key);
-        }
-        if is_sorted {
-            return Ok(());
-        }
-        let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(count);
-        for member in self.children(id) {
-            members.push((self.read_key(member)?, member));
+            let error = Unreadable::Syntax { offset: self.nodes[member].key as usize, expected: "a key" };
+            members.push((unescape(self.raw_key(member)).ok_or(error)?, member));
         }
         members.sort_by(|(left, _), (right, _)| left.cmp(right));
         let mut next = 0;
@@ -202,11 +210,6 @@ impl<'b> Tree<'b> {
         }
         self.nodes[id].first = next;
         Ok(())
-    }
-
-    fn read_key(&self, id: NodeId) -> Result<Cow<'b, str>, Unreadable> {
-        let offset = self.nodes[id].key as usize;
-        unescape(self.raw_key(id)).ok_or(Unreadable::Syntax { offset, expected: "a key" })
     }
 
     /// The key of a member as it stands between its quotes.
@@ -246,7 +249,7 @@ impl<'b> Tree<'b> {
 
     /// The key of a member.
     pub(crate) fn key(&self, id: NodeId) -> Cow<'b, str> {
-        // Escapes were read when the members were sorted.
+        // Its escapes are valid: they were read with the object.
         unescape(self.raw_key(id)).unwrap_or_default()
     }
 

@@ -91,6 +91,11 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
+    /// Room for as many more values at once: while a list grows, it is held twice.
+    fn make_room(&self, found: &mut Vec<Found<'_>>, count: usize) {
+        found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
+    }
+
     /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
     fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<Found<'p>>) -> Result<(), Fault> {
         for node in list {
@@ -157,17 +162,12 @@ impl<'t, 'b> Search<'t, 'b> {
 
     /// Members, elements, and bytes of texts.
     fn all<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
-        // At once: while a list grows, it is held twice.
-        let bound = self.most_held.min(self.left);
-        let room = values.iter().try_fold(0, |room, value| match room + self.most_in(*value, bound - room) {
-            room if room < bound => Ok(room),
-            _ => Err(bound),
-        });
-        let mut found = Vec::with_capacity(room.unwrap_or_else(|bound| bound));
+        let mut found = Vec::new();
         for &value in values {
             match value {
                 Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
                     let mut child = self.tree.first(id);
+                    self.make_room(&mut found, self.tree.children(id).count());
                     while let Some(id) = child {
                         self.hold(&mut found, Found::Node(id))?;
                         child = self.tree.next(id);
@@ -175,6 +175,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 }
                 value => {
                     if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
+                        self.make_room(&mut found, text.len());
                         for byte in text.iter() {
                             self.hold(&mut found, Found::Byte(*byte))?;
                         }
@@ -183,20 +184,6 @@ impl<'t, 'b> Search<'t, 'b> {
             }
         }
         Ok(found)
-    }
-
-    /// About how many members, elements or bytes a value has, counted up to a bound.
-    fn most_in(&self, value: Found<'_>, bound: usize) -> usize {
-        let count = match value {
-            Found::Node(id) => match (self.tree.kind(id), self.tree.bytes(id)) {
-                (Kind::Scalar, [b'"', inside @ ..]) => inside.len(),
-                (Kind::Scalar, _) => 0,
-                (Kind::List | Kind::Map, _) => self.tree.children(id).take(bound).count(),
-            },
-            Found::Literal(Literal::Text(text)) => text.len(),
-            Found::Literal(_) | Found::Byte(_) => 0,
-        };
-        count.min(bound)
     }
 
     /// What is not empty: objects and lists before what is in them, and texts.
@@ -258,6 +245,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
                 Some(_) => return Err(Fault::Unfit),
             };
+            self.make_room(&mut found, (end - first).div_ceil(step));
             for element in self.tree.children(id).take(end).skip(first).step_by(step) {
                 self.hold(&mut found, Found::Node(element))?;
             }
