@@ -119,6 +119,7 @@ fn position(position: usize) -> u32 {
 /// A container that is being read.
 struct Open<'b> {
     id: NodeId,
+    is_list: bool,
     last: Option<NodeId>,
     /// The key of its last member as it is written, and whether each so far is greater than the one before and reads as it is written.
     key: &'b [u8],
@@ -158,7 +159,7 @@ impl<'b> Tree<'b> {
                     return Err(cursor.error(TOO_DEEP).into());
                 }
                 cursor.advance();
-                open.push(Open { id, last: None, key: &[], is_sorted: true });
+                open.push(Open { id, is_list: kind == Kind::List, last: None, key: &[], is_sorted: true });
             }
             // Up to the next value.
             loop {
@@ -167,7 +168,7 @@ impl<'b> Tree<'b> {
                     return Ok(tree);
                 };
                 let id = container.id;
-                let is_list = tree.kind(id) == Kind::List;
+                let is_list = container.is_list;
                 match next(&mut cursor, is_list, container.last.is_some())? {
                     Next::End => {
                         tree.nodes[id].end = position(cursor.position());
