@@ -1,7 +1,7 @@
 //! `fieldcache kubeconfig`: a kubeconfig with which any client reads through a View.
 //!
 //! The cluster in it is the View's endpoint. The user is the one with whom the View was read: client certificates are good
-//! at the operator as they are. Tokens are not, unless they are made out for its audience; such a one comes from a file
+//! at the operator as they are. Tokens are not, unless they are made out for its audience, and are not copied; such a one comes from a file
 //! that the kubelet keeps ([`KubeconfigArguments::token_file`]) or is asked for here
 //! ([`KubeconfigArguments::service_account`]). It does not try the View out, and writes no file: that is the shell's.
 
@@ -11,7 +11,7 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::crds::yaml_of;
 use super::exit::{self, Exit};
@@ -40,10 +40,14 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     } else if let Some(account) = &arguments.service_account {
         own.user = json!({ "token": token(&connection, account).await? });
     }
-    let chosen = arguments.token_file.is_some() || arguments.service_account.is_some();
     let place = Place::of(endpoint, arguments.server.as_deref())?;
-    if let Some(doubt) = doubt(&own.user, &place, chosen) {
-        exit::note(&doubt);
+    if !place.encrypted {
+        exit::note(&format!("{} is not encrypted, so no credentials are written for it", place.server));
+    } else if arguments.token_file.is_none() && arguments.service_account.is_none() {
+        own.user = credentials(own.user, &place, arguments.allow_api_server_credentials)?;
+        if own.user.as_object().is_none_or(Map::is_empty) {
+            exit::note("the user of this kubeconfig has no credentials: see --token-file and --service-account");
+        }
     }
     let document = document(&arguments.view, &place, own);
     write_out(&match arguments.output {
@@ -152,23 +156,32 @@ fn host(url: &Uri) -> String {
     url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()
 }
 
-/// What will probably not work, for people.
-pub(super) fn doubt(user: &Value, place: &Place, chosen: bool) -> Option<String> {
-    if !place.encrypted {
-        return Some(format!("{} is not encrypted, so no credentials are written for it", place.server));
+/// What of the user's own credentials goes into a kubeconfig for another server: a client certificate, which proves who its user is without
+/// showing a secret. Anything else is for the API server alone: whoever receives it can use it there.
+///
+/// # Errors
+/// There is no certificate but something else, and that is not explicitly allowed.
+pub(super) fn credentials(mut user: Value, place: &Place, allows_others: bool) -> anyhow::Result<Value> {
+    const CERTIFICATE: [&str; 2] = ["client-certificate", "client-certificate-data"];
+    const KEY: [&str; 2] = ["client-key", "client-key-data"];
+    const OTHERS: [&str; 6] = ["exec", "auth-provider", "token", "tokenFile", "username", "password"];
+    if allows_others {
+        return Ok(user);
     }
-    let has_certificate = user.get("client-certificate").or_else(|| user.get("client-certificate-data")).is_some();
-    if chosen || has_certificate {
-        return None;
+    let has = |name: &&str| user.get(*name).is_some();
+    let (has_certificate, other) = (CERTIFICATE.iter().any(|name| has(name)), OTHERS.iter().find(|name| has(name)));
+    if let Some(other) = other.filter(|_| !has_certificate) {
+        bail!(
+            "the user of this kubeconfig has no client certificate but {other}, which is for the API server: {} would receive it, and rejects it, because \
+             a token must have the audience {AUDIENCE}. Use --service-account NAMESPACE/NAME or --token-file FILE, or allow it with \
+             --allow-api-server-credentials",
+            place.server
+        );
     }
-    let shows = ["exec", "auth-provider", "token", "tokenFile", "username"];
-    Some(match shows.iter().find(|kind| user.get(**kind).is_some()) {
-        Some(kind) => format!(
-            "the user of this kubeconfig has no client certificate but {kind}, which is made out for the API server; the operator takes tokens made out for {AUDIENCE}: \
-             see --token-file and --service-account"
-        ),
-        None => "the user of this kubeconfig has no credentials: see --token-file and --service-account".to_owned(),
-    })
+    if let Some(user) = user.as_object_mut() {
+        user.retain(|name, _| CERTIFICATE.contains(&&**name) || KEY.contains(&&**name));
+    }
+    Ok(user)
 }
 
 /// The kubeconfig.

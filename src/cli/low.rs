@@ -393,7 +393,7 @@ pub struct FieldsArguments {
     after_help = "It needs the right to get the View, and the View must be Ready. The cluster in the kubeconfig is the View's endpoint; user and namespace are those of the context that is read, with file names made absolute.
 
 The operator knows people by what their kubeconfig shows:
-- A client certificate works as it is.
+- A client certificate works as it is, and nothing else is copied.
 - A token must be made out for the audience fieldcache.dev, which those for the API server are not. In a Pod, mount one (projected volume, serviceAccountToken, this audience) and name its file with --token-file. Elsewhere, --service-account asks for one of a ServiceAccount; it is good for an hour.
 
 Examples:
@@ -422,6 +422,9 @@ pub struct KubeconfigArguments {
     /// The user shows a token of this ServiceAccount, made out now: needs the right to create serviceaccounts/token
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
+    /// Copies the credentials of the user as they are, although the operator rejects tokens for the API server and whoever receives one can use it there
+    #[arg(long, conflicts_with_all = ["service_account", "token_file"])]
+    pub allow_api_server_credentials: bool,
     /// How to print
     #[arg(short, long, default_value = "yaml")]
     pub output: DocumentOutput,

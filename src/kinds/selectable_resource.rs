@@ -29,7 +29,7 @@ pub const MAX_LISTED: usize = 32;
     plural = "selectableresources",
     singular = "selectableresource",
     shortname = "selres",
-    category = "fieldcache",
+    category = "fieldcache-dev",
     no_spec,
     status = "SelectableResourceStatus",
     derive = "PartialEq",

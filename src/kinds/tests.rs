@@ -57,7 +57,7 @@ fn our_own_selectable_fields_are_right() {
         assert!(!version.selectable_fields.is_empty(), "{} has no selectable field", crd.name);
         assert!(version.has_status, "{} has no status subresource", crd.name);
         assert!(!version.printer_columns.is_empty(), "{} has no columns", crd.name);
-        assert!(crd.names.categories.contains(&"fieldcache".to_owned()), "{} is in no category", crd.name);
+        assert!(crd.names.categories.contains(&"fieldcache-dev".to_owned()), "{} is in no category", crd.name);
         assert_eq!(crd.names.short_names.len(), 1, "{}", crd.name);
     }
 }

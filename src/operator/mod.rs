@@ -28,7 +28,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::watcher::Config;
 use tokio::sync::watch;
 
-use crate::kinds::{FieldCache, SelectableResource, View};
+use crate::kinds::{FieldCache, SelectableResource};
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
 use crate::source::store_options::StoreOptions;
@@ -67,7 +67,7 @@ pub struct Operator {
 pub async fn run(operator: Operator) {
     let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address } = operator;
     let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone(), Config::default());
-    let (views, view_changes) = world::follow::<View>(client.clone(), Config::default());
+    let (views, view_changes) = views::follow(client.clone());
     let judged = watch::Sender::default();
     let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
     let policy = watch::Sender::new(admission_policy::unread());

@@ -1,6 +1,6 @@
 //! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +15,10 @@ use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
+use super::views::{self, Judged, LONGEST_VIEW, MOST_VIEW_BYTES, MOST_VIEWS, shorten};
 use crate::crd::Crd;
 use crate::extract::Plan;
-use crate::kinds::{FieldCache, FieldOrigin};
+use crate::kinds::{FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
@@ -384,4 +385,66 @@ fn only_permissions_that_are_not_needed_are_warned_of() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let told = warning(&[rule("", &many, &["delete"])]).unwrap();
     assert!(told.contains("delete r0, ") && told.contains(" and 4 more; "), "{told}");
+}
+
+/// A View of that age that lists so many names of namespaces.
+fn view(number: usize, second: usize, names: usize) -> Arc<View> {
+    let namespaces: Vec<String> = (0..names).map(|name| format!("{name:060}")).collect();
+    let created = format!("2026-01-02T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60);
+    let mut view: View = serde_json::from_value(json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
+        "metadata": {"name": format!("view-{number}"), "generation": 3, "creationTimestamp": created},
+        "spec": {"resources": [{"group": "stable.example.com", "resource": "shirts", "namespaces": namespaces}]},
+    }))
+    .unwrap();
+    shorten(&mut view);
+    Arc::new(view)
+}
+
+/// Whoever may write Views chooses how many and how long they are, and they are there again after each start.
+#[test]
+fn views_are_served_up_to_a_number_and_a_length() {
+    let definitions = Arc::new(definitions());
+    let shirts = field_cache("shirts.stable.example.com", json!({"group": "stable.example.com", "resource": "shirts"}));
+    let verdicts = Arc::new(super::stores::judge_all(&[shirts], &definitions));
+    let reasons = |judged: &Judged| -> BTreeMap<&'static str, usize> {
+        judged.values().fold(BTreeMap::new(), |mut counts, verdict| {
+            *counts
+                .entry(verdict.outcome.as_ref().map_or_else(|problems| problems[0].reason, |_| "served"))
+                .or_default() += 1;
+            counts
+        })
+    };
+    let each = LONGEST_VIEW / 63 - 10;
+    let fitting = MOST_VIEW_BYTES / (each * 63);
+    for (views, expected, what) in [
+        ((0..3).map(|number| view(number, number, 2)).collect::<Vec<_>>(), [("served", 3)].as_slice(), "a few"),
+        (vec![view(0, 0, LONGEST_VIEW / 60)], &[("TooLarge", 1)], "a long one"),
+        (
+            (0..MOST_VIEWS + 2).map(|number| view(number, number, 0)).collect(),
+            &[("TooManyViews", 2), ("served", MOST_VIEWS)],
+            "many",
+        ),
+        (
+            (0..fitting + 9).map(|number| view(number, number, each)).collect(),
+            &[("TooManyViews", 9), ("served", fitting)],
+            "many long ones",
+        ),
+    ] {
+        let last = views::judge_all(views, &verdicts, &definitions, None);
+        assert_eq!(reasons(&last.judged), expected.iter().copied().collect(), "{what}");
+    }
+    // The youngest are left out; once others are gone they are judged.
+    let mut all: Vec<_> = (0..=MOST_VIEWS).map(|number| view(number, MOST_VIEWS - number, 0)).collect();
+    let last = views::judge_all(all.clone(), &verdicts, &definitions, None);
+    assert!(last.judged["view-0"].outcome.is_err() && last.judged[&format!("view-{MOST_VIEWS}")].outcome.is_ok());
+    all.pop();
+    let last = views::judge_all(all.clone(), &verdicts, &definitions, Some(last));
+    assert_eq!(reasons(&last.judged), BTreeMap::from([("served", MOST_VIEWS)]));
+    // A View that was edited is judged anew, and so is each of them in another world.
+    all[0] = view(0, 0, LONGEST_VIEW);
+    let last = views::judge_all(all.clone(), &verdicts, &definitions, Some(last));
+    assert_eq!(last.judged["view-0"].outcome.as_ref().unwrap_err()[0].reason, "TooLarge");
+    let last = views::judge_all(all, &Arc::default(), &definitions, Some(last));
+    assert_eq!(reasons(&last.judged), BTreeMap::from([("NotCached", MOST_VIEWS - 1), ("TooLarge", 1)]));
 }

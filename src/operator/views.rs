@@ -14,7 +14,8 @@ use k8s_openapi::ByteString;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::events::Recorder;
-use kube::runtime::{reflector, watcher};
+use kube::runtime::reflector::Store;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
@@ -23,7 +24,7 @@ use tokio::time::sleep;
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Problem, Verdicts};
 use super::synced::Synced;
-use super::world::World;
+use super::world::{self, World};
 use super::{FIELD_MANAGER, admission_policy, events};
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
@@ -38,6 +39,14 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Even if nothing seems to have changed, a status is looked at this often.
 const COMPARE_EVERY: Duration = Duration::from_secs(300);
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// Bytes of the spec of one View, as JSON. What is made of it takes some ten times as much.
+pub(super) const LONGEST_VIEW: usize = 64 << 10;
+/// Views that are served, at most, and bytes of their specs. They are in etcd, so whatever they take is there again after a restart.
+pub(super) const MOST_VIEWS: usize = 2_000;
+pub(super) const MOST_VIEW_BYTES: usize = 8 << 20;
+/// The reason of those beyond.
+const TOO_MANY: &str = "TooManyViews";
 
 const ACCEPTED: &str = "Accepted";
 const READY: &str = "Ready";
@@ -75,9 +84,90 @@ impl Address {
     }
 }
 
+/// Follows Views, without what is not read of them.
+pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
+    let (store, changes) = world::reflected(client, watcher::Config::default(), |view: &mut View| {
+        shorten(view);
+        view.status = None;
+    });
+    let is_change = |event: &_| !matches!(event, Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_));
+    (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
+}
+
+/// Drops what a View shows, if it is too long: a View without resources is otherwise invalid, and [`judge`] says what it means.
+pub(super) fn shorten(view: &mut View) {
+    if serde_json::to_vec(&view.spec).map_or(usize::MAX, |spec| spec.len()) > LONGEST_VIEW {
+        view.spec.resources = Vec::new();
+    }
+}
+
+/// Chooses the Views to which memory is given: the oldest ones, up to a number and a sum of lengths. The others get a verdict.
+fn crowded_out(all: &[Arc<View>]) -> BTreeMap<String, ViewVerdict> {
+    let mut by_age: Vec<&View> = all.iter().map(|view| &**view).collect();
+    by_age.sort_unstable_by_key(|view| (view.metadata.creation_timestamp.clone(), view.metadata.name.clone()));
+    let mut bytes = 0;
+    let mut refused = BTreeMap::new();
+    for (index, view) in by_age.into_iter().enumerate() {
+        let length = serde_json::to_vec(&view.spec).map_or(LONGEST_VIEW, |spec| spec.len());
+        if index < MOST_VIEWS && bytes + length <= MOST_VIEW_BYTES {
+            bytes += length;
+            continue;
+        }
+        let message = format!(
+            "the oldest Views are served, up to {MOST_VIEWS} and {MOST_VIEW_BYTES} bytes of their specs: delete Views that are not used, or \
+             shorten them"
+        );
+        let outcome = Err(vec![Problem { reason: TOO_MANY, message }]);
+        let generation = view.metadata.generation.unwrap_or_default();
+        refused.insert(view.name_any(), ViewVerdict { generation, outcome });
+    }
+    refused
+}
+
+/// What the last verdicts were made of.
+pub(super) struct LastVerdicts {
+    verdicts: Arc<Verdicts>,
+    definitions: Arc<Definitions>,
+    views: BTreeMap<String, Arc<View>>,
+    pub(super) judged: Judged,
+}
+
+/// Judges all of them. A View that is what it was, in a world that is what it was, keeps its verdict.
+pub(super) fn judge_all(
+    all: Vec<Arc<View>>,
+    verdicts: &Arc<Verdicts>,
+    definitions: &Arc<Definitions>,
+    last: Option<LastVerdicts>,
+) -> LastVerdicts {
+    let last = last.filter(|last| Arc::ptr_eq(&last.verdicts, verdicts) && Arc::ptr_eq(&last.definitions, definitions));
+    let (known, mut kept) = last.map(|last| (last.views, last.judged)).unwrap_or_default();
+    let mut refused = crowded_out(&all);
+    let judged = all.iter().map(|view| {
+        let name = view.name_any();
+        let is_known = known.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
+        let verdict = refused
+            .remove(&name)
+            .or_else(|| kept.remove(&name).filter(|verdict| is_known && !is_crowded_out(verdict)))
+            .unwrap_or_else(|| judge(view, verdicts, definitions));
+        (name, verdict)
+    });
+    let judged = judged.collect();
+    let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
+    LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged }
+}
+
+fn is_crowded_out(verdict: &ViewVerdict) -> bool {
+    verdict.outcome.as_ref().is_err_and(|problems| problems.iter().any(|problem| problem.reason == TOO_MANY))
+}
+
 /// Judges one.
 pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
     let spec = &view.spec;
+    if spec.resources.is_empty() {
+        let message = format!("its spec takes more than {LONGEST_VIEW} bytes as JSON: make several Views of it");
+        let outcome = Err(vec![Problem { reason: "TooLarge", message }]);
+        return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
+    }
     // In the version that is shown first; another one without a field of the View shows nothing.
     let plan_of = |group: &str, resource: &str| -> Option<Plan> {
         let name = crate::kinds::field_cache::object_name(group, resource);
@@ -146,13 +236,14 @@ fn taken(value: ConsumerValue) -> Taken {
 /// Serves the Views for as long as it is polled, and tells what is thought of them.
 pub async fn serve(
     world: World,
-    views: reflector::Store<View>,
+    views: Store<View>,
     changes: impl Stream<Item = ()>,
     judged: watch::Sender<Arc<Judged>>,
     synced: &Synced,
 ) {
     let World { registry, mut definitions, mut verdicts, mut policy, .. } = world;
     let mut changes = std::pin::pin!(changes);
+    let mut last = None;
     // Before the FieldCaches have been judged no View could be served that selects by their fields, which is not its fault.
     if verdicts.changed().await.is_err() {
         return;
@@ -163,8 +254,8 @@ pub async fn serve(
             let (verdicts, definitions) =
                 (verdicts.borrow_and_update().clone(), definitions.borrow_and_update().clone());
             let policy = policy.borrow_and_update().clone();
-            let all = views.state();
-            let now: Judged = all.iter().map(|view| (view.name_any(), judge(view, &verdicts, &definitions))).collect();
+            let judged_now = judge_all(views.state(), &verdicts, &definitions, last.take());
+            let now = &judged_now.judged;
             let served: ViewVerdicts = now
                 .iter()
                 .map(|(name, verdict)| {
@@ -181,12 +272,13 @@ pub async fn serve(
                 synced.views_served();
             }
             judged.send_if_modified(|held| {
-                let differs = **held != now;
+                let differs = **held != *now;
                 if differs {
-                    *held = Arc::new(now);
+                    *held = Arc::new(now.clone());
                 }
                 differs
             });
+            last = Some(judged_now);
         }
         tokio::select! {
             change = changes.next() => if change.is_none() { return },
@@ -218,9 +310,10 @@ pub async fn run(
     address: Address,
     triggers: impl Stream<Item = ()> + Send + 'static,
 ) {
-    let api: Api<View> = Api::all(client);
-    let context = Context { world, judged, api: api.clone(), recorder, address };
-    Controller::new(api, watcher::Config::default())
+    let api: Api<View> = Api::all(client.clone());
+    let context = Context { world, judged, api, recorder, address };
+    let (store, changes) = world::reflected(client, watcher::Config::default(), shorten);
+    Controller::for_stream(changes.applied_objects(), store)
         .reconcile_all_on(triggers)
         .run(reconcile, |_, error, _| after(error), Arc::new(context))
         .for_each(|_| ready(()))

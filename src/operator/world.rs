@@ -48,6 +48,9 @@ impl fmt::Debug for World {
     }
 }
 
+/// Objects in one page of a list: each may have more than a megabyte, and a page is in memory as a whole.
+const PAGE: u32 = 16;
+
 /// Follows objects of one kind, those that are selected, for ever: a store of them, and a stream that has an item whenever one has changed and that
 /// must be polled. What stands in the way is logged and tried again.
 pub fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
@@ -56,6 +59,25 @@ where
 {
     let (store, changes) = follow_strictly(client, selected);
     (store, changes.filter_map(|change| ready(change.ok())))
+}
+
+/// Objects of one kind, for ever, kept without what fieldcache does not read of them. Their authors choose how long annotations are.
+pub fn reflected<K>(
+    client: Client,
+    selected: watcher::Config,
+    mut shorten: impl FnMut(&mut K) + Send,
+) -> (Store<K>, impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send)
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let whole = watcher(Api::<K>::all(client), selected.page_size(PAGE)).default_backoff();
+    let short = whole.modify(move |object| {
+        let metadata = object.meta_mut();
+        (metadata.managed_fields, metadata.annotations) = (None, None);
+        shorten(object);
+    });
+    (store, short.reflect(writer))
 }
 
 /// The same, where it matters whether what is known may be known: an item is an error for as long as the objects may not be read. Other
@@ -67,8 +89,7 @@ pub fn follow_strictly<K>(
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let (store, writer) = reflector::store();
-    let changes = watcher(Api::<K>::all(client), selected).default_backoff().reflect(writer);
+    let (store, changes) = reflected(client, selected, |_| {});
     let changes = changes.filter_map(|event| {
         ready(match event {
             Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(Ok(())),

@@ -3,10 +3,10 @@
 //! A [`DocumentSource`] says which set is right now: a folder's never changes within a catalog, a cluster's is asked.
 //! Documents are built in `openapi`; HTTP is `server::documents`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -34,9 +34,36 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
 pub struct Part {
     whole: Arc<dyn DocumentSource>,
     shown: Arc<Shown>,
-    made: Mutex<Made>,
+    made: Arc<Mutex<Made>>,
     /// What was shown in its place before, until something is made.
     before: Mutex<Before>,
+}
+
+/// So many Views keep their documents, which take about a megabyte each: those for which some were made last. Further ones are made again.
+const MOST_KEPT: usize = 64;
+
+/// The Views that keep documents, the last one at the end. One for the process, like the memory that it bounds.
+static KEPT: Mutex<VecDeque<Weak<Mutex<Made>>>> = Mutex::new(VecDeque::new());
+
+/// Held while a document of a View is made: it takes several times the memory of the whole document, so they are made one by one.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// Notes that these documents were made, and lets the oldest go.
+fn keep(made: &Arc<Mutex<Made>>) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
+    kept.push_back(Arc::downgrade(made));
+    let oldest = if kept.len() > MOST_KEPT { kept.pop_front().and_then(|oldest| oldest.upgrade()) } else { None };
+    drop(kept);
+    if let Some(oldest) = oldest {
+        *oldest.lock().unwrap_or_else(PoisonError::into_inner) = Made::default();
+    }
+}
+
+/// Makes what is shown of a document.
+fn part_of(whole: &Forms, shown: &Shown) -> Value {
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.part_of(whole.value())
 }
 
 /// What was made of another source, or for a View that showed something else.
@@ -62,7 +89,7 @@ impl Part {
             fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
         });
         let before = before.map(Part::newest).unwrap_or_default();
-        Part { whole, shown: Arc::new(Shown::new(shown)), made: Mutex::default(), before: Mutex::new(before) }
+        Part { whole, shown: Arc::new(Shown::new(shown)), made: Arc::default(), before: Mutex::new(before) }
     }
 
     /// What it has made, or what was made before it.
@@ -94,9 +121,11 @@ impl DocumentSource for Part {
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
             let before = made.v2.take().map(|(_, forms)| forms).or_else(|| self.before().0.take());
-            let forms = Forms::v2(Box::new(move || shown.part_of(of.value())));
+            let forms = Forms::v2(Box::new(move || part_of(&of, &shown)));
             let forms = Arc::new(forms.after(before));
             made.v2 = Some((whole, forms.clone()));
+            drop(made);
+            keep(&self.made);
             Ok(forms)
         })
     }
@@ -114,13 +143,15 @@ impl DocumentSource for Part {
             let before = made.v3.take().map(|(_, set)| set).or_else(|| self.before().1.take());
             let forms = of_view.map(|(key, forms)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
-                let forms = Forms::v3(Box::new(move || shown.part_of(of.value())));
+                let forms = Forms::v3(Box::new(move || part_of(&of, &shown)));
                 let before = before.as_ref().and_then(|before| before.v3.get(key)).cloned();
                 (key.clone(), Arc::new(forms.after(before)))
             });
             let set = DocumentSet::of_forms(forms.collect());
             let set = Arc::new(DocumentSet { before: before.and_then(|before| before.known()), ..set });
             made.v3 = Some((whole.clone(), set.clone()));
+            drop(made);
+            keep(&self.made);
             Ok(set)
         })
     }

@@ -23,6 +23,9 @@ use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
 /// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
 const SMALLEST_GZIPPED_BODY: usize = 1400;
 
+/// Requests whose document is being made or encoded, at most.
+pub const MOST_AT_ONCE: usize = 4;
+
 const JSON: &str = "application/json";
 
 /// How HTTP writes times.

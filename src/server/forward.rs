@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST, HeaderName,
-    ORIGIN, REFERER, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName, ORIGIN, REFERER,
+    STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::body::Body;
 use super::drain::Drained;
 use super::failure::Failure;
+use super::guards;
 use super::route::{Address, Target};
 use super::strong::{READ_HEADER, ReadFrom};
 use super::tally::AnswerPath;
@@ -56,8 +57,8 @@ pub(super) async fn answer(
     asked.noted.found(AnswerPath::Forwarded);
     let place = server.forwarding.clone().try_acquire_owned().map_err(|_| Failure::TooManyHandedOn(MOST_AT_ONCE))?;
     let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if !reads && !body.is_end_stream() && !asked.headers.contains_key(CONTENT_TYPE) {
-        return Err(Failure::no_media_type());
+    if !reads && !body.is_end_stream() {
+        guards::check_media_type(asked.headers)?;
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::new(if reads { empty() } else { Drained::wrap(body) });

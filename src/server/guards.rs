@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::failure::Failure;
@@ -86,7 +86,8 @@ fn host_of(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }
 
-/// Refuses bodies without a media type: what an HTML form without an encoding type can send.
+/// Rejects bodies without a media type that a browser sent: an HTML form without an encoding type can send them. kube-apiserver takes
+/// a body without a media type for JSON, and client-go sends such bodies.
 ///
 /// # Errors
 /// 415.
@@ -94,8 +95,22 @@ pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
     let has_body = headers.contains_key(TRANSFER_ENCODING) || has_length;
-    if !reads && has_body && !headers.contains_key(CONTENT_TYPE) {
+    if !reads && has_body { check_media_type(headers) } else { Ok(()) }
+}
+
+/// The same for a request that has a body.
+///
+/// # Errors
+/// 415.
+pub fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
+    if !headers.contains_key(CONTENT_TYPE) && is_from_browser(headers) {
         return Err(Failure::no_media_type());
     }
     Ok(())
+}
+
+/// Whether a request has a mark that browsers set and other programs do not.
+fn is_from_browser(headers: &HeaderMap) -> bool {
+    [ORIGIN, REFERER, COOKIE].iter().any(|name| headers.contains_key(name))
+        || headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"))
 }

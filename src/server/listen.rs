@@ -33,7 +33,7 @@ use super::body::Body;
 use super::connection::ConnectionState;
 use super::limits::connections::Connections;
 use super::limits::seats::Seats;
-use super::limits::{LimitSettings, User};
+use super::limits::{LimitSettings, User, unstarted_bytes};
 use super::stall::Stall;
 use super::streams::{self, Link, Streams};
 use super::tls::Tls;
@@ -343,8 +343,9 @@ pub(super) async fn serve<Io>(
         .initial_connection_window_size(UNREAD_OF_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
-    let requests = state.clone();
+    let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        arriving.has_arrived(unstarted_bytes(&request));
         let (server, state, pending) = (server.clone(), requests.clone(), requests.begin());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());

@@ -91,7 +91,7 @@ use connection::ConnectionState;
 use failure::Failure;
 use limits::exempt::is_exempt;
 use limits::seats::Worker;
-use limits::{Limited, Limits, Share, User};
+use limits::{Head, Limited, Limits, User, header_bytes};
 use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
@@ -122,6 +122,8 @@ pub struct Server {
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Semaphore>,
+    /// Requests for documents that are being made or encoded.
+    making_documents: Arc<Semaphore>,
     reviews: Reviews,
 }
 
@@ -156,6 +158,7 @@ impl Server {
             answers: AtomicU64::new(0),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
+            making_documents: Arc::new(Semaphore::new(documents::MOST_AT_ONCE)),
         }
     }
 
@@ -260,8 +263,8 @@ impl Server {
         let user = recognized.as_ref().and_then(Recognized::user).map(|identity| User::named(&identity.user));
         // Before anything is read that is as long as the client likes. Shared by address only where it takes a review to know the user:
         // many users can be behind one address.
-        let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), &parts.uri);
-        let (waits, mut worker) = match entered.await {
+        let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), parts);
+        let (mut head, mut worker) = match entered.await {
             Ok(entered) => entered,
             Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
         };
@@ -310,7 +313,9 @@ impl Server {
         {
             admitted = Err(untold);
         }
-        drop(waits);
+        if let Some(head) = &mut head {
+            head.admitted();
+        }
         let (through, missing) = match through.transpose() {
             Ok(through) => (through, None),
             Err(missing) => (None, Some(missing)),
@@ -378,12 +383,14 @@ impl Server {
         &self,
         user: &User,
         known: Option<&User>,
-        uri: &Uri,
-    ) -> Result<(Option<Share>, Option<Worker>), Limited> {
+        parts: &http::request::Parts,
+    ) -> Result<(Option<Head>, Option<Worker>), Limited> {
+        let uri = &parts.uri;
         let length = uri.path().len() + uri.query().map_or(0, str::len);
-        let waits = self.settings.access.is_some().then(|| self.limits.admit_head(user, length)).transpose()?;
+        let admit = || self.limits.admit_head(user, length, header_bytes(&parts.headers));
+        let head = self.settings.access.is_some().then(admit).transpose()?;
         let worker = self.arrive(user, is_exempt(uri.path(), known)).await;
-        Ok((waits, worker.inspect_err(|limited| self.limits.count(limited.limit))?))
+        Ok((head, worker.inspect_err(|limited| self.limits.count(limited.limit))?))
     }
 
     /// Waits for the first turn of a request; `None`: it takes no turns.
@@ -440,6 +447,10 @@ impl Server {
         admission::check(asked, uri.path(), &target)?;
         if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
             return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        }
+        if is_websocket_watch(asked, &target) {
+            tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
+            return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
         }
         // From a View nothing is handed on.
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
@@ -522,7 +533,15 @@ impl Server {
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
         let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
+        // What makes a document takes many times its memory, for a large one hundreds of megabytes.
+        let making = tokio::time::timeout(asked.timeout, self.making_documents.clone().acquire_owned()).await;
+        let Ok(Ok(making)) = making else {
+            return Err(Failure::Unavailable(
+                "documents for other requests are being made: try again later".to_owned(),
+            ));
+        };
         let answered = tokio::task::spawn_blocking(move || {
+            let (_making, begun) = (making, Instant::now());
             let request = documents::Request {
                 method: &method,
                 prefix: &prefix,
@@ -531,12 +550,14 @@ impl Server {
                 headers: &headers,
                 now,
             };
-            documents::answer(&request, &needed)
+            (documents::answer(&request, &needed), begun.elapsed())
         });
-        let response = answered.await.map_err(|error| {
+        let (response, took) = answered.await.map_err(|error| {
             tracing::error!(%error, "documents panicked");
             self.defect()
         })?;
+        // It was work for the user, though on another thread.
+        self.limits.seats().turn_of(asked.user).await.work_and_settle(took, || ());
         Ok(response.map(Body::whole))
     }
 
@@ -679,6 +700,15 @@ impl Asked<'_> {
 }
 
 /// Whether a path has the old `/watch/` part.
+/// Whether a watch is asked for by WebSocket. Clients of fabric8 open every watch so. They take a finished response for a server that
+/// does not speak WebSocket, and watch over HTTP at once; an endless one makes them wait for ever, and an error stops them or takes them
+/// many seconds.
+fn is_websocket_watch(asked: &Asked<'_>, target: &Target) -> bool {
+    let Target::Resource(address) = target else { return false };
+    let watches = address.legacy_watch || (address.subresource.is_none() && asked.query.flag("watch"));
+    watches && asked.is_read() && pass_through::is_websocket(asked.headers)
+}
+
 fn is_legacy_watch(path: &str) -> bool {
     matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }

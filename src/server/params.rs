@@ -84,6 +84,10 @@ fn number_problem(text: &str) -> &'static str {
     if is_number { "value out of range" } else { "invalid syntax" }
 }
 
+/// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored, as upstream
+/// ignores them; to ignore one of these would return objects that the client did not ask for.
+const NOT_SUPPORTED: [&str; 6] = ["celSelector", "sortBy", "facets", "facetLimit", "shardSelector", "quiet"];
+
 /// metav1.ListOptions, decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListOptions {
@@ -119,6 +123,11 @@ impl ListOptions {
     /// # Errors
     /// 400 for what cannot be read, 422 for what contradicts.
     pub fn read(query: &Query) -> Result<ListOptions, Failure> {
+        if let Some(parameter) = NOT_SUPPORTED.iter().find(|parameter| query.get(parameter).is_some()) {
+            return Err(Failure::BadRequest(format!(
+                "the query parameter {parameter} is not supported by this version of fieldcache: remove it"
+            )));
+        }
         let text = |key: &str| query.get(key).unwrap_or_default().to_owned();
         let mut options = ListOptions {
             watch: query.flag("watch"),

@@ -182,6 +182,11 @@ fn encoded(parts: &[&str]) -> String {
     parts.iter().map(|part| format!("/{}", part.replace('%', "%25"))).collect()
 }
 
+/// Whether a request asks to speak WebSocket.
+pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
+    headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
 /// Refuses other protocols. HTTP/2 in clear text is merely not taken up, as a server may.
 fn check_upgrade(headers: &HeaderMap) -> Result<(), Failure> {
     let asks = headers.get_all(CONNECTION).iter().any(|value| {

@@ -15,7 +15,7 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -107,6 +107,8 @@ pub(super) async fn until_ended<Work: Future>(link: &Link, work: Work) -> Option
 #[derive(Debug, Default)]
 pub(super) struct Link {
     must_write: AtomicBool,
+    /// What the request takes whose task is started next, in bytes. hyper makes the task of a request as soon as it has it.
+    next_request: AtomicU64,
     /// Of the connection.
     task: OnceLock<Waker>,
 }
@@ -118,6 +120,11 @@ impl Link {
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
+    }
+
+    /// A request has arrived whose task is not started yet.
+    pub(super) fn has_arrived(&self, bytes: u64) {
+        self.next_request.store(bytes, Ordering::Relaxed);
     }
 
     /// A write waits for the reader; whether it may.
@@ -145,8 +152,9 @@ where
     Work: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, work: Work) {
+        let bytes = self.link.next_request.load(Ordering::Relaxed);
         // To drop the work resets its stream.
-        let Some(unstarted) = self.connections.begin_stream(self.state.user()) else { return };
+        let Some(unstarted) = self.connections.begin_stream(self.state.user(), bytes) else { return };
         tokio::spawn(Watched {
             work: Box::pin(work),
             unstarted: Some(unstarted),

@@ -9,6 +9,7 @@ use e2e::run_directory::RunDirectory;
 use e2e::{compare, fieldcache};
 use http::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use tokio::process::Command;
@@ -630,7 +631,28 @@ async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> 
     for header in ["READY", "OBJECTS", "AUTHORIZATION", "FIELDS", "CACHED"] {
         ensure!(table.contains(header), "{header} is missing:\n{table}");
     }
-    ensure!(kubectl.succeed(&["get", "fieldcache", "-o", "name"]).await?.lines().count() == 3, "the category");
+    // A category with the name of a resource would make kubectl take the resource for all of them.
+    for (name, resources) in [
+        ("fieldcaches", 1),
+        ("fieldcache", 1),
+        ("fc", 1),
+        ("fieldcaches.fieldcache.dev", 1),
+        ("views", 1),
+        ("view", 1),
+        ("fcv", 1),
+        ("selectableresources", 1),
+        ("selectableresource", 1),
+        ("selres", 1),
+        ("fieldcache-dev", 3),
+    ] {
+        let listed = kubectl.succeed(&["get", name, "-o", "name"]).await?;
+        let kinds: BTreeSet<&str> = listed.lines().filter_map(|line| line.split('/').next()).collect();
+        ensure!(kinds.len() == resources, "{name} selects {kinds:?}");
+    }
+    for name in ["fieldcache", "fc", "fieldcaches"] {
+        let described = kubectl.succeed(&["describe", name, "pods"]).await?;
+        ensure!(described.contains("Kind:         FieldCache"), "{name}: {described}");
+    }
     for (selector, expected) in
         [("fieldcaches?fieldSelector=spec.resource%3Dpods", 1), ("views?fieldSelector=spec.authorization%3DView", 0)]
     {

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::{Place, document, doubt, endpoint};
+use super::super::kubeconfig::{Place, credentials, document, endpoint};
 use crate::kinds::{Endpoint, View};
 use crate::source::kubeconfig::Identity;
 
@@ -132,23 +132,33 @@ fn the_whole_document_is_a_kubeconfig() {
 }
 
 #[test]
-fn what_will_not_work_is_said_beforehand() {
-    let secure = Place::of(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
-    let plain = Place::of(&Endpoint { url: "http://a:1".to_owned(), ca_bundle: None }, None).unwrap();
-    for (user, place, chosen, expected, why) in [
-        (json!({ "client-certificate-data": "x" }), &secure, false, None, "a certificate"),
-        (json!({ "client-certificate": "x", "token": "t" }), &secure, false, None, "a certificate and a token"),
-        (json!({ "token": "t" }), &secure, true, None, "a token that was chosen"),
-        (json!({ "token": "t" }), &secure, false, Some("--service-account"), "a token for somebody else"),
-        (json!({ "exec": {} }), &secure, false, Some("but exec"), "a program that makes tokens"),
-        (json!({ "tokenFile": "/t" }), &secure, false, Some("--token-file"), "a token in a file"),
-        (json!({}), &secure, false, Some("no credentials"), "nothing"),
-        (json!({ "client-certificate-data": "x" }), &plain, false, Some("not encrypted"), "in the open"),
+fn tokens_for_the_api_server_are_not_copied() {
+    let place = Place::of(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
+    let certificate = json!({ "client-certificate-data": "x", "client-key-data": "y" });
+    for (user, allowed, expected, why) in [
+        (certificate.clone(), false, Ok(certificate.clone()), "a certificate"),
+        (
+            json!({ "client-certificate": "x", "client-key": "y", "token": "t", "as": "bob" }),
+            false,
+            Ok(json!({ "client-certificate": "x", "client-key": "y" })),
+            "a certificate and a token",
+        ),
+        (json!({ "token": "t" }), false, Err("but token"), "a token"),
+        (json!({ "exec": {} }), false, Err("but exec"), "a program that makes tokens"),
+        (json!({ "tokenFile": "/t" }), false, Err("but tokenFile"), "a token in a file"),
+        (json!({ "username": "u", "password": "p" }), false, Err("but username"), "a password"),
+        (json!({ "token": "t" }), true, Ok(json!({ "token": "t" })), "explicitly allowed"),
+        (json!({}), false, Ok(json!({})), "nothing"),
     ] {
-        let doubt = doubt(&user, place, chosen);
-        match expected {
-            None => assert_eq!(doubt, None, "{why}"),
-            Some(part) => assert!(doubt.as_ref().is_some_and(|doubt| doubt.contains(part)), "{why}: {doubt:?}"),
+        match (credentials(user, &place, allowed), expected) {
+            (Ok(kept), Ok(expected)) => assert_eq!(kept, expected, "{why}"),
+            (Err(error), Err(part)) => {
+                let text = error.to_string();
+                for part in [part, "https://a:1", "audience fieldcache.dev", "--service-account", "--token-file"] {
+                    assert!(text.contains(part), "{why}: {text} does not say {part}");
+                }
+            }
+            (found, expected) => panic!("{why}: {found:?} instead of {expected:?}"),
         }
     }
 }

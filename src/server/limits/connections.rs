@@ -68,12 +68,12 @@ const PART: usize = 4;
 /// An address has at least so many places.
 const LEAST_SHARE: usize = 4;
 
-/// Requests of HTTP/2 that have arrived and were not looked at yet, at most. Each is a task of about two kilobytes, and a peer can send
-/// thousands in the time of one poll of its connection.
-pub const MOST_UNSTARTED: u64 = 32 << 10;
+/// Bytes of requests of HTTP/2 that have arrived and were not looked at yet, at most. A peer can send thousands in the time of one poll of
+/// its connection, and each header field of some of them is one byte on the wire.
+pub const MOST_UNSTARTED: u64 = 64 << 20;
 
-/// As many of them may be of one address whatever the others send.
-const FIRST_UNSTARTED: u64 = 256;
+/// So many of them may be of one address whatever the others send.
+const FIRST_UNSTARTED: u64 = 512 << 10;
 
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
@@ -196,16 +196,17 @@ impl Connections {
         }
     }
 
-    /// Takes the share of a request that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be reset.
-    pub(in crate::server) fn begin_stream(&self, user: &User) -> Option<Share> {
-        let share = self.streams.take(user, 1);
+    /// Takes the share of a request of so many bytes that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be
+    /// reset.
+    pub(in crate::server) fn begin_stream(&self, user: &User, bytes: u64) -> Option<Share> {
+        let share = self.streams.take(user, bytes);
         if share.is_none() {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
         }
         share
     }
 
-    /// Requests that have arrived over HTTP/2 and were not looked at yet.
+    /// Bytes of requests that have arrived over HTTP/2 and were not looked at yet.
     pub fn unstarted(&self) -> u64 {
         self.streams.total()
     }

@@ -6,7 +6,7 @@
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
-//! | requests of HTTP/2 that were not looked at yet | none: 32,768 | their streams are reset, those of the addresses with most first |
+//! | bytes of requests of HTTP/2 that were not looked at yet | none: 64 MiB | their streams are reset, those of the addresses with most first |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
@@ -38,6 +38,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use http::{HeaderMap, Request};
+
 use crate::model::quantity;
 use crate::model::quote;
 use crate::model::shares::{self, Shares};
@@ -68,6 +70,40 @@ const COPIES_OF_PATH: u64 = 12;
 
 /// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
 const SEATS_PER_CORE: u64 = 16;
+
+/// About what a task for a request takes until it is looked at, in bytes.
+const TASK_BYTES: u64 = 2 << 10;
+
+/// What a header field takes beside its name and value: its places in the map, which grow by doubling, and the heads of both texts.
+const FIELD_BYTES: usize = 256;
+
+/// What the headers of most requests take at most. More is counted until the request is answered.
+const USUAL_HEADERS: u64 = 8 << 10;
+
+/// The share of the head of a request.
+#[derive(Debug)]
+pub struct Head {
+    until_admitted: Option<Share>,
+    _until_answered: Option<Share>,
+}
+
+impl Head {
+    /// The request waits no longer for authentication and authorization.
+    pub fn admitted(&mut self) {
+        self.until_admitted = None;
+    }
+}
+
+/// About what headers take in memory, in bytes. Over HTTP/2 a field can be one byte on the wire.
+pub fn header_bytes(headers: &HeaderMap) -> u64 {
+    headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + FIELD_BYTES) as u64).sum()
+}
+
+/// About what a request takes until it is looked at, in bytes.
+pub fn unstarted_bytes<Body>(request: &Request<Body>) -> u64 {
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len() as u64);
+    TASK_BYTES + path + header_bytes(request.headers())
+}
 
 /// What one request holds of a quantity that users share.
 pub type Share = shares::Share<User>;
@@ -132,7 +168,7 @@ pub enum Limit {
     ConnectionsPerAddress,
     /// Authenticated connections of one user.
     ConnectionsPerUser,
-    /// Requests of HTTP/2 that have arrived and were not looked at yet.
+    /// Bytes of requests of HTTP/2 that have arrived and were not looked at yet.
     UnstartedRequests,
     /// Watches of one user.
     WatchesPerUser,
@@ -350,13 +386,19 @@ impl Limits {
         &self.unread
     }
 
-    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query, `user`:
-    /// the address where the user is not known yet.
+    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query, `headers`:
+    /// what its headers take in memory, `user`: the address where the user is not known yet.
     ///
     /// # Errors
     /// 429 when the requests of this user that wait hold as much as they may.
-    pub fn admit_head(&self, user: &User, path: usize) -> Result<Share, Limited> {
-        let bytes = HEAD_BYTES + path as u64 * COPIES_OF_PATH;
+    pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<Head, Limited> {
+        let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
+        let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
+        let until_answered = if long > 0 { Some(self.take_head(user, long)?) } else { None };
+        Ok(Head { until_admitted: Some(until_admitted), _until_answered: until_answered })
+    }
+
+    fn take_head(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));

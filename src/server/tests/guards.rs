@@ -81,15 +81,22 @@ async fn every_value_of_a_repeated_header_is_checked() {
     let request = http::Request::builder().uri(uri).header("host", "evil.example.com").body(String::new()).unwrap();
     assert_eq!(fixture.server.answer(request).await.status(), 403);
     let lengths = [("content-length", "0"), ("content-length", "5")];
+    let lengths = [&lengths[..], &[("cookie", "a=b")]].concat();
     assert_eq!(fixture.whole(Method::POST, SHIRTS, &lengths).await.code, 415, "a body without a media type");
 }
 
 #[tokio::test]
-async fn bodies_without_a_media_type_are_refused() {
+async fn bodies_without_a_media_type_are_refused_from_browsers() {
     let fixture = guarded();
+    let length = ("content-length", "5");
     for (headers, code) in [
-        (&[("content-length", "5")][..], 415),
-        (&[("transfer-encoding", "chunked")], 415),
+        (&[length, ("origin", "http://127.0.0.1:8181")][..], 415),
+        (&[length, ("referer", "http://127.0.0.1/")], 415),
+        (&[length, ("sec-fetch-site", "none")], 415),
+        (&[length, ("sec-fetch-mode", "navigate")], 415),
+        (&[("transfer-encoding", "chunked"), ("cookie", "a=b")], 415),
+        (&[length], 405),
+        (&[("transfer-encoding", "chunked")], 405),
         (&[("content-length", "5"), ("content-type", "application/json")], 405),
         (&[("content-length", "0")], 405),
         (&[], 405),
@@ -97,4 +104,21 @@ async fn bodies_without_a_media_type_are_refused() {
         let answer = fixture.whole(Method::POST, SHIRTS, headers).await;
         assert_eq!(answer.code.as_u16(), code, "{headers:?}: {}", answer.body);
     }
+}
+
+/// Clients of fabric8 open watches so, and watch over HTTP when the response ends at once.
+#[tokio::test]
+async fn a_watch_by_websocket_is_an_empty_finished_response() {
+    let fixture = guarded();
+    let websocket = [("connection", "Upgrade"), ("upgrade", "websocket")];
+    for path in [
+        format!("{SHIRTS}?watch=true&resourceVersion=0"),
+        "/apis/stable.example.com/v1/watch/shirts".to_owned(),
+        "/api/v1/secrets?watch=1".to_owned(),
+    ] {
+        let answer = fixture.whole(Method::GET, &path, &websocket).await;
+        assert_eq!((answer.code.as_u16(), &*answer.body), (200, ""), "{path}");
+    }
+    let list = fixture.whole(Method::GET, SHIRTS, &websocket).await;
+    assert!(list.body.contains("ShirtList"), "what is no watch is answered: {}", list.body);
 }

@@ -22,7 +22,7 @@ use crate::registry::{LiveState, OverMemory, Where};
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::lists::LARGE;
-use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::limits::{Head, Limit, LimitSettings, Limits, User, header_bytes, unstarted_bytes};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 
@@ -275,4 +275,31 @@ fn a_user_without_a_name_is_an_address() {
         assert_eq!(User::at(address.parse().unwrap()).name(), name, "{address}");
     }
     assert_eq!(user("a\"b").to_string(), "\"a\\\"b\"", "a message is not what a user makes of it");
+}
+
+/// Over HTTP/2 a header field can be one byte on the wire, and hundreds of bytes in memory.
+#[test]
+fn headers_count_by_what_they_take_in_memory() {
+    let limits = Limits::new(LimitSettings { body_bytes: Bytes(1 << 20), ..LimitSettings::default() });
+    let request = |fields: usize| {
+        let request = (0..fields)
+            .fold(Request::builder().uri("/api"), |request, number| request.header(format!("x{number}"), ""));
+        request.body(()).unwrap()
+    };
+    for (fields, least) in [(8, 2 << 10), (480, 100 << 10)] {
+        let (request, before) = (request(fields), std::cell::Cell::new(0));
+        let taken = allocation_counter::measure(|| before.set(request.headers().clone().len()));
+        let counted = header_bytes(request.headers());
+        assert!(counted >= least && counted >= taken.bytes_total, "{fields}: {counted} of {}", taken.bytes_total);
+        assert!(unstarted_bytes(&request) > counted, "{fields}");
+    }
+    let long = header_bytes(request(480).headers());
+    let mut held: Vec<Head> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
+    assert!((3..=5).contains(&held.len()), "{}", held.len());
+    held.iter_mut().for_each(Head::admitted);
+    assert!(limits.admit_head(&user("a"), 4, long).is_err(), "long headers count until the response");
+    held.clear();
+    let mut held: Vec<Head> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
+    held.iter_mut().for_each(Head::admitted);
+    assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }

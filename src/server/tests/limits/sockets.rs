@@ -199,11 +199,12 @@ async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
     let mut ask = async || client.send_request(request("/livez")).await.map(|response| response.status().as_u16());
     assert_eq!(ask().await.unwrap(), 200);
     let connections = &connections;
-    let flood = |name: usize| std::iter::from_fn(move || connections.begin_stream(&User::named(&name.to_string())));
-    let shares: Vec<_> = (0..100).flat_map(flood).collect();
-    assert!(shares.len() as u64 >= MOST_UNSTARTED, "{}", shares.len());
+    let flood =
+        |name: usize| std::iter::from_fn(move || connections.begin_stream(&User::named(&name.to_string()), 64 << 10));
+    let shares: Vec<_> = (0..200).flat_map(flood).collect();
+    assert!((shares.len() as u64) << 16 >= MOST_UNSTARTED, "{}", shares.len());
     assert!(ask().await.unwrap_err().to_string().contains("http2 error"), "its stream is reset");
-    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 101);
+    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 201);
     drop(shares);
     assert_eq!(ask().await.unwrap(), 200, "and the connection goes on");
     drop(client);
