@@ -40,7 +40,7 @@ pub struct Part {
 }
 
 /// So many Views keep their documents, which take about a megabyte each: those for which some were made last. Further ones are made again.
-const MOST_KEPT: usize = 64;
+pub(super) const MOST_KEPT: usize = 64;
 
 /// The Views that keep documents, the last one at the end. One for the process, like the memory that it bounds.
 static KEPT: Mutex<VecDeque<Weak<Mutex<Made>>>> = Mutex::new(VecDeque::new());

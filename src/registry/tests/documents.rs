@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::registry::documents::{Build, DocumentSet, DocumentSource, Forms, Part};
+use crate::registry::documents::{Build, DocumentSet, DocumentSource, Forms, MOST_KEPT, Part};
 
 const KEY: &str = "api/v1";
 
@@ -73,4 +73,19 @@ async fn a_views_documents_are_new_only_when_what_it_shows_is() {
     assert_eq!(since(&again, 5).await, [5; 3], "what is shown has changed");
     whole.change("two", "and once more");
     assert_eq!(since(&again, 6).await, [5; 3]);
+}
+
+/// Documents of a View take about a megabyte, and anybody who may write Views chooses how many there are.
+#[tokio::test]
+async fn the_documents_of_a_bounded_number_of_views_are_kept() {
+    let whole = Changing::new("one", "one");
+    let things = [resource("things")];
+    let parts: Vec<Part> = (0..=MOST_KEPT).map(|_| Part::new(whole.clone(), &things, None)).collect();
+    let first = parts[0].v2().await.unwrap();
+    for part in &parts[1..] {
+        part.v2().await.unwrap();
+    }
+    let again = parts[0].v2().await.unwrap();
+    assert!(!Arc::ptr_eq(&first, &again), "one more than are kept lets the oldest go");
+    assert_eq!(first.document().hash, again.document().hash, "which is made again");
 }
