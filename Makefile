@@ -17,7 +17,7 @@ IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit advisories tools soak test-versions image image-root
+.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit advisories tools soak hostile test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ advisories: $(TOOLS)/bin/cargo-deny ## the same, but reports "not checked" if th
 	1 | 124) echo "advisories: not checked, the database was not reachable" ;; \
 	*) exit $$fetched ;; \
 	esac
+
+hostile: components ## the hostile suite against a release build
+	$(CARGO) build --locked --release
+	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads 1 hostile::
 
 soak: build components ## 200 random schedules of faults, beside them 30 minutes of changes with real clients, then the hostile suite (more than an hour; SOAK_SCHEDULES=, SOAK_MINUTES=, SOAK_HOSTILE= shorten it)
 	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES) --hostile $(SOAK_HOSTILE)

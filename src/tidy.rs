@@ -21,7 +21,7 @@ const EDGES: [(&str, &[&str]); 28] = [
     ("query", &["model", "selector", "extract", "store"]),
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
-    ("printer", &["selector"]),
+    ("printer", &["selector", "extract"]),
     // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
     ("placement", &["model", "selector"]),
     // Texts of somebody else's metrics; it knows nothing of what is served here.

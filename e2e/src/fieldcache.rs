@@ -207,11 +207,19 @@ fn start(name: &str, command: &str, address: &str, arguments: &[String], directo
     Process::start(name, &invocation, directory.path())
 }
 
+/// Names the program's file, where it is not that of the profile: a release build beside tests that are not optimized.
+const PROGRAM: &str = "FIELDCACHE_PROGRAM";
+
 /// The program's file, in the profile directory of the running test or program.
 ///
 /// # Errors
 /// When it is not there; the error says what to run.
 pub fn program() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os(PROGRAM) {
+        let program = std::path::absolute(&named)?;
+        ensure!(program.exists(), "there is no {}, which {PROGRAM} names", program.display());
+        return Ok(program);
+    }
     let this = std::env::current_exe().context("asking where this test is")?;
     // Tests stand in PROFILE/deps, programs in PROFILE.
     let mut profile = this.parent().context("a program must be in a directory")?;

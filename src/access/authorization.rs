@@ -20,6 +20,9 @@ use crate::model::shares::Shares;
 /// How long an answer is remembered.
 const KEEP: Duration = Duration::from_secs(10);
 
+/// How long a denial is kept. Whoever grants a permission tries it at once.
+const KEEP_DENIED: Duration = Duration::from_secs(1);
+
 /// Reviews that are begun at a time, those that wait for a place of [`Backend`] included. A user may have as many as are free for
 /// all others: alone half of them, which the API server answers within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
@@ -87,7 +90,11 @@ impl Question {
 impl Authorizer {
     /// Asks this API server.
     pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
-        let keep = |decision: &Decision| (!matches!(decision, Decision::Unanswered(_))).then_some(KEEP);
+        let keep = |decision: &Decision| match decision {
+            Decision::Allowed => Some(KEEP),
+            Decision::Denied(_) => Some(KEEP_DENIED),
+            Decision::Unanswered(_) => None,
+        };
         Authorizer {
             backend,
             counts,

@@ -168,8 +168,8 @@ pub(super) fn credentials(mut user: Value, place: &Place, allows_others: bool) -
     if allows_others {
         return Ok(user);
     }
-    let has = |name: &&str| user.get(*name).is_some();
-    let (has_certificate, other) = (CERTIFICATE.iter().any(|name| has(name)), OTHERS.iter().find(|name| has(name)));
+    let has = |name: &&&str| user.get(**name).is_some();
+    let (has_certificate, other) = (CERTIFICATE.iter().any(|name| has(&name)), OTHERS.iter().find(has));
     if let Some(other) = other.filter(|_| !has_certificate) {
         bail!(
             "the user of this kubeconfig has no client certificate but {other}, which is for the API server: {} would receive it, and rejects it, because \

@@ -104,10 +104,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval, conflicts_with = "dir")]
     pub self_check_interval: Duration,
     /// Where to listen; loopback only, port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181", value_parser = socket_address)]
     pub address: SocketAddr,
     /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
     /// Serve HTTPS with this certificate: PEM, its issuers after it; read again when it is replaced
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
@@ -151,14 +151,14 @@ pub struct OperatorArguments {
     #[arg(long, value_name = "NAME")]
     pub identity: Option<String>,
     /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443", value_parser = socket_address)]
     pub address: SocketAddr,
     /// Also serve Prometheus metrics over TLS, at /metrics of this address, to whoever may get the nonResourceURL /metrics; off by default
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
     /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet: only the result, without
     /// credentials, and beside --max-connections; off by default
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub health_address: Option<SocketAddr>,
     /// Serve with this certificate: PEM, its issuers after it; read again when it is replaced
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file", conflicts_with_all = ["cert_dir", "tls_names"])]
@@ -385,6 +385,17 @@ pub struct FieldsArguments {
     /// How to print
     #[arg(short, long, default_value = "table")]
     pub output: Output,
+}
+
+/// An address to listen on. `localhost` is the only name: it is the same address everywhere.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let literal = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    literal.parse().map_err(|error: std::net::AddrParseError| {
+        format!("{error}: name an address and a port, such as 127.0.0.1:8181, [::1]:8181 or localhost:8181")
+    })
 }
 
 /// `fieldcache kubeconfig`.

@@ -3,6 +3,7 @@
 mod builtin;
 mod copies;
 mod extra;
+mod json;
 mod json_path;
 mod judge;
 mod kep;

@@ -7,7 +7,7 @@
 //! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::value`].
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Index, IndexMut, Range};
 
 use serde_json::{Map, Value};
 
@@ -21,9 +21,6 @@ pub(crate) const DEFINITION_LEVELS: usize = 500;
 
 /// Levels of an OpenAPI document: those of a definition, and what is put around and into it.
 pub(crate) const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
-
-/// Levels of an object from which cells are printed.
-pub(crate) const OBJECT_LEVELS: usize = 1_000;
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,38 +41,89 @@ pub(crate) struct NodeId(u32);
 #[derive(Debug)]
 pub(crate) struct Tree<'b> {
     bytes: &'b [u8],
-    nodes: Vec<Node>,
+    nodes: Nodes,
 }
 
+/// A value: where it is, and what stands beside and in it. A short value has few bytes for each node, so a node has few as well. What
+/// the bytes themselves tell is read there: what a value is, and where a key ends.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    kind: Kind,
-    /// Of a member: between the quotes.
-    key: Place,
-    value: Place,
-    first: Option<NodeId>,
-    next: Option<NodeId>,
+    /// Of a member: behind the first quote.
+    key: u32,
+    start: u32,
+    end: u32,
+    /// The first value inside of it, and the next one beside it; 0 is none, because the first node is inside of nothing.
+    first: u32,
+    next: u32,
 }
 
-/// Bytes from and to; shorter than a [`Span`], because a tree has many.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place(u32, u32);
+/// Nodes. The first [`PART`], which most trees do not need, stand together; further ones in parts, so that many are neither moved nor
+/// allocated in advance.
+#[derive(Debug)]
+struct Nodes {
+    first: Vec<Node>,
+    parts: Vec<Vec<Node>>,
+}
 
-impl Place {
-    fn new(start: usize, end: usize) -> Place {
-        // A tree is only made of bytes whose positions fit.
-        Place(u32::try_from(start).unwrap_or(u32::MAX), u32::try_from(end).unwrap_or(u32::MAX))
+const PART: usize = 1 << 10;
+
+/// Bytes of an object for each of its values, about. A tree begins with room for as many values.
+const BYTES_PER_VALUE: usize = 16;
+
+impl Nodes {
+    fn for_bytes(length: usize) -> Nodes {
+        Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
     }
 
-    fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.0 as usize..self.1 as usize]
+    fn push(&mut self, node: Node) -> NodeId {
+        if self.first.len() < PART {
+            self.first.push(node);
+            return NodeId(position(self.first.len() - 1));
+        }
+        if self.parts.last().is_none_or(|part| part.len() == PART) {
+            self.parts.push(Vec::with_capacity(PART));
+        }
+        let before = self.parts.len() * PART;
+        let index = self.parts.last_mut().map_or(0, |part| {
+            part.push(node);
+            part.len() - 1
+        });
+        NodeId(position(before + index))
     }
+}
+
+impl Index<NodeId> for Nodes {
+    type Output = Node;
+
+    fn index(&self, NodeId(id): NodeId) -> &Node {
+        let id = id as usize;
+        self.first.get(id).unwrap_or_else(|| &self.parts[id / PART - 1][id % PART])
+    }
+}
+
+impl IndexMut<NodeId> for Nodes {
+    fn index_mut(&mut self, NodeId(id): NodeId) -> &mut Node {
+        let id = id as usize;
+        match self.first.get_mut(id) {
+            Some(node) => node,
+            None => &mut self.parts[id / PART - 1][id % PART],
+        }
+    }
+}
+
+/// A tree is only made of bytes whose positions fit, and each node takes at least a byte.
+fn position(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// A container that is being read.
-struct Open {
+struct Open<'b> {
     id: NodeId,
+    is_list: bool,
     last: Option<NodeId>,
+    /// The key of its last member as it is written, and whether each so far is greater than the one before and reads as it is written.
+    key: &'b [u8],
+    is_sorted: bool,
 }
 
 impl<'b> Tree<'b> {
@@ -87,50 +135,56 @@ impl<'b> Tree<'b> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Unreadable::Syntax { offset: 0, expected: "less than 4 GiB" });
         }
-        let mut tree = Tree { bytes, nodes: Vec::new() };
+        let mut tree = Tree { bytes, nodes: Nodes::for_bytes(bytes.len()) };
         let mut cursor = Cursor::new(bytes);
-        let mut open: Vec<Open> = Vec::new();
-        let mut key = Place::default();
+        let mut open: Vec<Open<'b>> = Vec::new();
+        let mut key = 0;
         cursor.space();
         loop {
             let start = cursor.position();
             let kind = kind_at(&cursor);
-            let id = tree.add(kind, key);
+            let start = position(start);
+            let id = tree.nodes.push(Node { key, start, end: start, first: 0, next: 0 });
             if let Some(container) = open.last_mut() {
                 match container.last.replace(id) {
-                    Some(before) => tree.nodes[before.0 as usize].next = Some(id),
-                    None => tree.nodes[container.id.0 as usize].first = Some(id),
+                    Some(before) => tree.nodes[before].next = id.0,
+                    None => tree.nodes[container.id].first = id.0,
                 }
             }
-            tree.nodes[id.0 as usize].value = Place::new(start, start);
             if kind == Kind::Scalar {
                 scalar(&mut cursor)?;
-                tree.nodes[id.0 as usize].value.1 = Place::new(0, cursor.position()).1;
+                tree.nodes[id].end = position(cursor.position());
             } else {
                 if open.len() >= MAX_DEPTH {
                     return Err(cursor.error(TOO_DEEP).into());
                 }
                 cursor.advance();
-                open.push(Open { id, last: None });
+                open.push(Open { id, is_list: kind == Kind::List, last: None, key: &[], is_sorted: true });
             }
             // Up to the next value.
             loop {
-                let Some(container) = open.last() else {
+                let Some(container) = open.last_mut() else {
                     end(&mut cursor)?;
                     return Ok(tree);
                 };
                 let id = container.id;
-                let is_list = tree.nodes[id.0 as usize].kind == Kind::List;
+                let is_list = container.is_list;
                 match next(&mut cursor, is_list, container.last.is_some())? {
                     Next::End => {
-                        tree.nodes[id.0 as usize].value.1 = Place::new(0, cursor.position()).1;
-                        if !is_list {
+                        tree.nodes[id].end = position(cursor.position());
+                        if !container.is_sorted {
                             tree.sort(id)?;
                         }
                         open.pop();
                     }
                     Next::Value(found) => {
-                        key = Place::new(found.start, found.end);
+                        key = position(found.start);
+                        if !is_list {
+                            let raw = found.of(bytes);
+                            let is_greater = container.last.is_none() || container.key < raw;
+                            container.is_sorted &= is_greater && raw.is_ascii() && !raw.contains(&b'\\');
+                            container.key = raw;
+                        }
                         break;
                     }
                 }
@@ -138,36 +192,35 @@ impl<'b> Tree<'b> {
         }
     }
 
-    fn add(&mut self, kind: Kind, key: Place) -> NodeId {
-        // Each node takes at least a byte, so their number fits as the bytes do.
-        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(Node { kind, key, value: Place::default(), first: None, next: None });
-        id
-    }
-
     /// Sorts the members of an object and keeps the last of equal keys.
     fn sort(&mut self, id: NodeId) -> Result<(), Unreadable> {
-        let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::new();
+        let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
         for member in self.children(id) {
-            let Place(offset, _) = self.nodes[member.0 as usize].key;
-            let error = Unreadable::Syntax { offset: offset as usize, expected: "a key" };
-            members.push((unescape(self.nodes[member.0 as usize].key.of(self.bytes)).ok_or(error)?, member));
-        }
-        if members.is_sorted_by(|(left, _), (right, _)| left < right) {
-            return Ok(());
+            let error = Unreadable::Syntax { offset: self.nodes[member].key as usize, expected: "a key" };
+            members.push((unescape(self.raw_key(member)).ok_or(error)?, member));
         }
         members.sort_by(|(left, _), (right, _)| left.cmp(right));
-        let mut next = None;
+        let mut next = 0;
         for (index, (key, member)) in members.iter().enumerate().rev() {
             // The sort is stable: of equal keys the last one in the text comes last.
             if members.get(index + 1).is_some_and(|(after, _)| after == key) {
                 continue;
             }
-            self.nodes[member.0 as usize].next = next;
-            next = Some(*member);
+            self.nodes[*member].next = next;
+            next = member.0;
         }
-        self.nodes[id.0 as usize].first = next;
+        self.nodes[id].first = next;
         Ok(())
+    }
+
+    /// The key of a member as it stands between its quotes.
+    fn raw_key(&self, id: NodeId) -> &'b [u8] {
+        let rest = &self.bytes[self.nodes[id].key as usize..];
+        let mut end = 0;
+        while let Some(byte) = rest.get(end).filter(|byte| **byte != b'"') {
+            end += if *byte == b'\\' { 2 } else { 1 };
+        }
+        rest.get(..end).unwrap_or(rest)
     }
 
     /// The value itself.
@@ -177,17 +230,17 @@ impl<'b> Tree<'b> {
 
     /// What a node is.
     pub(crate) fn kind(&self, id: NodeId) -> Kind {
-        self.nodes[id.0 as usize].kind
+        kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
     }
 
     /// Its first element or member.
     pub(crate) fn first(&self, id: NodeId) -> Option<NodeId> {
-        self.nodes[id.0 as usize].first
+        Some(NodeId(self.nodes[id].first)).filter(|first| *first != self.root())
     }
 
     /// The element or member behind it.
     pub(crate) fn next(&self, id: NodeId) -> Option<NodeId> {
-        self.nodes[id.0 as usize].next
+        Some(NodeId(self.nodes[id].next)).filter(|next| *next != self.root())
     }
 
     /// Its elements or members.
@@ -197,34 +250,45 @@ impl<'b> Tree<'b> {
 
     /// The key of a member.
     pub(crate) fn key(&self, id: NodeId) -> Cow<'b, str> {
-        // Escapes were read when the members were sorted.
-        unescape(self.nodes[id.0 as usize].key.of(self.bytes)).unwrap_or_default()
+        // Its escapes are valid: they were read with the object.
+        unescape(self.raw_key(id)).unwrap_or_default()
     }
 
     /// Whether this is the key of a member: without a copy of the usual one, which has no escapes.
     pub(crate) fn has_key(&self, id: NodeId, key: &str) -> bool {
-        let raw = self.nodes[id.0 as usize].key.of(self.bytes);
-        if raw.contains(&b'\\') { self.key(id) == key } else { raw == key.as_bytes() }
+        let raw = &self.bytes[self.nodes[id].key as usize..];
+        // Up to where it ends, begins an escape, or is another one.
+        let same = raw.iter().zip(key.as_bytes()).take_while(|(raw, key)| raw == key && !matches!(raw, b'"' | b'\\'));
+        let same = same.count();
+        match raw.get(same) {
+            Some(b'"') => same == key.len(),
+            Some(b'\\') => self.key(id) == key,
+            _ => false,
+        }
     }
 
     /// The bytes of a node.
     pub(crate) fn bytes(&self, id: NodeId) -> &'b [u8] {
-        self.nodes[id.0 as usize].value.of(self.bytes)
+        &self.bytes[self.range(id)]
     }
 
     /// Where the bytes of a node are.
     pub(crate) fn range(&self, id: NodeId) -> Range<usize> {
-        let Place(start, end) = self.nodes[id.0 as usize].value;
+        let Node { start, end, .. } = self.nodes[id];
         start as usize..end as usize
     }
 }
 
-fn kind_at(cursor: &Cursor<'_>) -> Kind {
-    match cursor.peek() {
+fn kind_of(first: Option<u8>) -> Kind {
+    match first {
         Some(b'[') => Kind::List,
         Some(b'{') => Kind::Map,
         _ => Kind::Scalar,
     }
+}
+
+fn kind_at(cursor: &Cursor<'_>) -> Kind {
+    kind_of(cursor.peek())
 }
 
 fn scalar(cursor: &mut Cursor<'_>) -> Result<(), Misplaced> {

@@ -80,17 +80,19 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<Request> {
         .collect()
 }
 
-/// The versions that a FieldCache means and that are served: those that it names, else the preferred one; and one problem for each that
-/// is not served, which the others do without. `served` are those of the resource, the preferred one first; none: there is no such
-/// resource.
-pub fn versions(spec: &FieldCacheSpec, served: &[&str]) -> (Vec<String>, Vec<Problem>) {
+/// The versions that a FieldCache means and that are served: those that it names, else the preferred one and those of `kept`; and one
+/// problem for each that is not served, which the others do without. `served` are those of the resource, the preferred one first; none:
+/// there is no such resource. `kept` are those that were kept so far.
+pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec<String>, Vec<Problem>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
         let message = format!("the API server serves no resource {name} that can be listed and watched");
         return (Vec::new(), vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
     };
     if spec.versions.is_empty() {
-        return (vec![(*preferred).to_owned()], Vec::new());
+        // Clients read the versions that were kept. Not all that are served: each costs a copy.
+        let others = served[1..].iter().filter(|version| kept.iter().any(|kept| kept == *version));
+        return (std::iter::once(preferred).chain(others).map(|version| (*version).to_owned()).collect(), Vec::new());
     }
     let is_served = |version: &&String| served.contains(&version.as_str());
     let unknown =

@@ -76,8 +76,9 @@ pub struct FieldCacheSpec {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// The versions to keep, such as v1. Absent or empty: the version that the API server prefers, alone. Each version has a copy
-    /// of its own and costs as much memory again.
+    /// The versions to keep, such as v1. Absent or empty: the version that the API server prefers. When it prefers another one, the
+    /// versions that were kept until then are kept too, for as long as they are served, because clients may read them. Each version has
+    /// a copy of its own and costs as much memory again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
     pub versions: Vec<String>,
@@ -148,6 +149,11 @@ pub struct FieldCacheStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
+    /// The versions that are kept, the preferred one first. Where spec.versions is empty, each of them is kept until it is no longer
+    /// served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63)))]
+    pub versions: Vec<String>,
     /// About how many objects the copy has, all versions together. Written when it has moved by a tenth, at most every 5 minutes; the metric
     /// fieldcache_store_objects is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -72,6 +72,11 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
     let is_ready = findings.iter().any(|finding| finding.kind == READY && finding.holds == Holds::True);
     let status = FieldCacheStatus {
         conditions: conditions(&held.conditions, &findings, field_cache.metadata.generation, jiff::Timestamp::now()),
+        versions: match &wanted[..] {
+            // What was kept is still known when the resource is back.
+            [] => held.versions.clone(),
+            wanted => wanted.iter().map(|gvr| gvr.version.to_string()).collect(),
+        },
         objects: is_ready.then(|| count(held.objects, stores.objects)),
         bytes: is_ready.then(|| count(held.bytes, stores.bytes)),
     };
@@ -85,8 +90,10 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.insert(name, Instant::now());
         }
-        let finding = findings.iter().find(|finding| finding.kind == READY);
-        events::tell(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
+        for kind in [READY, PREFERRED_ONLY] {
+            let finding = findings.iter().find(|finding| finding.kind == kind);
+            events::tell(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
+        }
     }
     Ok(Action::requeue(COUNTS_EVERY))
 }
@@ -94,6 +101,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
 const ACCEPTED: &str = "Accepted";
 const SYNCED: &str = "Synced";
 const READY: &str = "Ready";
+/// Only while versions are kept that nobody named.
+const PREFERRED_ONLY: &str = "PreferredVersionOnly";
 /// The reason of a store that there is no room for.
 const MEMORY_LIMIT: &str = "MemoryLimit";
 
@@ -155,7 +164,7 @@ fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
             Finding::new(ACCEPTED, Holds::False, first.reason, message)
         }
     };
-    match &stores.waiting {
+    let mut findings = match &stores.waiting {
         None => vec![
             accepted,
             Finding::new(SYNCED, Holds::True, "Synced", "the copy is complete and follows the API server"),
@@ -170,5 +179,20 @@ fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
             vec![accepted, finding(SYNCED), finding(READY)]
         }
-    }
+    };
+    findings.extend(older_versions(verdict));
+    findings
+}
+
+/// That versions are kept beside the preferred one, which nobody asked for.
+fn older_versions(verdict: &Verdict) -> Option<Finding> {
+    let (preferred, others) = verdict.stores.split_first().filter(|_| verdict.follows_preferred)?;
+    let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();
+    let message = format!(
+        "the API server prefers {} now. {} was kept before and is kept too until it is no longer served, because clients may read it: each \
+         version costs a copy. To keep others, name them in spec.versions",
+        preferred.gvr.version,
+        others.join(", "),
+    );
+    (!others.is_empty()).then(|| Finding::new(PREFERRED_ONLY, Holds::False, "PreferredVersionChanged", message))
 }

@@ -25,6 +25,8 @@ pub struct Verdict {
     pub stores: Vec<Store>,
     /// What is wrong. With stores: only some of its fields are left out.
     pub problems: Vec<Problem>,
+    /// Whether its author names no version.
+    pub follows_preferred: bool,
 }
 
 /// A store that a FieldCache asks for.
@@ -71,6 +73,7 @@ pub fn named(verdicts: &Verdicts) -> BTreeSet<Gvr> {
 /// Judges one.
 pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     let generation = field_cache.metadata.generation.unwrap_or_default();
+    let follows_preferred = field_cache.spec.versions.is_empty();
     match stores(field_cache, definitions) {
         Ok((stores, unserved)) => {
             let several = stores.len() > 1;
@@ -83,9 +86,9 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
                 store.rejected.iter().map(problem).collect()
             };
             let problems = unserved.into_iter().chain(stores.iter().flat_map(rejected)).collect();
-            Verdict { generation, stores, problems }
+            Verdict { generation, stores, problems, follows_preferred }
         }
-        Err(problems) => Verdict { generation, stores: Vec::new(), problems },
+        Err(problems) => Verdict { generation, stores: Vec::new(), problems, follows_preferred },
     }
 }
 
@@ -112,7 +115,8 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     }
     let served = definitions.versions(&spec.group, &spec.resource);
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
-    let (versions, problems) = accept::versions(spec, &names);
+    let kept = field_cache.status.as_ref().map_or(&[][..], |status| &status.versions);
+    let (versions, problems) = accept::versions(spec, kept, &names);
     let problems: Vec<Problem> = problems.into_iter().map(Problem::from).collect();
     if versions.is_empty() {
         return Err(problems);
@@ -122,7 +126,12 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     for (gvr, definition) in
         versions.iter().filter_map(|version| served.iter().find(|(gvr, _)| gvr.version == *version))
     {
-        let excerpt = excerpt(spec, definition)?;
+        let excerpt = match excerpt(spec, definition) {
+            Ok(excerpt) => excerpt,
+            // An older version that nobody named must not take the preferred one away.
+            Err(_) if spec.versions.is_empty() && !stores.is_empty() => continue,
+            Err(problems) => return Err(problems),
+        };
         let outcome = accept_fields(&requests, gvr, definition, definitions);
         stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems, excerpt });
     }

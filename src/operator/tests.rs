@@ -387,6 +387,30 @@ fn only_permissions_that_are_not_needed_are_warned_of() {
     assert!(told.contains("delete r0, ") && told.contains(" and 4 more; "), "{told}");
 }
 
+/// A client that reads a version must not lose it because another one was added.
+#[test]
+fn versions_that_were_kept_are_kept_until_they_are_not_served() {
+    let kept = |versions: &[&str], spec: serde_json::Value| {
+        let mut whole = json!({"group": "stable.example.com", "resource": "shirts"});
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let mut field_cache = (*field_cache(SHIRTS, whole)).clone();
+        field_cache.status = Some(serde_json::from_value(json!({"versions": versions})).unwrap());
+        let verdict = super::stores::judge(&field_cache, &definitions());
+        verdict.stores.iter().map(|store| store.gvr.version.to_string()).collect::<Vec<_>>()
+    };
+    let nothing = json!({});
+    for (before, spec, expected, what) in [
+        (&[][..], &nothing, &["v1"][..], "at first"),
+        (&["v1"], &nothing, &["v1"], "nothing has changed"),
+        (&["v1beta1"], &nothing, &["v1", "v1beta1"], "another version is preferred now"),
+        (&["v1", "v1beta1"], &nothing, &["v1", "v1beta1"], "both were kept"),
+        (&["v1alpha1"], &nothing, &["v1"], "it is not served any more"),
+        (&["v1beta1"], &json!({"versions": ["v1"]}), &["v1"], "versions are named"),
+    ] {
+        assert_eq!(kept(before, spec.clone()), expected, "{what}");
+    }
+}
+
 /// A View of that age that lists so many names of namespaces.
 fn view(number: usize, second: usize, names: usize) -> Arc<View> {
     let namespaces: Vec<String> = (0..names).map(|name| format!("{name:060}")).collect();

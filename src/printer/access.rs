@@ -1,6 +1,10 @@
 //! Who may do what: RBAC and certificates.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::extract::json::Json;
 
 use super::cluster::created_at;
 use super::read::{items, name, text, text_or};
@@ -8,11 +12,11 @@ use super::text::{labels, subjects};
 use super::time::{Moment, age, human_duration};
 use super::{AGE, CREATED_AT, NAME, Printer, Row, string};
 
-fn role_bindings(object: &Value, now: Moment) -> Row {
-    let role = &object["roleRef"];
+fn role_bindings(object: Json<'_>, now: Moment) -> Row {
+    let role = object.at("roleRef");
     Row::of(vec![
         name(object),
-        json!(format!("{}/{}", text(&role["kind"]), text(&role["name"]))),
+        json!(format!("{}/{}", text(role.at("kind")), text(role.at("name")))),
         age(object, now),
         json!(subjects(object, "User")),
         json!(subjects(object, "Group")),
@@ -20,10 +24,10 @@ fn role_bindings(object: &Value, now: Moment) -> Row {
     ])
 }
 
-fn certificate_signing_requests(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let lasts = spec["expirationSeconds"].as_i64().map_or_else(|| "<none>".to_owned(), human_duration);
-    let has = |kind: &str| items(&status["conditions"]).iter().any(|condition| text(&condition["type"]) == kind);
+fn certificate_signing_requests(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let lasts = spec.at("expirationSeconds").as_i64().map_or_else(|| "<none>".to_owned(), human_duration);
+    let has = |kind: &str| items(status.at("conditions")).any(|condition| text(condition.at("type")) == kind);
     let mut state = if has("Denied") {
         "Denied"
     } else if has("Approved") {
@@ -35,28 +39,29 @@ fn certificate_signing_requests(object: &Value, now: Moment) -> Row {
     if has("Failed") {
         state.push_str(",Failed");
     }
-    if !text(&status["certificate"]).is_empty() {
+    if !text(status.at("certificate")).is_empty() {
         state.push_str(",Issued");
     }
     Row::of(vec![
         name(object),
         age(object, now),
-        json!(text_or(&spec["signerName"], "<none>")),
-        json!(text(&spec["username"])),
+        json!(text_or(spec.at("signerName"), "<none>")),
+        json!(text(spec.at("username"))),
         json!(lasts),
         json!(state),
     ])
 }
 
-fn cluster_trust_bundles(object: &Value, _now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text_or(&object["spec"]["signerName"], "<none>"))])
+fn cluster_trust_bundles(object: Json<'_>, _now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text_or(object.at("spec").at("signerName"), "<none>"))])
 }
 
-fn pod_certificate_requests(object: &Value, _now: Moment) -> Row {
-    let spec = &object["spec"];
-    let mut states = items(&object["status"]["conditions"]).iter().map(|condition| text(&condition["type"]));
-    let state = states.rfind(|state| matches!(*state, "Issued" | "Denied" | "Failed")).unwrap_or("Pending");
-    let member = |member: &str| json!(text(&spec[member]));
+fn pod_certificate_requests(object: Json<'_>, _now: Moment) -> Row {
+    let spec = object.at("spec");
+    let states = items(object.at("status").at("conditions")).map(|condition| text(condition.at("type")));
+    let state = states.filter(|state| matches!(&**state, "Issued" | "Denied" | "Failed")).last();
+    let state = state.unwrap_or(Cow::Borrowed("Pending"));
+    let member = |member: &str| json!(text(spec.at(member)));
     Row::of(vec![
         name(object),
         member("podName"),
@@ -64,7 +69,7 @@ fn pod_certificate_requests(object: &Value, _now: Moment) -> Row {
         member("nodeName"),
         member("signerName"),
         json!(state),
-        json!(labels(&spec["unverifiedUserAnnotations"])),
+        json!(labels(spec.at("unverifiedUserAnnotations"))),
     ])
 }
 

@@ -5,7 +5,12 @@
 //! among the metrics is not told by that view; the statuses, which keep their order, give it away once a controller has written
 //! them. Before that it is printed first.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::extract::json::Json;
+use crate::extract::tree::Tree;
 
 use super::read::{integer, is_set, items, name, text};
 use super::text::quantity;
@@ -15,154 +20,180 @@ use super::{AGE, NAME, Printer, Row, string};
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
-fn horizontal_pod_autoscalers(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let target = &spec["scaleTargetRef"];
-    let annotations = &object["metadata"]["annotations"];
-    let is_old = is_set(&spec["targetCPUUtilizationPercentage"])
-        || is_set(&annotations[METRICS])
-        || is_set(&annotations[CURRENT_METRICS]);
-    let metrics = if is_old && !is_set(&spec["metrics"]) {
+fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let target = spec.at("scaleTargetRef");
+    let annotations = object.at("metadata").at("annotations");
+    let is_old = is_set(spec.at("targetCPUUtilizationPercentage"))
+        || is_set(annotations.at(METRICS))
+        || is_set(annotations.at(CURRENT_METRICS));
+    let metrics = if is_old && !is_set(spec.at("metrics")) {
         of_old_form(object)
     } else {
-        cell(items(&spec["metrics"]), items(&status["currentMetrics"]))
+        let statuses = items(status.at("currentMetrics"));
+        let current = |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current(one, kind));
+        cell(items(spec.at("metrics")).map(Metric::of), current)
     };
-    let least = spec["minReplicas"].as_i64().map_or_else(|| "<unset>".to_owned(), |least| least.to_string());
+    let least = spec.at("minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |least| least.to_string());
     Row::of(vec![
         name(object),
-        json!(format!("{}/{}", text(&target["kind"]), text(&target["name"]))),
+        json!(format!("{}/{}", text(target.at("kind")), text(target.at("name")))),
         json!(metrics),
         json!(least),
-        json!(integer(&spec["maxReplicas"])),
-        json!(integer(&status["currentReplicas"])),
+        json!(integer(spec.at("maxReplicas"))),
+        json!(integer(status.at("currentReplicas"))),
         age(object, now),
     ])
 }
 
-/// Two metrics, and how many more there are.
-fn cell(metrics: &[Value], statuses: &[Value]) -> String {
-    const SHOWN: usize = 2;
-    if metrics.is_empty() {
-        return "<none>".to_owned();
-    }
-    let one = |(index, metric)| one(metric, statuses.get(index).unwrap_or(&Value::Null));
-    let shown = metrics.iter().enumerate().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
-    match metrics.len() {
-        ..=SHOWN => shown,
-        more => format!("{shown} + {} more...", more - SHOWN),
-    }
-}
-
-fn one(metric: &Value, status: &Value) -> String {
-    let kind = text(&metric["type"]);
-    let member = match kind {
+/// What a metric of this type is called as a member; `None` for no type.
+fn member_of(kind: &str) -> Option<&'static str> {
+    Some(match kind {
         "External" => "external",
         "Pods" => "pods",
         "Object" => "object",
         "Resource" => "resource",
         "ContainerResource" => "containerResource",
-        _ => return "<unknown type>".to_owned(),
-    };
-    let (target, status) = (&metric[member]["target"], &status[member]);
-    let current = &status["current"];
-    let known = |text: String| if is_set(status) { text } else { "<unknown>".to_owned() };
-    match kind {
-        "External" | "Object" if is_set(&target["averageValue"]) => {
-            let current = match &current["averageValue"] {
-                Value::Null => "<unknown>".to_owned(),
-                average => quantity(average),
-            };
-            format!("{current}/{} (avg)", quantity(&target["averageValue"]))
+        _ => return None,
+    })
+}
+
+/// What is wanted of a metric, or measured.
+struct Amount<'a> {
+    name: Cow<'a, str>,
+    value: Json<'a>,
+    average: Json<'a>,
+    percent: Option<i64>,
+}
+
+/// One metric.
+struct Metric<'a> {
+    kind: Cow<'a, str>,
+    target: Amount<'a>,
+}
+
+impl<'a> Metric<'a> {
+    fn of(metric: Json<'a>) -> Metric<'a> {
+        let kind = text(metric.at("type"));
+        let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
+        Metric { kind, target: Amount::of(text(metric.at("name")), metric.at("target")) }
+    }
+
+    fn of_old_form(metric: Json<'a>) -> Metric<'a> {
+        let kind = text(metric.at("type"));
+        let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
+        let average = if kind == "Object" { "averageValue" } else { "targetAverageValue" };
+        let target = Amount {
+            name: text(metric.at("name")),
+            value: metric.at("targetValue"),
+            average: metric.at(average),
+            percent: metric.at("targetAverageUtilization").as_i64(),
+        };
+        Metric { kind, target }
+    }
+}
+
+impl<'a> Amount<'a> {
+    fn of(name: Cow<'a, str>, amount: Json<'a>) -> Amount<'a> {
+        let (value, average) = (amount.at("value"), amount.at("averageValue"));
+        Amount { name, value, average, percent: amount.at("averageUtilization").as_i64() }
+    }
+
+    /// What a status says of a metric of this type.
+    fn current(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
+        let status = status.at(member_of(kind)?);
+        is_set(status).then(|| Amount::of(text(status.at("name")), status.at("current")))
+    }
+
+    fn current_of_old_form(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
+        let member = member_of(kind).filter(|_| text(status.at("type")) == kind)?;
+        let status = status.at(member);
+        let average = if kind == "Object" { "averageValue" } else { "currentAverageValue" };
+        is_set(status).then(|| Amount {
+            name: text(status.at("name")),
+            value: status.at("currentValue"),
+            average: status.at(average),
+            percent: status.at("currentAverageUtilization").as_i64(),
+        })
+    }
+}
+
+/// Two metrics, and how many more there are. `current` is told the place of a metric and its type.
+fn cell<'a>(
+    mut metrics: impl Iterator<Item = Metric<'a>>,
+    current: impl Fn(usize, &str) -> Option<Amount<'a>>,
+) -> String {
+    const SHOWN: usize = 2;
+    let shown: Vec<String> = metrics
+        .by_ref()
+        .take(SHOWN)
+        .enumerate()
+        .map(|(index, metric)| one(&metric, current(index, &metric.kind)))
+        .collect();
+    match (metrics.count(), shown.is_empty()) {
+        (_, true) => "<none>".to_owned(),
+        (0, false) => shown.join(", "),
+        (more, false) => format!("{} + {more} more...", shown.join(", ")),
+    }
+}
+
+fn one(metric: &Metric<'_>, current: Option<Amount<'_>>) -> String {
+    let target = &metric.target;
+    let known = |show: fn(&Amount<'_>) -> String| current.as_ref().map_or_else(|| "<unknown>".to_owned(), show);
+    match &*metric.kind {
+        "External" | "Object" if is_set(target.average) => {
+            let current =
+                known(
+                    |current| {
+                        if is_set(current.average) { quantity(current.average) } else { "<unknown>".to_owned() }
+                    },
+                );
+            format!("{current}/{} (avg)", quantity(target.average))
         }
-        "External" | "Object" => format!("{}/{}", known(pointer(&current["value"])), pointer(&target["value"])),
-        "Pods" => format!("{}/{}", known(pointer(&current["averageValue"])), pointer(&target["averageValue"])),
-        _ => {
-            let resource = text(&metric[member]["name"]);
-            if is_set(&target["averageValue"]) {
-                let current = known(pointer(&current["averageValue"]));
-                return format!("{resource}: {current}/{}", quantity(&target["averageValue"]));
-            }
-            let percent = |value: &Value, otherwise: &str| {
-                value.as_i64().map_or_else(|| otherwise.to_owned(), |percent| format!("{percent}%"))
-            };
-            let current = percent(&current["averageUtilization"], "<unknown>");
-            format!("{resource}: {current}/{}", percent(&target["averageUtilization"], "<auto>"))
+        "External" | "Object" => format!("{}/{}", known(|current| pointer(current.value)), pointer(target.value)),
+        "Pods" => format!("{}/{}", known(|current| pointer(current.average)), pointer(target.average)),
+        "Resource" | "ContainerResource" if is_set(target.average) => {
+            format!("{}: {}/{}", target.name, known(|current| pointer(current.average)), quantity(target.average))
         }
+        "Resource" | "ContainerResource" => {
+            let percent = |percent: Option<i64>, otherwise: &str| {
+                percent.map_or_else(|| otherwise.to_owned(), |percent| format!("{percent}%"))
+            };
+            let current = percent(current.as_ref().and_then(|current| current.percent), "<unknown>");
+            format!("{}: {current}/{}", target.name, percent(target.percent, "<auto>"))
+        }
+        _ => "<unknown type>".to_owned(),
     }
 }
 
 /// A pointer to a quantity as Go prints it.
-fn pointer(value: &Value) -> String {
+fn pointer(value: Json<'_>) -> String {
     if is_set(value) { quantity(value) } else { "<nil>".to_owned() }
 }
 
 /// The metrics of autoscaling/v1.
-fn of_old_form(object: &Value) -> String {
-    let (spec, annotations) = (&object["spec"], &object["metadata"]["annotations"]);
-    let list = |annotation: &str, convert: fn(&Value) -> Value| -> Vec<Value> {
-        let parsed: Value = serde_json::from_str(text(&annotations[annotation])).unwrap_or_default();
-        items(&parsed).iter().map(convert).collect()
+fn of_old_form(object: Json<'_>) -> String {
+    let annotations = object.at("metadata").at("annotations");
+    let (metrics, statuses) = (text(annotations.at(METRICS)), text(annotations.at(CURRENT_METRICS)));
+    let (metrics, statuses) = (Tree::read(metrics.as_bytes()).ok(), Tree::read(statuses.as_bytes()).ok());
+    let metrics = items(Json::of(metrics.as_ref())).map(Metric::of_old_form);
+    let statuses = items(Json::of(statuses.as_ref()));
+    let current =
+        |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current_of_old_form(one, kind));
+    let Some(percent) = object.at("spec").at("targetCPUUtilizationPercentage").as_i64() else {
+        return cell(metrics, current);
     };
-    let mut metrics = list(METRICS, new_metric);
-    let statuses = list(CURRENT_METRICS, new_status);
-    if let Some(percent) = spec["targetCPUUtilizationPercentage"].as_i64() {
-        let cpu =
-            json!({ "type": "Resource", "resource": { "name": "cpu", "target": { "averageUtilization": percent } } });
-        let is_cpu = |status: &Value| {
-            let current = &status["resource"];
-            text(&current["name"]) == "cpu" && is_set(&current["current"]["averageUtilization"])
-        };
-        let place = statuses.iter().position(is_cpu).unwrap_or_default();
-        metrics.insert(place.min(metrics.len()), cpu);
-    }
-    cell(&metrics, &statuses)
-}
-
-fn new_metric(old: &Value) -> Value {
-    let kind = text(&old["type"]);
-    let resource = |old: &Value| {
-        json!({ "name": old["name"], "target": {
-            "averageValue": old["targetAverageValue"], "averageUtilization": old["targetAverageUtilization"],
-        } })
+    let is_cpu = |status: Json<'_>| {
+        let resource = status.at("resource");
+        text(status.at("type")) == "Resource"
+            && text(resource.at("name")) == "cpu"
+            && is_set(resource.at("currentAverageUtilization"))
     };
-    match kind {
-        "External" => {
-            let old = &old["external"];
-            let target = json!({ "value": old["targetValue"], "averageValue": old["targetAverageValue"] });
-            json!({ "type": kind, "external": { "target": target } })
-        }
-        "Object" => {
-            let old = &old["object"];
-            let target = json!({ "value": old["targetValue"], "averageValue": old["averageValue"] });
-            json!({ "type": kind, "object": { "target": target } })
-        }
-        "Pods" => json!({ "type": kind, "pods": { "target": { "averageValue": old["pods"]["targetAverageValue"] } } }),
-        "Resource" => json!({ "type": kind, "resource": resource(&old["resource"]) }),
-        "ContainerResource" => json!({ "type": kind, "containerResource": resource(&old["containerResource"]) }),
-        _ => json!({ "type": kind }),
-    }
-}
-
-fn new_status(old: &Value) -> Value {
-    let kind = text(&old["type"]);
-    let of = |member: &str, value: &str, average: &str| {
-        let old = &old[member];
-        if old.is_null() {
-            return json!({ "type": kind });
-        }
-        json!({ "type": kind, member: { "name": old["name"], "current": {
-            "value": old[value], "averageValue": old[average],
-            "averageUtilization": old["currentAverageUtilization"],
-        } } })
-    };
-    match kind {
-        "External" => of("external", "currentValue", "currentAverageValue"),
-        "Object" => of("object", "currentValue", "averageValue"),
-        "Pods" => of("pods", "", "currentAverageValue"),
-        "Resource" => of("resource", "", "currentAverageValue"),
-        "ContainerResource" => of("containerResource", "", "currentAverageValue"),
-        _ => json!({ "type": kind }),
-    }
+    let place = statuses.clone().position(is_cpu).unwrap_or_default();
+    let target =
+        Amount { name: Cow::Borrowed("cpu"), value: Json::NOTHING, average: Json::NOTHING, percent: Some(percent) };
+    let cpu = Metric { kind: Cow::Borrowed("Resource"), target };
+    cell(metrics.clone().take(place).chain([cpu]).chain(metrics.skip(place)), current)
 }
 
 pub(super) const PRINTERS: &[Printer] = &[Printer {

@@ -1,119 +1,124 @@
 //! What a cluster is furnished with: nodes, namespaces, configuration, quotas, classes, leases, other API servers.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::read::{condition, count, flag, integer, is_set, items, members, name, text, text_or};
+use crate::extract::json::Json;
+
+use super::read::{condition, count, flag, integer, is_set, items, members, name, pointer_or, text, text_or};
 use super::text::{at_most_three, quantity};
 use super::time::{Moment, age};
 use super::{AGE, CREATED_AT, NAME, Printer, Row, boolean, integer as integer_column, string};
 
 /// Name and creation time: the kinds that have no printer upstream either (apiserver `registry/rest/table.go`).
-pub(super) fn created_at(object: &Value, _now: Moment) -> Row {
-    let created = &object["metadata"]["creationTimestamp"];
+pub(super) fn created_at(object: Json<'_>, _now: Moment) -> Row {
+    let created = object.at("metadata").at("creationTimestamp");
     // The zero time of Go, as a bookmark has it.
     Row::of(vec![name(object), json!(text_or(created, "0001-01-01T00:00:00Z"))])
 }
 
-fn service_accounts(object: &Value, now: Moment) -> Row {
+fn service_accounts(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), age(object, now)])
 }
 
-fn config_maps(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(&object["data"]) + count(&object["binaryData"])), age(object, now)])
+fn config_maps(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(count(object.at("data")) + count(object.at("binaryData"))), age(object, now)])
 }
 
-fn secrets(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(&object["type"])), json!(count(&object["data"])), age(object, now)])
+fn secrets(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text(object.at("type"))), json!(count(object.at("data"))), age(object, now)])
 }
 
-fn namespaces(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(&object["status"]["phase"])), age(object, now)])
+fn namespaces(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text(object.at("status").at("phase"))), age(object, now)])
 }
 
-fn nodes(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
+fn nodes(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
     // Of several conditions of that type the last one counts.
-    let ready = items(&status["conditions"]).iter().rfind(|condition| text(&condition["type"]) == "Ready");
-    let mut state = match ready.map(|ready| text(&ready["status"])) {
+    let ready = items(status.at("conditions")).filter(|condition| text(condition.at("type")) == "Ready").last();
+    let mut state = match ready.map(|ready| text(ready.at("status"))).as_deref() {
         Some("True") => "Ready",
         Some(_) => "NotReady",
         None => "Unknown",
     }
     .to_owned();
-    if flag(&spec["unschedulable"]) {
+    if flag(spec.at("unschedulable")) {
         state.push_str(",SchedulingDisabled");
     }
     let address = |kind: &str| {
-        let found = items(&status["addresses"]).iter().find(|address| text(&address["type"]) == kind);
-        json!(found.map_or("<none>", |address| text(&address["address"])))
+        let found = items(status.at("addresses")).find(|address| text(address.at("type")) == kind);
+        json!(found.map_or(Cow::Borrowed("<none>"), |address| text(address.at("address"))))
     };
-    let info = &status["nodeInfo"];
-    let mut kernel = text_or(&info["kernelVersion"], "<unknown>").to_owned();
-    if !text(&info["architecture"]).is_empty() {
-        kernel = format!("{kernel} ({})", text(&info["architecture"]));
+    let info = status.at("nodeInfo");
+    let mut kernel = text_or(info.at("kernelVersion"), "<unknown>").into_owned();
+    if !text(info.at("architecture")).is_empty() {
+        kernel = format!("{kernel} ({})", text(info.at("architecture")));
     }
     Row::of(vec![
         name(object),
         json!(state),
         json!(roles(object)),
         age(object, now),
-        json!(text(&info["kubeletVersion"])),
+        json!(text(info.at("kubeletVersion"))),
         address("InternalIP"),
         address("ExternalIP"),
-        json!(text_or(&info["osImage"], "<unknown>")),
+        json!(text_or(info.at("osImage"), "<unknown>")),
         json!(kernel),
-        json!(text_or(&info["containerRuntimeVersion"], "<unknown>")),
+        json!(text_or(info.at("containerRuntimeVersion"), "<unknown>")),
     ])
 }
 
-fn roles(node: &Value) -> String {
-    let role = |(key, value)| match (str::strip_prefix(key, "node-role.kubernetes.io/"), key) {
-        (Some(role), _) => role,
-        (None, "kubernetes.io/role") => text(value),
-        (None, _) => "",
+fn roles(node: Json<'_>) -> String {
+    let role = |(key, value): (Cow<'_, str>, _)| match key.strip_prefix("node-role.kubernetes.io/") {
+        Some(role) => role.to_owned(),
+        None if key == "kubernetes.io/role" => text(value).into_owned(),
+        None => String::new(),
     };
-    let roles: BTreeSet<&str> =
-        members(&node["metadata"]["labels"]).map(role).filter(|role| !role.is_empty()).collect();
+    let roles: BTreeSet<String> =
+        members(node.at("metadata").at("labels")).map(role).filter(|role| !role.is_empty()).collect();
     if roles.is_empty() { "<none>".to_owned() } else { roles.into_iter().collect::<Vec<_>>().join(",") }
 }
 
-fn resource_quotas(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
-    let mut resources: Vec<(&str, &Value)> = members(&status["hard"]).collect();
-    resources.sort_unstable_by_key(|(resource, _)| *resource);
+fn resource_quotas(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
+    // Both stand in the order of their keys.
+    let mut all_used = members(status.at("used")).peekable();
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
-    for (resource, hard) in resources {
-        let used = quantity(&status["used"][resource]);
+    for (resource, hard) in members(status.at("hard")) {
+        while all_used.next_if(|(other, _)| *other < resource).is_some() {}
+        let used = all_used.peek().filter(|(other, _)| *other == resource);
+        let used = quantity(used.map_or(Json::NOTHING, |(_, used)| *used));
         let column = if resource.starts_with("limits.") { &mut limits } else { &mut requests };
         column.push(format!("{resource}: {used}/{}", quantity(hard)));
     }
     Row::of(vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)])
 }
 
-fn component_statuses(object: &Value, _now: Moment) -> Row {
-    let healthy = items(&object["conditions"]).iter().find(|condition| text(&condition["type"]) == "Healthy");
-    let state = match healthy.map(|condition| text(&condition["status"])) {
+fn component_statuses(object: Json<'_>, _now: Moment) -> Row {
+    let healthy = items(object.at("conditions")).find(|condition| text(condition.at("type")) == "Healthy");
+    let state = match healthy.map(|condition| text(condition.at("status"))).as_deref() {
         Some("True") => "Healthy",
         Some(_) => "Unhealthy",
         None => "Unknown",
     };
-    let member = |member: &str| json!(healthy.map_or("", |condition| text(&condition[member])));
+    let member = |member: &str| json!(healthy.map(|condition| text(condition.at(member))).unwrap_or_default());
     Row::of(vec![name(object), json!(state), member("message"), member("error")])
 }
 
 /// kube-aggregator `pkg/registry/apiservice/etcd`.
-fn api_services(object: &Value, now: Moment) -> Row {
-    let service = &object["spec"]["service"];
+fn api_services(object: Json<'_>, now: Moment) -> Row {
+    let service = object.at("spec").at("service");
     let shown = if is_set(service) {
-        format!("{}/{}", text(&service["namespace"]), text(&service["name"]))
+        format!("{}/{}", text(service.at("namespace")), text(service.at("name")))
     } else {
         "Local".to_owned()
     };
     let available = match condition(object, "Available") {
         None => "Unknown".to_owned(),
-        Some(condition) => match (text(&condition["status"]), text(&condition["reason"])) {
+        Some(condition) => match (&*text(condition.at("status")), &*text(condition.at("reason"))) {
             (status @ "True", _) | (status, "") => status.to_owned(),
             (status, reason) => format!("{status} ({reason})"),
         },
@@ -121,13 +126,13 @@ fn api_services(object: &Value, now: Moment) -> Row {
     Row::of(vec![name(object), json!(shown), json!(available), age(object, now)])
 }
 
-fn leases(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(&object["spec"]["holderIdentity"])), age(object, now)])
+fn leases(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text(object.at("spec").at("holderIdentity"))), age(object, now)])
 }
 
-fn lease_candidates(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let member = |member: &str| json!(text(&spec[member]));
+fn lease_candidates(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let member = |member: &str| json!(text(spec.at(member)));
     Row::of(vec![
         name(object),
         member("leaseName"),
@@ -137,27 +142,25 @@ fn lease_candidates(object: &Value, now: Moment) -> Row {
     ])
 }
 
-fn storage_versions(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
-    let versions: Vec<String> = items(&status["storageVersions"])
-        .iter()
-        .map(|version| format!("{}={}", text(&version["apiServerID"]), text(&version["encodingVersion"])))
-        .collect();
-    let common = status["commonEncodingVersion"].as_str().unwrap_or("<unset>");
-    Row::of(vec![name(object), json!(common), json!(at_most_three(&versions)), age(object, now)])
+fn storage_versions(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
+    let versions = items(status.at("storageVersions"))
+        .map(|version| format!("{}={}", text(version.at("apiServerID")), text(version.at("encodingVersion"))));
+    let common = pointer_or(status.at("commonEncodingVersion"), "<unset>");
+    Row::of(vec![name(object), json!(common), json!(at_most_three(versions)), age(object, now)])
 }
 
-fn runtime_classes(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(&object["handler"])), age(object, now)])
+fn runtime_classes(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text(object.at("handler"))), age(object, now)])
 }
 
-fn priority_classes(object: &Value, now: Moment) -> Row {
+fn priority_classes(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![
         name(object),
-        json!(integer(&object["value"])),
-        json!(flag(&object["globalDefault"])),
+        json!(integer(object.at("value"))),
+        json!(flag(object.at("globalDefault"))),
         age(object, now),
-        json!(text(&object["preemptionPolicy"])),
+        json!(text(object.at("preemptionPolicy"))),
     ])
 }
 

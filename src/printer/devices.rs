@@ -1,71 +1,75 @@
 //! resource.k8s.io: devices, who claims them, what is wrong with them.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use super::read::{integer, is_going, is_set, items, name, text};
+use serde_json::json;
+
+use crate::extract::json::Json;
+
+use super::read::{integer, is_empty, is_going, is_set, items, name, text};
 use super::time::{Moment, age, since};
 use super::{AGE, NAME, Printer, Row, integer as integer_column, string};
 
-fn name_and_age(object: &Value, now: Moment) -> Row {
+fn name_and_age(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), age(object, now)])
 }
 
-fn resource_claims(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
-    let is_allocated = is_set(&status["allocation"]);
+fn resource_claims(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
+    let is_allocated = is_set(status.at("allocation"));
     let states = [
         ("deleted", is_going(object)),
         ("pending", !is_allocated && !is_going(object)),
         ("allocated", is_allocated),
-        ("reserved", is_allocated && !items(&status["reservedFor"]).is_empty()),
+        ("reserved", is_allocated && !is_empty(status.at("reservedFor"))),
     ];
     let states: Vec<&str> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();
     Row::of(vec![name(object), json!(states.join(",")), age(object, now)])
 }
 
-fn resource_slices(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
+fn resource_slices(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
     Row::of(vec![
         name(object),
-        json!(text(&spec["nodeName"])),
-        json!(text(&spec["driver"])),
-        json!(text(&spec["pool"]["name"])),
+        json!(text(spec.at("nodeName"))),
+        json!(text(spec.at("driver"))),
+        json!(text(spec.at("pool").at("name"))),
         age(object, now),
     ])
 }
 
-fn device_taint_rules(object: &Value, now: Moment) -> Row {
-    let taint = &object["spec"]["taint"];
-    let added = &taint["timeAdded"];
+fn device_taint_rules(object: Json<'_>, now: Moment) -> Row {
+    let taint = object.at("spec").at("taint");
+    let added = taint.at("timeAdded");
     let added = if is_set(added) { since(added, now) } else { String::new() };
-    let member = |member: &str| json!(text(&taint[member]));
+    let member = |member: &str| json!(text(taint.at(member)));
     Row::of(vec![name(object), member("key"), member("value"), member("effect"), json!(added), age(object, now)])
 }
 
-fn resource_pool_status_requests(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
-    let pools = items(&status["pools"]);
-    let pool_count = integer(&status["poolCount"]);
+fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
+    let pools = items(status.at("pools"));
+    let pool_count = integer(status.at("poolCount"));
     // The first of the two conditions that is true decides.
-    let decided = items(&status["conditions"]).iter().find(|condition| {
-        matches!(text(&condition["type"]), "Complete" | "Failed") && text(&condition["status"]) == "True"
+    let decided = items(status.at("conditions")).find(|condition| {
+        matches!(&*text(condition.at("type")), "Complete" | "Failed") && text(condition.at("status")) == "True"
     });
-    let kind = decided.map_or("Pending", |condition| text(&condition["type"]));
+    let kind = decided.map_or(Cow::Borrowed("Pending"), |condition| text(condition.at("type")));
     let completed =
-        decided.filter(|_| kind == "Complete").map(|condition| since(&condition["lastTransitionTime"], now));
-    let listed = i64::try_from(pools.len()).unwrap_or(i64::MAX);
+        decided.filter(|_| kind == "Complete").map(|condition| since(condition.at("lastTransitionTime"), now));
+    let listed = i64::try_from(pools.clone().count()).unwrap_or(i64::MAX);
     let state = if kind == "Complete" && pool_count > listed {
         format!("Complete ({listed}/{pool_count} pools)")
     } else {
-        kind.to_owned()
+        kind.clone().into_owned()
     };
     let are_told = is_set(status) && kind != "Failed";
     let told = |number: i64| if are_told { json!(number.to_string()) } else { json!("-") };
-    let sum = |member: &str| told(pools.iter().map(|pool| integer(&pool[member])).sum());
-    let errors = pools.iter().filter(|pool| is_set(&pool["validationError"])).count();
+    let sum = |member: &str| told(pools.clone().map(|pool| integer(pool.at(member))).sum());
+    let errors = pools.clone().filter(|pool| is_set(pool.at("validationError"))).count();
     Row::of(vec![
         name(object),
-        json!(text(&object["spec"]["driver"])),
+        json!(text(object.at("spec").at("driver"))),
         sum("totalDevices"),
         sum("availableDevices"),
         sum("allocatedDevices"),

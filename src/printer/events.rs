@@ -1,6 +1,8 @@
 //! Events, in the form of core/v1 and in that of events.k8s.io/v1, which calls the same members otherwise.
 
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::extract::json::Json;
 
 use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
@@ -18,7 +20,7 @@ struct Names {
     message: &'static str,
 }
 
-fn core_events(event: &Value, now: Moment) -> Row {
+fn core_events(event: Json<'_>, now: Moment) -> Row {
     let names = Names {
         first: "firstTimestamp",
         last: "lastTimestamp",
@@ -31,7 +33,7 @@ fn core_events(event: &Value, now: Moment) -> Row {
     events(event, &names, now)
 }
 
-fn new_events(event: &Value, now: Moment) -> Row {
+fn new_events(event: Json<'_>, now: Moment) -> Row {
     let names = Names {
         first: "deprecatedFirstTimestamp",
         last: "deprecatedLastTimestamp",
@@ -44,33 +46,33 @@ fn new_events(event: &Value, now: Moment) -> Row {
     events(event, &names, now)
 }
 
-fn events(event: &Value, names: &Names, now: Moment) -> Row {
-    let (object, source, series) = (&event[names.object], &event[names.source], &event["series"]);
-    let first = if is_set(&event[names.first]) { &event[names.first] } else { &event["eventTime"] };
-    let last = if is_set(&event[names.last]) { &event[names.last] } else { first };
+fn events(event: Json<'_>, names: &Names, now: Moment) -> Row {
+    let (object, source, series) = (event.at(names.object), event.at(names.source), event.at("series"));
+    let first = if is_set(event.at(names.first)) { event.at(names.first) } else { event.at("eventTime") };
+    let last = if is_set(event.at(names.last)) { event.at(names.last) } else { first };
     let (last, count) = if is_set(series) {
-        (&series["lastObservedTime"], integer(&series["count"]))
+        (series.at("lastObservedTime"), integer(series.at("count")))
     } else {
         // An event that happened once has no count in the new form.
-        (last, Some(integer(&event[names.count])).filter(|count| *count != 0).unwrap_or(1))
+        (last, Some(integer(event.at(names.count))).filter(|count| *count != 0).unwrap_or(1))
     };
-    let mut target = lower(text(&object["kind"]));
-    if !text(&object["name"]).is_empty() {
-        target = format!("{target}/{}", text(&object["name"]));
+    let mut target = lower(&text(object.at("kind")));
+    if !text(object.at("name")).is_empty() {
+        target = format!("{target}/{}", text(object.at("name")));
     }
-    let mut reporter = text_or(&source["component"], text(&event[names.reporter])).to_owned();
-    let instance = text_or(&source["host"], text(&event["reportingInstance"]));
+    let mut reporter = text_or(source.at("component"), text(event.at(names.reporter))).into_owned();
+    let instance = text_or(source.at("host"), text(event.at("reportingInstance")));
     if !instance.is_empty() {
         reporter = format!("{reporter}, {instance}");
     }
     Row::of(vec![
         json!(since(last, now)),
-        json!(text(&event["type"])),
-        json!(text(&event["reason"])),
+        json!(text(event.at("type"))),
+        json!(text(event.at("reason"))),
         json!(target),
-        json!(text(&object["fieldPath"])),
+        json!(text(object.at("fieldPath"))),
         json!(reporter),
-        json!(text(&event[names.message]).trim()),
+        json!(text(event.at(names.message)).trim()),
         json!(since(first, now)),
         json!(count),
         name(event),

@@ -4,13 +4,16 @@
 //! `Wide` always on); here the same is read from an object's JSON, in which a missing member means Go's zero value. An object that
 //! an API server sent is defaulted already; one from a folder is printed as it stands. Names, types and descriptions of columns
 //! are wire facts of 1.36, byte by byte; later and older servers word some descriptions otherwise. Pure functions: the clock is an
-//! argument, an object is parsed by whoever holds its bytes. Columns of custom resources are data of their definitions and are
+//! argument, and so are the bytes of an object. Columns of custom resources are data of their definitions and are
 //! printed in `server::column`; kinds without an entry here show what [`FALLBACK`] shows.
 //!
-//! Tables of kinds: one file for what belongs together. [`read`] reads members, [`text`] holds the texts that several kinds share,
+//! Tables of kinds: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
 //! [`time`] counts ages.
 
 use serde_json::Value;
+
+use crate::extract::json::Json;
+use crate::extract::tree::Tree;
 
 mod access;
 mod autoscaling;
@@ -54,7 +57,7 @@ pub struct Printer {
     pub resource: &'static str,
     /// Column definitions. A row can have a cell more than there are columns: IPAddress has, upstream.
     pub columns: &'static [Column],
-    print: fn(&Value, Moment) -> Row,
+    print: fn(Json<'_>, Moment) -> Row,
 }
 
 /// Where a row stands in a sorted list: a number, then a name.
@@ -104,15 +107,22 @@ impl Printer {
 
     /// What the rows of a list of this kind are sorted by; `None` when they stand in the order of their keys, as those of all kinds
     /// but FlowSchema do.
-    pub fn order(&self) -> Option<fn(&Value) -> Order> {
+    pub fn order(&self) -> Option<fn(&[u8]) -> Order> {
         (self.group == "flowcontrol.apiserver.k8s.io" && self.resource == "flowschemas")
-            .then_some(policy::flow_schema_order)
+            .then_some(|json| read(json, policy::flow_schema_order))
     }
 
-    /// The row of an object, with ages counted up to `now`. Never fails: what cannot be read is as if it were not there.
-    pub fn print(&self, object: &Value, now: Moment) -> Row {
-        (self.print)(object, now)
+    /// The row of an object, from its JSON text, with ages counted up to `now`. Never fails: what cannot be read is as if it were not
+    /// there.
+    pub fn print(&self, json: &[u8], now: Moment) -> Row {
+        read(json, |object| (self.print)(object, now))
     }
+}
+
+/// Reads an object where it is: a copy of its members would take many times its bytes.
+fn read<T>(json: &[u8], reader: impl Fn(Json<'_>) -> T) -> T {
+    let tree = Tree::read(json).ok();
+    reader(Json::of(tree.as_ref()))
 }
 
 /// Name and age: kinds that are not in the table, such as those of aggregated API servers.

@@ -1,114 +1,115 @@
 //! How pods are reached: services and their endpoints, networking.k8s.io.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::read::{integer, is_set, items, name, pointer_or, text, texts};
+use crate::extract::json::Json;
+
+use super::read::{integer, is_empty, is_set, items, name, pointer_or, text, text_or, texts};
 use super::text::{at_most_three, labels, lower, or_none, selector};
 use super::time::{Moment, age};
 use super::{AGE, NAME, Printer, Row, string};
 
-fn services(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let internal = items(&spec["clusterIPs"]).first().unwrap_or(&spec["clusterIP"]);
-    let internal = Some(text(internal)).filter(|address| !address.is_empty()).unwrap_or("<none>");
-    let ports = items(&spec["ports"]).iter().map(|port| {
-        let (number, protocol) = (integer(&port["port"]), text(&port["protocol"]));
-        match integer(&port["nodePort"]) {
-            1.. => format!("{number}:{}/{protocol}", integer(&port["nodePort"])),
+fn services(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let internal = items(spec.at("clusterIPs")).next().unwrap_or(spec.at("clusterIP"));
+    let internal = text_or(internal, "<none>");
+    let ports = items(spec.at("ports")).map(|port| {
+        let (number, protocol) = (integer(port.at("port")), text(port.at("protocol")));
+        match integer(port.at("nodePort")) {
+            1.. => format!("{number}:{}/{protocol}", integer(port.at("nodePort"))),
             _ => format!("{number}/{protocol}"),
         }
     });
     Row::of(vec![
         name(object),
-        json!(text(&spec["type"])),
+        json!(text(spec.at("type"))),
         json!(internal),
         json!(external_addresses(object)),
         json!(or_none(ports.collect::<Vec<_>>().join(","))),
         age(object, now),
-        json!(labels(&spec["selector"])),
+        json!(labels(spec.at("selector"))),
     ])
 }
 
-fn external_addresses(object: &Value) -> String {
-    let spec = &object["spec"];
-    let listed = texts(&spec["externalIPs"]);
-    match text(&spec["type"]) {
+fn external_addresses(object: Json<'_>) -> String {
+    let spec = object.at("spec");
+    let listed = texts(spec.at("externalIPs"));
+    match &*text(spec.at("type")) {
         "ClusterIP" | "NodePort" => or_none(listed.join(",")),
         "LoadBalancer" => {
-            let mut addresses: Vec<&str> = balancers(object).into_iter().collect();
+            let mut addresses: Vec<Cow<'_, str>> = balancers(object).into_iter().collect();
             addresses.extend(listed);
             if addresses.is_empty() { "<pending>".to_owned() } else { addresses.join(",") }
         }
-        "ExternalName" => text(&spec["externalName"]).to_owned(),
+        "ExternalName" => text(spec.at("externalName")).into_owned(),
         _ => "<unknown>".to_owned(),
     }
 }
 
 /// The addresses of the load balancers: each IP, else host name, once.
-fn balancers(object: &Value) -> BTreeSet<&str> {
-    let ingress = items(&object["status"]["loadBalancer"]["ingress"]).iter();
+fn balancers(object: Json<'_>) -> BTreeSet<Cow<'_, str>> {
+    let ingress = items(object.at("status").at("loadBalancer").at("ingress"));
     ingress
-        .filter_map(|point| [text(&point["ip"]), text(&point["hostname"])].into_iter().find(|one| !one.is_empty()))
+        .filter_map(|point| [text(point.at("ip")), text(point.at("hostname"))].into_iter().find(|one| !one.is_empty()))
         .collect()
 }
 
-fn endpoints(object: &Value, now: Moment) -> Row {
+fn endpoints(object: Json<'_>, now: Moment) -> Row {
     const SHOWN: usize = 3;
-    let subsets = items(&object["subsets"]);
-    let mut listed: Vec<String> = Vec::new();
-    for subset in subsets {
-        let addresses = || items(&subset["addresses"]).iter().map(|address| text(&address["ip"]));
-        let ports = items(&subset["ports"]);
-        if ports.is_empty() {
-            listed.extend(addresses().map(str::to_owned));
-        }
-        for port in ports {
-            let port = integer(&port["port"]);
-            listed.extend(addresses().map(|address| {
-                if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
-            }));
-        }
+    let mut shown: Vec<String> = Vec::new();
+    // Each address with each port: they are counted, not listed.
+    let mut all: usize = 0;
+    for subset in items(object.at("subsets")) {
+        let addresses = || items(subset.at("addresses")).map(|address| text(address.at("ip")));
+        let ports = items(subset.at("ports")).map(|port| Some(integer(port.at("port"))));
+        let no_port = is_empty(subset.at("ports")).then_some(None);
+        let each = ports.chain(no_port);
+        all = all.saturating_add(addresses().count().saturating_mul(each.clone().count()));
+        let listed = each.flat_map(|port| {
+            addresses().map(move |address| match port {
+                None => address.into_owned(),
+                Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+                Some(port) => format!("{address}:{port}"),
+            })
+        });
+        shown.extend(listed.take(SHOWN - shown.len()));
     }
-    let cell = match listed.split_at_checked(SHOWN) {
-        _ if subsets.is_empty() => "<none>".to_owned(),
-        Some((shown, more)) if !more.is_empty() => format!("{} + {} more...", shown.join(","), more.len()),
-        _ => listed.join(","),
+    let cell = match all.saturating_sub(SHOWN) {
+        _ if is_empty(object.at("subsets")) => "<none>".to_owned(),
+        0 => shown.join(","),
+        more => format!("{} + {more} more...", shown.join(",")),
     };
     Row::of(vec![name(object), json!(cell), age(object, now)])
 }
 
-fn endpoint_slices(object: &Value, now: Moment) -> Row {
-    let ports: Vec<String> = items(&object["ports"])
-        .iter()
-        .map(|port| match port["port"].as_i64() {
-            Some(number) => number.to_string(),
-            None => pointer_or(&port["name"], "*").to_owned(),
-        })
-        .collect();
-    let addresses: Vec<String> = items(&object["endpoints"])
-        .iter()
-        .flat_map(|endpoint| texts(&endpoint["addresses"]))
-        .map(str::to_owned)
-        .collect();
+fn endpoint_slices(object: Json<'_>, now: Moment) -> Row {
+    let ports = items(object.at("ports")).map(|port| match port.at("port").as_i64() {
+        Some(number) => number.to_string(),
+        None => pointer_or(port.at("name"), "*").into_owned(),
+    });
+    let addresses = items(object.at("endpoints"))
+        .flat_map(|endpoint| items(endpoint.at("addresses")))
+        .map(|address| text(address).into_owned());
     Row::of(vec![
         name(object),
-        json!(text(&object["addressType"])),
-        json!(at_most_three(&ports)),
-        json!(at_most_three(&addresses)),
+        json!(text(object.at("addressType"))),
+        json!(at_most_three(ports)),
+        json!(at_most_three(addresses)),
         age(object, now),
     ])
 }
 
-fn ingresses(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let ports = if items(&spec["tls"]).is_empty() { "80" } else { "80, 443" };
-    let addresses: Vec<&str> = balancers(object).into_iter().collect();
+fn ingresses(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let ports = if is_empty(spec.at("tls")) { "80" } else { "80, 443" };
+    let addresses: Vec<Cow<'_, str>> = balancers(object).into_iter().collect();
     Row::of(vec![
         name(object),
-        json!(pointer_or(&spec["ingressClassName"], "<none>")),
-        json!(hosts(items(&spec["rules"]))),
+        json!(pointer_or(spec.at("ingressClassName"), "<none>")),
+        json!(hosts(spec.at("rules"))),
         json!(addresses.join(",")),
         json!(ports),
         age(object, now),
@@ -117,57 +118,58 @@ fn ingresses(object: &Value, now: Moment) -> Row {
 
 /// Three hosts. What is said to be more counts every rule after three, whether it has a host or not, and is said as soon as a
 /// rule follows the third host: upstream does.
-fn hosts(rules: &[Value]) -> String {
+fn hosts(rules: Json<'_>) -> String {
     const SHOWN: usize = 3;
-    let mut listed: Vec<&str> = Vec::new();
+    let mut listed: Vec<Cow<'_, str>> = Vec::new();
     let mut has_more = false;
-    for rule in rules {
+    for rule in items(rules) {
         has_more |= listed.len() == SHOWN;
-        if !has_more && !text(&rule["host"]).is_empty() {
-            listed.push(text(&rule["host"]));
+        if !has_more && !text(rule.at("host")).is_empty() {
+            listed.push(text(rule.at("host")));
         }
     }
     match (listed.is_empty(), has_more) {
         (true, _) => "*".to_owned(),
-        (false, true) => format!("{} + {} more...", listed.join(","), rules.len() - SHOWN),
+        (false, true) => format!("{} + {} more...", listed.join(","), rules.count() - SHOWN),
         (false, false) => listed.join(","),
     }
 }
 
-fn ingress_classes(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let is_default = text(&object["metadata"]["annotations"]["ingressclass.kubernetes.io/is-default-class"]) == "true";
-    let shown = format!("{}{}", text(&object["metadata"]["name"]), if is_default { " (default)" } else { "" });
-    let parameters = &spec["parameters"];
+fn ingress_classes(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let is_default =
+        text(object.at("metadata").at("annotations").at("ingressclass.kubernetes.io/is-default-class")) == "true";
+    let shown = format!("{}{}", text(object.at("metadata").at("name")), if is_default { " (default)" } else { "" });
+    let parameters = spec.at("parameters");
     let shown_parameters = if is_set(parameters) {
-        let group = parameters["apiGroup"].as_str().map(|group| format!(".{group}")).unwrap_or_default();
-        format!("{}{group}/{}", text(&parameters["kind"]), text(&parameters["name"]))
+        let group = parameters.at("apiGroup").as_str().map(|group| format!(".{group}")).unwrap_or_default();
+        format!("{}{group}/{}", text(parameters.at("kind")), text(parameters.at("name")))
     } else {
         "<none>".to_owned()
     };
-    Row::of(vec![json!(shown), json!(text(&spec["controller"])), json!(shown_parameters), age(object, now)])
+    Row::of(vec![json!(shown), json!(text(spec.at("controller"))), json!(shown_parameters), age(object, now)])
 }
 
-fn network_policies(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(selector(&object["spec"]["podSelector"])), age(object, now)])
+fn network_policies(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(selector(object.at("spec").at("podSelector"))), age(object, now)])
 }
 
-fn service_cidrs(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(texts(&object["spec"]["cidrs"]).join(",")), age(object, now)])
+fn service_cidrs(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(texts(object.at("spec").at("cidrs")).join(",")), age(object, now)])
 }
 
-fn ip_addresses(object: &Value, now: Moment) -> Row {
-    let parent = &object["spec"]["parentRef"];
+fn ip_addresses(object: Json<'_>, now: Moment) -> Row {
+    let parent = object.at("spec").at("parentRef");
     let shown = if is_set(parent) {
-        let (group, resource) = (text(&parent["group"]), text(&parent["resource"]));
-        let mut shown = lower(resource);
+        let (group, resource) = (text(parent.at("group")), text(parent.at("resource")));
+        let mut shown = lower(&resource);
         if !group.is_empty() {
-            shown = format!("{shown}.{}", lower(group));
+            shown = format!("{shown}.{}", lower(&group));
         }
-        for part in [text(&parent["namespace"])].into_iter().filter(|namespace| !namespace.is_empty()) {
+        for part in [text(parent.at("namespace"))].into_iter().filter(|namespace| !namespace.is_empty()) {
             shown = format!("{shown}/{part}");
         }
-        format!("{shown}/{}", text(&parent["name"]))
+        format!("{shown}/{}", text(parent.at("name")))
     } else {
         "<none>".to_owned()
     };

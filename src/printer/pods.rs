@@ -1,25 +1,28 @@
 //! Pods, whose status is a story, and pod templates.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::extract::json::Json;
 
 use super::read::{flag, has_condition, integer, is_going, is_set, items, name, text, text_or};
 use super::text::{containers, labels};
 use super::time::{Moment, age, since};
 use super::{AGE, NAME, Printer, Row, RowCondition, string};
 
-fn pods(pod: &Value, now: Moment) -> Row {
-    let (spec, status) = (&pod["spec"], &pod["status"]);
+fn pods(pod: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (pod.at("spec"), pod.at("status"));
     let state = State::of(pod);
     let restarts = match state.last_restart.filter(|_| state.restarts != 0) {
         Some(moment) => format!("{} ({} ago)", state.restarts, since(moment, now)),
         None => state.restarts.to_string(),
     };
+    let first = items(status.at("podIPs")).next().unwrap_or(Json::NOTHING);
     // Where only the old single address is told, an API server makes the list from it.
-    let address = text_or(&status["podIPs"][0]["ip"], text_or(&status["podIP"], "<none>"));
-    let gates = items(&spec["readinessGates"]);
-    let open = gates.iter().filter(|gate| has_condition(pod, text(&gate["conditionType"]))).count();
-    let gates = if gates.is_empty() { "<none>".to_owned() } else { format!("{open}/{}", gates.len()) };
-    let condition = match text(&status["phase"]) {
+    let address = text_or(first.at("ip"), text_or(status.at("podIP"), "<none>"));
+    let condition = match &*text(status.at("phase")) {
         "Succeeded" => Some(RowCondition { reason: "Succeeded", message: "The pod has completed successfully." }),
         "Failed" => Some(RowCondition { reason: "Failed", message: "The pod failed." }),
         _ => None,
@@ -31,11 +34,27 @@ fn pods(pod: &Value, now: Moment) -> Row {
         json!(restarts),
         age(pod, now),
         json!(address),
-        json!(text_or(&spec["nodeName"], "<none>")),
-        json!(text_or(&status["nominatedNodeName"], "<none>")),
-        json!(gates),
+        json!(text_or(spec.at("nodeName"), "<none>")),
+        json!(text_or(status.at("nominatedNodeName"), "<none>")),
+        json!(gates(pod)),
     ];
     Row { cells, condition }
+}
+
+/// How many readiness gates are open.
+fn gates(pod: Json<'_>) -> String {
+    let gates = items(pod.at("spec").at("readinessGates"));
+    let all = gates.clone().count();
+    if all == 0 {
+        return "<none>".to_owned();
+    }
+    let mut are_true: BTreeMap<Cow<'_, str>, bool> = BTreeMap::new();
+    for condition in items(pod.at("status").at("conditions")) {
+        // The first of its type counts.
+        are_true.entry(text(condition.at("type"))).or_insert_with(|| text(condition.at("status")) == "True");
+    }
+    let open = gates.filter(|gate| are_true.get(&text(gate.at("conditionType"))) == Some(&true)).count();
+    format!("{open}/{all}")
 }
 
 /// What the containers of a pod add up to.
@@ -45,49 +64,49 @@ struct State<'a> {
     total: usize,
     restarts: i64,
     /// The end of the container that ended last and was started again.
-    last_restart: Option<&'a Value>,
+    last_restart: Option<Json<'a>>,
 }
 
 /// Restarts that are counted together.
 #[derive(Clone, Copy, Default)]
 struct Restarts<'a> {
     count: i64,
-    last: Option<&'a Value>,
+    last: Option<Json<'a>>,
 }
 
 impl<'a> Restarts<'a> {
-    fn add(&mut self, container: &'a Value) {
-        self.count += integer(&container["restartCount"]);
-        let ended = &container["lastState"]["terminated"]["finishedAt"];
-        let moment = |value: &Value| value.as_str().and_then(Moment::parse);
-        if moment(ended) > self.last.and_then(moment) {
+    fn add(&mut self, container: Json<'a>) {
+        self.count += integer(container.at("restartCount"));
+        let ended = container.at("lastState").at("terminated").at("finishedAt");
+        if Moment::of(ended) > self.last.and_then(Moment::of) {
             self.last = Some(ended);
         }
     }
 }
 
 impl<'a> State<'a> {
-    fn of(pod: &'a Value) -> State<'a> {
-        let (spec, status) = (&pod["spec"], &pod["status"]);
-        let sidecars: Vec<&str> = items(&spec["initContainers"])
-            .iter()
-            .filter(|container| text(&container["restartPolicy"]) == "Always")
-            .map(|container| text(&container["name"]))
-            .collect();
-        let total = items(&spec["containers"]).len() + sidecars.len();
-        let mut reason = text_or(&status["reason"], text(&status["phase"])).to_owned();
-        let gated = |condition: &Value| {
-            text(&condition["type"]) == "PodScheduled" && text(&condition["reason"]) == "SchedulingGated"
+    fn of(pod: Json<'a>) -> State<'a> {
+        let (spec, status) = (pod.at("spec"), pod.at("status"));
+        let starters = items(spec.at("initContainers"));
+        let sidecars = starters
+            .clone()
+            .filter(|container| text(container.at("restartPolicy")) == "Always")
+            .map(|container| text(container.at("name")));
+        let total = items(spec.at("containers")).count() + sidecars.clone().count();
+        let sidecars: BTreeSet<Cow<'_, str>> = sidecars.collect();
+        let mut reason = text_or(status.at("reason"), text(status.at("phase"))).into_owned();
+        let gated = |condition: Json<'_>| {
+            text(condition.at("type")) == "PodScheduled" && text(condition.at("reason")) == "SchedulingGated"
         };
-        if items(&status["conditions"]).iter().any(gated) {
+        if items(status.at("conditions")).any(gated) {
             reason = "SchedulingGated".to_owned();
         }
         let mut ready = 0;
         let (mut starting, mut of_sidecars) = (Restarts::default(), Restarts::default());
         let mut waits_for_init = false;
-        for (index, container) in items(&status["initContainerStatuses"]).iter().enumerate() {
+        for (index, container) in items(status.at("initContainerStatuses")).enumerate() {
             starting.add(container);
-            let is_sidecar = sidecars.contains(&text(&container["name"]));
+            let is_sidecar = sidecars.contains(&text(container.at("name")));
             if is_sidecar {
                 of_sidecars.add(container);
             }
@@ -99,7 +118,7 @@ impl<'a> State<'a> {
                     waits_for_init = true;
                 }
                 InitState::Underway => {
-                    reason = format!("Init:{index}/{}", items(&spec["initContainers"]).len());
+                    reason = format!("Init:{index}/{}", starters.clone().count());
                     waits_for_init = true;
                 }
             }
@@ -111,25 +130,27 @@ impl<'a> State<'a> {
         if !waits_for_init || has_condition(pod, "Initialized") {
             restarts = of_sidecars;
             let mut has_running = false;
-            let mut failure = None;
-            // The first container has the last word.
-            for container in items(&status["containerStatuses"]).iter().rev() {
+            // The first container that says something has the last word.
+            let (mut said, mut failure) = (None, None);
+            for container in items(status.at("containerStatuses")) {
                 restarts.add(container);
-                let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
-                if !text(&waiting["reason"]).is_empty() {
-                    reason = text(&waiting["reason"]).to_owned();
+                let (waiting, ended) = (container.at("state").at("waiting"), container.at("state").at("terminated"));
+                let waits_for = text(waiting.at("reason"));
+                if !waits_for.is_empty() {
+                    said.get_or_insert_with(|| waits_for.into_owned());
                 } else if is_set(ended) {
-                    reason = end_of(ended);
-                    if integer(&ended["exitCode"]) != 0 {
-                        failure = Some(reason.clone());
+                    said.get_or_insert_with(|| end_of(ended));
+                    if integer(ended.at("exitCode")) != 0 {
+                        failure.get_or_insert_with(|| end_of(ended));
                     }
-                } else if flag(&container["ready"]) && is_set(&container["state"]["running"]) {
+                } else if flag(container.at("ready")) && is_set(container.at("state").at("running")) {
                     has_running = true;
                     ready += 1;
                 }
             }
+            reason = said.unwrap_or(reason);
             if reason == "Completed" {
-                let is_ready = || items(&status["conditions"]).iter().any(is_true_ready);
+                let is_ready = || items(status.at("conditions")).any(is_true_ready);
                 reason = match failure {
                     _ if has_running && is_ready() => "Running".to_owned(),
                     Some(failure) => failure,
@@ -139,9 +160,9 @@ impl<'a> State<'a> {
             }
         }
         if is_going(pod) {
-            if text(&status["reason"]) == "NodeLost" {
+            if text(status.at("reason")) == "NodeLost" {
                 reason = "Unknown".to_owned();
-            } else if !matches!(text(&status["phase"]), "Succeeded" | "Failed") {
+            } else if !matches!(&*text(status.at("phase")), "Succeeded" | "Failed") {
                 reason = "Terminating".to_owned();
             }
         }
@@ -162,16 +183,16 @@ enum InitState {
 }
 
 impl InitState {
-    fn of(container: &Value, is_sidecar: bool) -> InitState {
-        let (waiting, ended) = (&container["state"]["waiting"], &container["state"]["terminated"]);
-        if is_set(ended) && integer(&ended["exitCode"]) == 0 {
+    fn of(container: Json<'_>, is_sidecar: bool) -> InitState {
+        let (waiting, ended) = (container.at("state").at("waiting"), container.at("state").at("terminated"));
+        if is_set(ended) && integer(ended.at("exitCode")) == 0 {
             InitState::Done
-        } else if is_sidecar && flag(&container["started"]) {
-            InitState::RunsBeside { is_ready: flag(&container["ready"]) }
+        } else if is_sidecar && flag(container.at("started")) {
+            InitState::RunsBeside { is_ready: flag(container.at("ready")) }
         } else if is_set(ended) {
             InitState::Troubled(end_of(ended))
         } else {
-            match text(&waiting["reason"]) {
+            match &*text(waiting.at("reason")) {
                 "" | "PodInitializing" => InitState::Underway,
                 reason => InitState::Troubled(reason.to_owned()),
             }
@@ -180,22 +201,22 @@ impl InitState {
 }
 
 /// Why a container ended: its reason, else its signal, else its exit code.
-fn end_of(ended: &Value) -> String {
-    match (text(&ended["reason"]), integer(&ended["signal"])) {
-        ("", 0) => format!("ExitCode:{}", integer(&ended["exitCode"])),
+fn end_of(ended: Json<'_>) -> String {
+    match (&*text(ended.at("reason")), integer(ended.at("signal"))) {
+        ("", 0) => format!("ExitCode:{}", integer(ended.at("exitCode"))),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
     }
 }
 
 /// Any condition will do here, not only the first of its type.
-fn is_true_ready(condition: &Value) -> bool {
-    text(&condition["type"]) == "Ready" && text(&condition["status"]) == "True"
+fn is_true_ready(condition: Json<'_>) -> bool {
+    text(condition.at("type")) == "Ready" && text(condition.at("status")) == "True"
 }
 
-fn pod_templates(object: &Value, _now: Moment) -> Row {
-    let [names, images] = containers(&object["template"]["spec"]);
-    Row::of(vec![name(object), names, images, json!(labels(&object["template"]["metadata"]["labels"]))])
+fn pod_templates(object: Json<'_>, _now: Moment) -> Row {
+    let [names, images] = containers(object.at("template").at("spec"));
+    Row::of(vec![name(object), names, images, json!(labels(object.at("template").at("metadata").at("labels")))])
 }
 
 pub(super) const PRINTERS: &[Printer] = &[

@@ -1,75 +1,79 @@
 //! What an API server asks before it acts: admission, and priority and fairness.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::extract::json::Json;
 
 use super::read::{condition, count, integer, is_set, name, text};
 use super::text::selector_struct;
 use super::time::{Moment, age};
 use super::{AGE, NAME, Order, Printer, Row, integer as integer_column, string};
 
-fn webhook_configurations(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(&object["webhooks"])), age(object, now)])
+fn webhook_configurations(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(count(object.at("webhooks"))), age(object, now)])
 }
 
-fn validating_admission_policies(object: &Value, now: Moment) -> Row {
+fn validating_admission_policies(object: Json<'_>, now: Moment) -> Row {
     policies(object, "validations", now)
 }
 
-fn mutating_admission_policies(object: &Value, now: Moment) -> Row {
+fn mutating_admission_policies(object: Json<'_>, now: Moment) -> Row {
     policies(object, "mutations", now)
 }
 
-fn policies(object: &Value, rules: &str, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let parameter = &spec["paramKind"];
+fn policies(object: Json<'_>, rules: &str, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let parameter = spec.at("paramKind");
     let parameter = if is_set(parameter) {
-        format!("{}/{}", text(&parameter["apiVersion"]), text(&parameter["kind"]))
+        format!("{}/{}", text(parameter.at("apiVersion")), text(parameter.at("kind")))
     } else {
         "<unset>".to_owned()
     };
-    Row::of(vec![name(object), json!(count(&spec[rules])), json!(parameter), age(object, now)])
+    Row::of(vec![name(object), json!(count(spec.at(rules))), json!(parameter), age(object, now)])
 }
 
-fn policy_bindings(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let parameter = &spec["paramRef"];
-    let parameter = match (text(&parameter["namespace"]), text(&parameter["name"])) {
-        (_, "") if is_set(&parameter["selector"]) => selector_struct(&parameter["selector"]),
+fn policy_bindings(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let parameter = spec.at("paramRef");
+    let parameter = match (&*text(parameter.at("namespace")), &*text(parameter.at("name"))) {
+        (_, "") if is_set(parameter.at("selector")) => selector_struct(parameter.at("selector")),
         (_, "") => "<unset>".to_owned(),
         ("", parameter) => format!("*/{parameter}"),
         (namespace, parameter) => format!("{namespace}/{parameter}"),
     };
-    Row::of(vec![name(object), json!(text(&spec["policyName"])), json!(parameter), age(object, now)])
+    Row::of(vec![name(object), json!(text(spec.at("policyName"))), json!(parameter), age(object, now)])
 }
 
-fn flow_schemas(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let distinguisher = &spec["distinguisherMethod"];
-    let distinguisher = if is_set(distinguisher) { text(&distinguisher["type"]) } else { "<none>" };
+fn flow_schemas(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let distinguisher = spec.at("distinguisherMethod");
+    let distinguisher = if is_set(distinguisher) { text(distinguisher.at("type")) } else { Cow::Borrowed("<none>") };
     Row::of(vec![
         name(object),
-        json!(text(&spec["priorityLevelConfiguration"]["name"])),
-        json!(integer(&spec["matchingPrecedence"])),
+        json!(text(spec.at("priorityLevelConfiguration").at("name"))),
+        json!(integer(spec.at("matchingPrecedence"))),
         json!(distinguisher),
         age(object, now),
-        json!(condition(object, "Dangling").map_or("?", |condition| text(&condition["status"]))),
+        json!(condition(object, "Dangling").map_or(Cow::Borrowed("?"), |condition| text(condition.at("status")))),
     ])
 }
 
 /// The order in which they are tried (kubernetes `pkg/apis/flowcontrol/util`).
-pub(super) fn flow_schema_order(object: &Value) -> Order {
-    (integer(&object["spec"]["matchingPrecedence"]), text(&object["metadata"]["name"]).to_owned())
+pub(super) fn flow_schema_order(object: Json<'_>) -> Order {
+    (integer(object.at("spec").at("matchingPrecedence")), text(object.at("metadata").at("name")).into_owned())
 }
 
-fn priority_level_configurations(object: &Value, now: Moment) -> Row {
-    let limited = &object["spec"]["limited"];
-    let queuing = &limited["limitResponse"]["queuing"];
-    let of = |holder: &Value, member: &str| {
-        if is_set(holder) { json!(integer(&holder[member])) } else { json!("<none>") }
+fn priority_level_configurations(object: Json<'_>, now: Moment) -> Row {
+    let limited = object.at("spec").at("limited");
+    let queuing = limited.at("limitResponse").at("queuing");
+    let of = |holder: Json<'_>, member: &str| {
+        if is_set(holder) { json!(integer(holder.at(member))) } else { json!("<none>") }
     };
     Row::of(vec![
         name(object),
-        json!(text(&object["spec"]["type"])),
+        json!(text(object.at("spec").at("type"))),
         of(limited, "nominalConcurrencyShares"),
         of(queuing, "queues"),
         of(queuing, "handSize"),

@@ -1,6 +1,10 @@
 //! Volumes, claims, and storage.k8s.io.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::extract::json::Json;
 
 use super::cluster::created_at;
 use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, texts};
@@ -11,42 +15,45 @@ use super::{AGE, CREATED_AT, NAME, Printer, Row, boolean, integer as integer_col
 /// Where the class stood before it was a member; it still counts first.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-fn class(object: &Value) -> &str {
-    let annotation = &object["metadata"]["annotations"][CLASS_ANNOTATION];
-    annotation.as_str().unwrap_or_else(|| text(&object["spec"]["storageClassName"]))
+fn class(object: Json<'_>) -> Cow<'_, str> {
+    let annotation = object.at("metadata").at("annotations").at(CLASS_ANNOTATION);
+    annotation.as_str().unwrap_or_else(|| text(object.at("spec").at("storageClassName")))
 }
 
-fn phase(object: &Value) -> &str {
-    if is_going(object) { "Terminating" } else { text(&object["status"]["phase"]) }
+fn phase(object: Json<'_>) -> Cow<'_, str> {
+    if is_going(object) { Cow::Borrowed("Terminating") } else { text(object.at("status").at("phase")) }
 }
 
-fn persistent_volumes(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let claim = &spec["claimRef"];
-    let claim =
-        if is_set(claim) { format!("{}/{}", text(&claim["namespace"]), text(&claim["name"])) } else { String::new() };
+fn persistent_volumes(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let claim = spec.at("claimRef");
+    let claim = if is_set(claim) {
+        format!("{}/{}", text(claim.at("namespace")), text(claim.at("name")))
+    } else {
+        String::new()
+    };
     Row::of(vec![
         name(object),
-        json!(quantity(&spec["capacity"]["storage"])),
-        json!(access_modes(&spec["accessModes"])),
-        json!(text(&spec["persistentVolumeReclaimPolicy"])),
+        json!(quantity(spec.at("capacity").at("storage"))),
+        json!(access_modes(spec.at("accessModes"))),
+        json!(text(spec.at("persistentVolumeReclaimPolicy"))),
         json!(phase(object)),
         json!(claim),
         json!(class(object)),
-        json!(pointer_or(&spec["volumeAttributesClassName"], "<unset>")),
-        json!(text(&status["reason"])),
+        json!(pointer_or(spec.at("volumeAttributesClassName"), "<unset>")),
+        json!(text(status.at("reason"))),
         age(object, now),
-        json!(pointer_or(&spec["volumeMode"], "<unset>")),
+        json!(pointer_or(spec.at("volumeMode"), "<unset>")),
     ])
 }
 
-fn persistent_volume_claims(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let volume = text(&spec["volumeName"]);
+fn persistent_volume_claims(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let volume = text(spec.at("volumeName"));
     let (capacity, modes) = if volume.is_empty() {
         (String::new(), String::new())
     } else {
-        (quantity(&status["capacity"]["storage"]), access_modes(&status["accessModes"]))
+        (quantity(status.at("capacity").at("storage")), access_modes(status.at("accessModes")))
     };
     Row::of(vec![
         name(object),
@@ -55,62 +62,62 @@ fn persistent_volume_claims(object: &Value, now: Moment) -> Row {
         json!(capacity),
         json!(modes),
         json!(class(object)),
-        json!(pointer_or(&spec["volumeAttributesClassName"], "<unset>")),
+        json!(pointer_or(spec.at("volumeAttributesClassName"), "<unset>")),
         age(object, now),
-        json!(pointer_or(&spec["volumeMode"], "<unset>")),
+        json!(pointer_or(spec.at("volumeMode"), "<unset>")),
     ])
 }
 
-fn storage_classes(object: &Value, now: Moment) -> Row {
-    let annotations = &object["metadata"]["annotations"];
+fn storage_classes(object: Json<'_>, now: Moment) -> Row {
+    let annotations = object.at("metadata").at("annotations");
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-    let is_default = marks.iter().any(|mark| text(&annotations[*mark]) == "true");
-    let shown = format!("{}{}", text(&object["metadata"]["name"]), if is_default { " (default)" } else { "" });
+    let is_default = marks.iter().any(|mark| text(annotations.at(mark)) == "true");
+    let shown = format!("{}{}", text(object.at("metadata").at("name")), if is_default { " (default)" } else { "" });
     Row::of(vec![
         json!(shown),
-        json!(text(&object["provisioner"])),
-        json!(pointer_or(&object["reclaimPolicy"], "Delete")),
-        json!(pointer_or(&object["volumeBindingMode"], "Immediate")),
-        json!(flag(&object["allowVolumeExpansion"])),
+        json!(text(object.at("provisioner"))),
+        json!(pointer_or(object.at("reclaimPolicy"), "Delete")),
+        json!(pointer_or(object.at("volumeBindingMode"), "Immediate")),
+        json!(flag(object.at("allowVolumeExpansion"))),
         age(object, now),
     ])
 }
 
-fn volume_attributes_classes(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(&object["driverName"])), age(object, now)])
+fn volume_attributes_classes(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(text(object.at("driverName"))), age(object, now)])
 }
 
-fn volume_attachments(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
+fn volume_attachments(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
     Row::of(vec![
         name(object),
-        json!(text(&spec["attacher"])),
-        json!(text(&spec["source"]["persistentVolumeName"])),
-        json!(text(&spec["nodeName"])),
-        json!(flag(&object["status"]["attached"])),
+        json!(text(spec.at("attacher"))),
+        json!(text(spec.at("source").at("persistentVolumeName"))),
+        json!(text(spec.at("nodeName"))),
+        json!(flag(object.at("status").at("attached"))),
         age(object, now),
     ])
 }
 
-fn csi_nodes(object: &Value, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(&object["spec"]["drivers"])), age(object, now)])
+fn csi_nodes(object: Json<'_>, now: Moment) -> Row {
+    Row::of(vec![name(object), json!(count(object.at("spec").at("drivers"))), age(object, now)])
 }
 
-fn csi_drivers(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
-    let requests = if is_set(&spec["tokenRequests"]) {
-        items(&spec["tokenRequests"]).iter().map(|request| text(&request["audience"])).collect::<Vec<_>>().join(",")
+fn csi_drivers(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
+    let requests = if is_set(spec.at("tokenRequests")) {
+        items(spec.at("tokenRequests")).map(|request| text(request.at("audience"))).collect::<Vec<_>>().join(",")
     } else {
         "<unset>".to_owned()
     };
     Row::of(vec![
         name(object),
-        json!(spec["attachRequired"].as_bool().unwrap_or(true)),
-        json!(flag(&spec["podInfoOnMount"])),
-        json!(flag(&spec["storageCapacity"])),
+        json!(spec.at("attachRequired").as_bool().unwrap_or(true)),
+        json!(flag(spec.at("podInfoOnMount"))),
+        json!(flag(spec.at("storageCapacity"))),
         json!(requests),
-        json!(flag(&spec["requiresRepublish"])),
-        json!(or_none(texts(&spec["volumeLifecycleModes"]).join(","))),
+        json!(flag(spec.at("requiresRepublish"))),
+        json!(or_none(texts(spec.at("volumeLifecycleModes")).join(","))),
         age(object, now),
     ])
 }

@@ -11,7 +11,7 @@ const NOW: &str = "2026-11-21T12:00:00Z";
 
 fn print(group: &str, resource: &str, object: &Value) -> Row {
     let printer = Printer::of(group, resource).unwrap_or_else(|| panic!("no printer of {group}/{resource}"));
-    printer.print(object, Moment::parse(NOW).unwrap())
+    printer.print(object.to_string().as_bytes(), Moment::parse(NOW).unwrap())
 }
 
 /// The cell of a column.
@@ -33,7 +33,7 @@ fn every_row_has_a_cell_for_each_column_whatever_the_object_is() {
     for printer in Printer::all().chain([FALLBACK]) {
         let what = format!("{}/{}", printer.group, printer.resource);
         for object in [json!(null), json!({}), json!([]), json!({ "metadata": 1, "spec": "x", "status": [1] })] {
-            let cells = printer.print(&object, now).cells;
+            let cells = printer.print(object.to_string().as_bytes(), now).cells;
             // Upstream has no column for the age that it prints of an IPAddress.
             let expected = printer.columns.len() + usize::from(printer.resource == "ipaddresses");
             assert_eq!(cells.len(), expected, "{what}: {object}");
@@ -650,8 +650,43 @@ fn kinds_without_a_printer_upstream_show_when_they_were_made() {
     assert_eq!(print("rbac.authorization.k8s.io", "roles", &role).cells, [json!("r"), json!("2026-11-21T11:00:00Z")]);
     let bookmark = print("rbac.authorization.k8s.io", "roles", &Value::Null).cells;
     assert_eq!(bookmark, [json!(""), json!("0001-01-01T00:00:00Z")], "the zero time");
-    let fallback = FALLBACK.print(&role, Moment::parse(NOW).unwrap()).cells;
+    let fallback = FALLBACK.print(role.to_string().as_bytes(), Moment::parse(NOW).unwrap()).cells;
     assert_eq!(fallback, [json!("r"), json!("60m")]);
+}
+
+#[test]
+fn what_is_used_of_a_quota_stands_beside_what_is_allowed() {
+    let quota = json!({ "status": {
+        "hard": { "b": "2", "c": "3", "limits.cpu": "4", "d": 5, "\"": "6" },
+        "used": { "a": "1", "c": "1", "limits.cpu": "2", "z": "1", "\"": "3" },
+    } });
+    assert_eq!(cell("", "resourcequotas", "Request", &quota), "\": 3/6, b: 0/2, c: 1/3, d: 0/5");
+    assert_eq!(cell("", "resourcequotas", "Limit", &quota), "limits.cpu: 2/4");
+}
+
+#[test]
+fn addresses_of_endpoints_are_counted_with_each_port() {
+    let addresses = |count: usize| vec![json!({ "ip": "::1" }); count];
+    let ports = |count: usize| vec![json!({ "port": 80 }); count];
+    let rows = [
+        (json!([]), "<none>", "no subset"),
+        (json!([{ "addresses": addresses(2) }]), "::1,::1", "no port"),
+        (json!([{ "ports": ports(2) }]), "", "no address"),
+        (json!([{ "addresses": addresses(3), "ports": ports(1) }]), "[::1]:80,[::1]:80,[::1]:80", "three"),
+        (
+            json!([{ "addresses": addresses(1) }, { "addresses": addresses(2), "ports": ports(2) }]),
+            "::1,[::1]:80,[::1]:80 + 2 more...",
+            "two subsets",
+        ),
+        (
+            json!([{ "addresses": addresses(4_000), "ports": ports(4_000) }]),
+            "[::1]:80,[::1]:80,[::1]:80 + 15999997 more...",
+            "millions",
+        ),
+    ];
+    for (subsets, expected, why) in rows {
+        assert_eq!(cell("", "endpoints", "Endpoints", &json!({ "subsets": subsets })), expected, "{why}");
+    }
 }
 
 #[test]
@@ -659,7 +694,7 @@ fn flow_schemas_stand_in_the_order_in_which_they_are_tried() {
     let order = Printer::of("flowcontrol.apiserver.k8s.io", "flowschemas").unwrap().order().unwrap();
     let schema = |name: &str, precedence: u64| json!({ "metadata": { "name": name }, "spec": { "matchingPrecedence": precedence } });
     let mut schemas = [schema("a", 20), schema("c", 3), schema("b", 3)];
-    schemas.sort_by_key(order);
+    schemas.sort_by_key(|schema| order(schema.to_string().as_bytes()));
     let names: Vec<&Value> = schemas.iter().map(|schema| &schema["metadata"]["name"]).collect();
     assert_eq!(names, ["b", "c", "a"]);
     assert!(Printer::of("", "pods").unwrap().order().is_none());

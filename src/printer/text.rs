@@ -1,14 +1,17 @@
 //! Texts that the cells of several kinds share: labels, selectors, containers, lists that are cut.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use crate::extract::json::Json;
 use crate::selector::syntax::{label_key_faults, label_value_faults};
 
 use super::read::{items, members, text, texts};
 
 /// A map of texts as `a=1,b=2`, `<none>` when it is empty (apimachinery `labels.FormatLabels`). Sorted are the printed pairs,
 /// not the keys: `a-b=1` stands before `a=1`.
-pub(super) fn labels(map: &Value) -> String {
+pub(super) fn labels(map: Json<'_>) -> String {
     let mut pairs: Vec<String> = members(map).map(|(key, value)| format!("{key}={}", text(value))).collect();
     pairs.sort_unstable();
     or_none(pairs.join(","))
@@ -16,32 +19,33 @@ pub(super) fn labels(map: &Value) -> String {
 
 /// A label selector; `<none>` when it is absent or empty, `<error>` when it cannot be one (apimachinery
 /// `meta/v1` FormatLabelSelector).
-pub(super) fn selector(value: &Value) -> String {
+pub(super) fn selector(value: Json<'_>) -> String {
     bare_selector(value).map_or_else(|| "<error>".to_owned(), or_none)
 }
 
 /// A label selector in its text form, empty when it is absent or empty; `None` when it cannot be one.
 ///
 /// Unlike the text of [`crate::selector::label`], a set of one value stays a set, and a repeated value is repeated.
-pub(super) fn bare_selector(value: &Value) -> Option<String> {
-    let mut requirements: Vec<(&str, String)> = Vec::new();
-    for (key, value) in members(&value["matchLabels"]) {
-        if !label_value_faults(text(value)).is_empty() {
+pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
+    let mut requirements: Vec<(Cow<'_, str>, String)> = Vec::new();
+    for (key, value) in members(value.at("matchLabels")) {
+        if !label_value_faults(&text(value)).is_empty() {
             return None;
         }
-        requirements.push((key, format!("{key}={}", text(value))));
+        let printed = format!("{key}={}", text(value));
+        requirements.push((key, printed));
     }
-    for expression in items(&value["matchExpressions"]) {
-        let key = text(&expression["key"]);
-        let mut values = texts(&expression["values"]);
+    for expression in items(value.at("matchExpressions")) {
+        let key = text(expression.at("key"));
+        let mut values = texts(expression.at("values"));
         if values.iter().any(|value| !label_value_faults(value).is_empty()) {
             return None;
         }
         values.sort_unstable();
-        let printed = match (text(&expression["operator"]), values.is_empty()) {
+        let printed = match (&*text(expression.at("operator")), values.is_empty()) {
             ("In", false) => format!("{key} in ({})", values.join(",")),
             ("NotIn", false) => format!("{key} notin ({})", values.join(",")),
-            ("Exists", true) => key.to_owned(),
+            ("Exists", true) => key.clone().into_owned(),
             ("DoesNotExist", true) => format!("!{key}"),
             _ => return None,
         };
@@ -50,21 +54,20 @@ pub(super) fn bare_selector(value: &Value) -> Option<String> {
     if requirements.iter().any(|(key, _)| !label_key_faults(key).is_empty()) {
         return None;
     }
-    requirements.sort_by_key(|(key, _)| *key);
+    requirements.sort_by(|(left, _), (right, _)| left.cmp(right));
     Some(requirements.into_iter().map(|(_, printed)| printed).collect::<Vec<_>>().join(","))
 }
 
 /// A label selector as generated Go code prints the struct: what upstream shows of a policy binding's parameters.
-pub(super) fn selector_struct(value: &Value) -> String {
+pub(super) fn selector_struct(value: Json<'_>) -> String {
     let mut expressions = String::new();
-    for expression in items(&value["matchExpressions"]) {
-        let (key, operator) = (text(&expression["key"]), text(&expression["operator"]));
-        let values = texts(&expression["values"]).join(" ");
+    for expression in items(value.at("matchExpressions")) {
+        let (key, operator) = (text(expression.at("key")), text(expression.at("operator")));
+        let values = texts(expression.at("values")).join(" ");
         expressions.push_str(&format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"));
     }
-    let mut pairs: Vec<(&str, &str)> = members(&value["matchLabels"]).map(|(key, value)| (key, text(value))).collect();
-    pairs.sort_unstable();
-    let pairs: String = pairs.into_iter().map(|(key, value)| format!("{key}: {value},")).collect();
+    let pairs: String =
+        members(value.at("matchLabels")).map(|(key, value)| format!("{key}: {},", text(value))).collect();
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},\
          MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
@@ -82,44 +85,42 @@ pub(super) fn or_none(text: String) -> String {
 }
 
 /// Names and images of the containers of a pod's spec: two cells.
-pub(super) fn containers(pod: &Value) -> [Value; 2] {
+pub(super) fn containers(pod: Json<'_>) -> [Value; 2] {
     let join = |member: &str| {
-        let listed: Vec<&str> = items(&pod["containers"]).iter().map(|container| text(&container[member])).collect();
+        let listed: Vec<Cow<'_, str>> =
+            items(pod.at("containers")).map(|container| text(container.at(member))).collect();
         Value::from(listed.join(","))
     };
     [join("name"), join("image")]
 }
 
 /// At most three entries, and how many more there are; `<unset>` where that is an empty text.
-pub(super) fn at_most_three(entries: &[String]) -> String {
+pub(super) fn at_most_three(mut entries: impl Iterator<Item = String>) -> String {
     const SHOWN: usize = 3;
-    match entries.split_at_checked(SHOWN) {
-        Some((shown, rest)) if !rest.is_empty() => format!("{} + {} more...", shown.join(","), rest.len()),
-        _ => or(entries.join(","), "<unset>"),
+    let shown = entries.by_ref().take(SHOWN).collect::<Vec<_>>().join(",");
+    match entries.count() {
+        0 => or(shown, "<unset>"),
+        more => format!("{shown} + {more} more..."),
     }
 }
 
 /// Access modes in their short forms, each once, in a fixed order.
-pub(super) fn access_modes(modes: &Value) -> String {
+pub(super) fn access_modes(modes: Json<'_>) -> String {
     let modes = texts(modes);
     [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")]
         .into_iter()
-        .filter(|(mode, _)| modes.contains(mode))
+        .filter(|(mode, _)| modes.iter().any(|held| held == mode))
         .map(|(_, short)| short)
         .collect::<Vec<_>>()
         .join(",")
 }
 
 /// A quantity, which the API server sends in its canonical form; `0` where there is none.
-pub(super) fn quantity(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        _ => text_or_zero(value).to_owned(),
+pub(super) fn quantity(value: Json<'_>) -> String {
+    match value.as_number() {
+        Some(number) => number.to_string(),
+        None => value.as_str().map_or_else(|| "0".to_owned(), Cow::into_owned),
     }
-}
-
-fn text_or_zero(value: &Value) -> &str {
-    value.as_str().unwrap_or("0")
 }
 
 /// Lower case letter by letter, as Go does it.
@@ -128,10 +129,10 @@ pub(super) fn lower(text: &str) -> String {
 }
 
 /// A role binding's subjects of one kind.
-pub(super) fn subjects(object: &Value, kind: &str) -> String {
-    let listed = items(&object["subjects"]).iter().filter(|subject| text(&subject["kind"]) == kind).map(|subject| {
-        let name = text(&subject["name"]);
-        if kind == "ServiceAccount" { format!("{}/{name}", text(&subject["namespace"])) } else { name.to_owned() }
+pub(super) fn subjects(object: Json<'_>, kind: &str) -> String {
+    let listed = items(object.at("subjects")).filter(|subject| text(subject.at("kind")) == kind).map(|subject| {
+        let name = text(subject.at("name"));
+        if kind == "ServiceAccount" { format!("{}/{name}", text(subject.at("namespace"))) } else { name.into_owned() }
     });
     listed.collect::<Vec<_>>().join(", ")
 }

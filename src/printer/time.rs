@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::extract::json::Json;
+
 /// A point in time: microseconds since 1970, which is as fine as the API server's times are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(i64);
@@ -20,6 +22,11 @@ impl Moment {
 
     /// The moment that Go takes for none: the first second of the year 1.
     pub const ZERO: Moment = Moment(-62_135_596_800 * MICROSECONDS);
+
+    /// The moment that an object names.
+    pub(super) fn of(value: Json<'_>) -> Option<Moment> {
+        value.as_str().and_then(|text| Moment::parse(&text))
+    }
 
     /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may stand before the fraction, and an offset may
     /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
@@ -131,14 +138,14 @@ pub fn human_duration(seconds: i64) -> String {
 }
 
 /// The time since a moment in an object; `<unknown>` where it is absent or null.
-pub(super) fn since(value: &Value, now: Moment) -> String {
-    match value.as_str().and_then(Moment::parse) {
+pub(super) fn since(value: Json<'_>, now: Moment) -> String {
+    match Moment::of(value) {
         Some(moment) => human_duration(now.seconds_since(moment)),
         None => "<unknown>".to_owned(),
     }
 }
 
 /// The cell of an object's age.
-pub(super) fn age(object: &Value, now: Moment) -> Value {
-    Value::from(since(&object["metadata"]["creationTimestamp"], now))
+pub(super) fn age(object: Json<'_>, now: Moment) -> Value {
+    Value::from(since(object.at("metadata").at("creationTimestamp"), now))
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::extract::json::Json;
+
 use super::read::{
     count, flag, has_condition, integer, integer_or_string, is_going, is_set, items, name, pointer_or, text,
 };
@@ -10,31 +12,31 @@ use super::time::{Moment, age, human_duration, since};
 use super::{AGE, CONTAINERS, IMAGES, NAME, Printer, Row, boolean, integer as integer_column, string};
 
 /// A count of spec or status.
-fn number(value: &Value) -> Value {
+fn number(value: Json<'_>) -> Value {
     json!(integer(value))
 }
 
 /// The spec of the pods that an object makes.
-fn template(object: &Value) -> &Value {
-    &object["spec"]["template"]["spec"]
+fn template(object: Json<'_>) -> Json<'_> {
+    object.at("spec").at("template").at("spec")
 }
 
-fn replication_controllers(object: &Value, now: Moment) -> Row {
-    replicas(object, labels(&object["spec"]["selector"]), now)
+fn replication_controllers(object: Json<'_>, now: Moment) -> Row {
+    replicas(object, labels(object.at("spec").at("selector")), now)
 }
 
-fn replica_sets(object: &Value, now: Moment) -> Row {
-    replicas(object, selector(&object["spec"]["selector"]), now)
+fn replica_sets(object: Json<'_>, now: Moment) -> Row {
+    replicas(object, selector(object.at("spec").at("selector")), now)
 }
 
-fn replicas(object: &Value, selector: String, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
+fn replicas(object: Json<'_>, selector: String, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
     let [names, images] = containers(template(object));
     Row::of(vec![
         name(object),
-        number(&spec["replicas"]),
-        number(&status["replicas"]),
-        number(&status["readyReplicas"]),
+        number(spec.at("replicas")),
+        number(status.at("replicas")),
+        number(status.at("readyReplicas")),
         age(object, now),
         names,
         images,
@@ -42,21 +44,22 @@ fn replicas(object: &Value, selector: String, now: Moment) -> Row {
     ])
 }
 
-fn ready_of_desired(object: &Value) -> Value {
-    let (ready, desired) = (integer(&object["status"]["readyReplicas"]), integer(&object["spec"]["replicas"]));
+fn ready_of_desired(object: Json<'_>) -> Value {
+    let (ready, desired) =
+        (integer(object.at("status").at("readyReplicas")), integer(object.at("spec").at("replicas")));
     json!(format!("{ready}/{desired}"))
 }
 
-fn deployments(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
+fn deployments(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
     let [names, images] = containers(template(object));
     // Alone among its like it shows an empty selector as an empty text, and an impossible one in another word.
-    let selector = bare_selector(&object["spec"]["selector"]).unwrap_or_else(|| "<invalid>".to_owned());
+    let selector = bare_selector(object.at("spec").at("selector")).unwrap_or_else(|| "<invalid>".to_owned());
     Row::of(vec![
         name(object),
         ready_of_desired(object),
-        number(&status["updatedReplicas"]),
-        number(&status["availableReplicas"]),
+        number(status.at("updatedReplicas")),
+        number(status.at("availableReplicas")),
         age(object, now),
         names,
         images,
@@ -64,53 +67,54 @@ fn deployments(object: &Value, now: Moment) -> Row {
     ])
 }
 
-fn stateful_sets(object: &Value, now: Moment) -> Row {
+fn stateful_sets(object: Json<'_>, now: Moment) -> Row {
     let [names, images] = containers(template(object));
     Row::of(vec![name(object), ready_of_desired(object), age(object, now), names, images])
 }
 
-fn daemon_sets(object: &Value, now: Moment) -> Row {
-    let status = &object["status"];
+fn daemon_sets(object: Json<'_>, now: Moment) -> Row {
+    let status = object.at("status");
     let [names, images] = containers(template(object));
     Row::of(vec![
         name(object),
-        number(&status["desiredNumberScheduled"]),
-        number(&status["currentNumberScheduled"]),
-        number(&status["numberReady"]),
-        number(&status["updatedNumberScheduled"]),
-        number(&status["numberAvailable"]),
-        json!(labels(&template(object)["nodeSelector"])),
+        number(status.at("desiredNumberScheduled")),
+        number(status.at("currentNumberScheduled")),
+        number(status.at("numberReady")),
+        number(status.at("updatedNumberScheduled")),
+        number(status.at("numberAvailable")),
+        json!(labels(template(object).at("nodeSelector"))),
         age(object, now),
         names,
         images,
-        json!(selector(&object["spec"]["selector"])),
+        json!(selector(object.at("spec").at("selector"))),
     ])
 }
 
-fn controller_revisions(object: &Value, now: Moment) -> Row {
-    let owner = items(&object["metadata"]["ownerReferences"]).iter().find(|owner| flag(&owner["controller"]));
+fn controller_revisions(object: Json<'_>, now: Moment) -> Row {
+    let owner = items(object.at("metadata").at("ownerReferences")).find(|owner| flag(owner.at("controller")));
     let controller = owner.map(|owner| {
-        let group = text(&owner["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
-        let kind = match (text(&owner["kind"]), group) {
-            (kind, "") => kind.to_owned(),
+        let version = text(owner.at("apiVersion"));
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let kind = match (text(owner.at("kind")), group) {
+            (kind, "") => kind.into_owned(),
             (kind, group) => format!("{kind}.{group}"),
         };
-        let name = text(&owner["name"]);
-        if kind.is_empty() { name.to_owned() } else { format!("{}/{name}", lower(&kind)) }
+        let name = text(owner.at("name"));
+        if kind.is_empty() { name.into_owned() } else { format!("{}/{name}", lower(&kind)) }
     });
     let controller = controller.unwrap_or_else(|| "<none>".to_owned());
-    Row::of(vec![name(object), json!(controller), number(&object["revision"]), age(object, now)])
+    Row::of(vec![name(object), json!(controller), number(object.at("revision")), age(object, now)])
 }
 
-fn jobs(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let succeeded = integer(&status["succeeded"]);
-    let completions = match (spec["completions"].as_i64(), integer(&spec["parallelism"])) {
+fn jobs(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let succeeded = integer(status.at("succeeded"));
+    let completions = match (spec.at("completions").as_i64(), integer(spec.at("parallelism"))) {
         (Some(wanted), _) => format!("{succeeded}/{wanted}"),
         (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
         (None, _) => format!("{succeeded}/1"),
     };
-    let moment = |member: &str| status[member].as_str().and_then(Moment::parse);
+    let moment = |member: &str| Moment::of(status.at(member));
     let duration =
         moment("startTime").map(|start| human_duration(moment("completionTime").unwrap_or(now).seconds_since(start)));
     let state = if has_condition(object, "Complete") {
@@ -137,42 +141,42 @@ fn jobs(object: &Value, now: Moment) -> Row {
         age(object, now),
         names,
         images,
-        json!(selector(&spec["selector"])),
+        json!(selector(spec.at("selector"))),
     ])
 }
 
-fn cron_jobs(object: &Value, now: Moment) -> Row {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let job = &spec["jobTemplate"]["spec"];
-    let suspended = match spec["suspend"].as_bool() {
+fn cron_jobs(object: Json<'_>, now: Moment) -> Row {
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let job = spec.at("jobTemplate").at("spec");
+    let suspended = match spec.at("suspend").as_bool() {
         Some(true) => "True",
         Some(false) => "False",
         None => "<unset>",
     };
-    let last = &status["lastScheduleTime"];
+    let last = status.at("lastScheduleTime");
     let last = if is_set(last) { since(last, now) } else { "<none>".to_owned() };
-    let [names, images] = containers(&job["template"]["spec"]);
+    let [names, images] = containers(job.at("template").at("spec"));
     Row::of(vec![
         name(object),
-        json!(text(&spec["schedule"])),
-        json!(pointer_or(&spec["timeZone"], "<none>")),
+        json!(text(spec.at("schedule"))),
+        json!(pointer_or(spec.at("timeZone"), "<none>")),
         json!(suspended),
-        json!(count(&status["active"])),
+        json!(count(status.at("active"))),
         json!(last),
         age(object, now),
         names,
         images,
-        json!(selector(&job["selector"])),
+        json!(selector(job.at("selector"))),
     ])
 }
 
-fn pod_disruption_budgets(object: &Value, now: Moment) -> Row {
-    let spec = &object["spec"];
+fn pod_disruption_budgets(object: Json<'_>, now: Moment) -> Row {
+    let spec = object.at("spec");
     Row::of(vec![
         name(object),
-        json!(integer_or_string(&spec["minAvailable"], "N/A")),
-        json!(integer_or_string(&spec["maxUnavailable"], "N/A")),
-        number(&object["status"]["disruptionsAllowed"]),
+        json!(integer_or_string(spec.at("minAvailable"), "N/A")),
+        json!(integer_or_string(spec.at("maxUnavailable"), "N/A")),
+        number(object.at("status").at("disruptionsAllowed")),
         age(object, now),
     ])
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::extract::json_path::Literal;
-use crate::extract::tree::{self, Kind, NodeId, OBJECT_LEVELS, Tree, scalar_value};
+use crate::extract::tree::{Kind, NodeId, Tree, scalar_value};
 use crate::extract::value::unescape;
 use crate::printer::time::{Moment, human_duration};
 
@@ -53,6 +53,9 @@ impl ColumnKind {
     }
 }
 
+/// How Go prints null.
+const NO_VALUE: &str = "<no value>";
+
 /// Writes the cell of a value that is stored as this JSON text.
 pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
     if !kind.shows(json) {
@@ -64,16 +67,15 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
     {
         return write_string(&text, out);
     }
-    if let (ColumnKind::String, [b'{' | b'[', ..]) = (kind, json)
-        && let Some(text) = print_container(json)
-    {
-        return write_string(&String::from_utf8_lossy(&text), out);
+    // The one kind of column that shows objects and lists.
+    if let [b'{' | b'[', ..] = json {
+        let text = print_container(json);
+        return write_string(text.as_deref().map_or(NO_VALUE.into(), String::from_utf8_lossy).as_ref(), out);
     }
-    let value = tree::shallow(json, OBJECT_LEVELS).unwrap_or_default();
-    write_value(&cell(kind, &value, now), out);
+    write_value(&cell(kind, &scalar_value(json).unwrap_or_default(), now), out);
 }
 
-/// An object or list as Go writes it: by a [`Tree`], which takes a tenth of the memory of values, and any depth.
+/// An object or list as Go writes it: by a [`Tree`], which takes a fraction of the memory of values, and any depth.
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     let tree = Tree::read(json).ok()?;
     let mut text = Vec::with_capacity(json.len());
@@ -162,7 +164,7 @@ fn integer_of(float: f64) -> i64 {
 /// A value as client-go prints it: strings bare, objects and lists as JSON, numbers as Go does.
 fn print(value: &Value) -> String {
     match value {
-        Value::Null => "<no value>".to_owned(),
+        Value::Null => NO_VALUE.to_owned(),
         Value::String(text) => text.clone(),
         Value::Bool(_) => value.to_string(),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {

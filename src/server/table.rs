@@ -12,7 +12,7 @@ use crate::crd::PrinterColumn;
 use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
 use crate::extract::json_path::search::{Found, Search};
-use crate::extract::tree::{self, OBJECT_LEVELS, Tree};
+use crate::extract::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
 use crate::printer::{AGE, Column, FALLBACK, NAME, Printer, RowCondition};
@@ -233,7 +233,7 @@ impl Columns {
         out.extend_from_slice(b"{\"cells\":");
         let cells = match &self.cells {
             Cells::Paths(cells) => std::iter::once(json!("")).chain(cells.iter().map(|_| Value::Null)).collect(),
-            Cells::Printed(printer) => printer.print(&Value::Null, moment(now)).cells,
+            Cells::Printed(printer) => printer.print(b"null", moment(now)).cells,
         };
         write_value(&Value::Array(cells), out);
         out.extend_from_slice(b",\"object\":");
@@ -264,7 +264,7 @@ impl Columns {
         let Cells::Printed(printer) = &self.cells else { return None };
         let order = printer.order()?;
         let mut objects: Vec<Object> = objects.collect();
-        objects.sort_by_cached_key(|object| order(&document(&object.json())));
+        objects.sort_by_cached_key(|object| order(&object.json()));
         Some(objects)
     }
 
@@ -291,7 +291,7 @@ impl Columns {
                 (std::iter::once(Cell::Name).chain(paths.iter().map(cell)).collect(), None)
             }
             Cells::Printed(printer) => {
-                let row = printer.print(&document(json), moment(now));
+                let row = printer.print(json, moment(now));
                 (row.cells.into_iter().map(Cell::Printed).collect(), row.condition)
             }
         }
@@ -321,11 +321,6 @@ pub struct TooLongRow;
 
 fn moment(now: Timestamp) -> Moment {
     Moment::of_microseconds(now.as_microsecond())
-}
-
-/// What the cells of a built-in kind are read from. A cell that prints an object or list shows no more than these levels.
-fn document(json: &[u8]) -> Value {
-    tree::shallow(json, OBJECT_LEVELS).unwrap_or_default()
 }
 
 /// A table in pieces, as JSON or YAML.

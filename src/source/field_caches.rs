@@ -85,7 +85,7 @@ fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::acce
             .map(|kind| kind.version)
             .collect(),
     };
-    own::accept::versions(spec, &served)
+    own::accept::versions(spec, &[], &served)
 }
 
 fn definition<'c>(spec: &FieldCacheSpec, crds: &[&'c Crd]) -> Option<&'c Crd> {

@@ -91,6 +91,11 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
+    /// Room for as many more values at once: while a list grows, it is held twice.
+    fn make_room(&self, found: &mut Vec<Found<'_>>, count: usize) {
+        found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
+    }
+
     /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
     fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<Found<'p>>) -> Result<(), Fault> {
         for node in list {
@@ -162,6 +167,7 @@ impl<'t, 'b> Search<'t, 'b> {
             match value {
                 Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
                     let mut child = self.tree.first(id);
+                    self.make_room(&mut found, self.tree.children(id).count());
                     while let Some(id) = child {
                         self.hold(&mut found, Found::Node(id))?;
                         child = self.tree.next(id);
@@ -169,6 +175,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 }
                 value => {
                     if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
+                        self.make_room(&mut found, text.len());
                         for byte in text.iter() {
                             self.hold(&mut found, Found::Byte(*byte))?;
                         }
@@ -238,6 +245,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
                 Some(_) => return Err(Fault::Unfit),
             };
+            self.make_room(&mut found, (end - first).div_ceil(step));
             for element in self.tree.children(id).take(end).skip(first).step_by(step) {
                 self.hold(&mut found, Found::Node(element))?;
             }

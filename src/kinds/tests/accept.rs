@@ -16,7 +16,7 @@ fn versions_are_those_that_are_served() {
     let versions = |named: Value, served: &[&str]| {
         let spec: FieldCacheSpec =
             serde_json::from_value(json!({"group": "g", "resource": "x", "versions": named})).unwrap();
-        let (kept, problems) = accept::versions(&spec, served);
+        let (kept, problems) = accept::versions(&spec, &[], served);
         let problems: Vec<_> =
             problems.into_iter().map(|problem| (problem.reason.as_str(), problem.to_string())).collect();
         (kept, problems)

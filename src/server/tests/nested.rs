@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
-use crate::extract::tree::OBJECT_LEVELS;
 use crate::manifest::yaml::{Form, documents};
 use crate::placement::{Node, Pod};
 use crate::server::column::{ColumnKind, write_cell};
@@ -60,7 +59,7 @@ fn nested_objects_are_served_in_every_form() {
 #[test]
 fn cells_of_nested_values_fit_the_stack_of_a_worker() {
     for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
-        let json = Nested::new(OBJECT_LEVELS, shape.clone()).text();
+        let json = Nested::new(MAX_LEVELS, shape.clone()).text();
         let is_whole = on_worker_stack(|| {
             let mut written = Vec::new();
             write_cell(ColumnKind::String, json.as_bytes(), jiff::Timestamp::UNIX_EPOCH, &mut written);

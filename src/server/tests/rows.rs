@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use allocation_counter::measure;
 use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::{ProptestConfig, any};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Fixture, SHIRTS, catalog, custom, pods};
 use crate::crd::PrinterColumn;
 use crate::extract::scan::bytes_read;
-use crate::model::{Scope, Version};
+use crate::model::{Gvr, Scope, Version};
 use crate::registry::Resource;
 use crate::server::encode::{CHUNK, LONG, ListMeta, Shown, Unfinished as _, json_bytes};
 use crate::server::negotiate::Format;
@@ -108,6 +109,76 @@ fn an_object_is_read_once_for_all_columns() {
         row.fill(usize::MAX, &mut out)
     });
     assert!(is_done && read < 2 * object.length(), "{read} bytes read of {}", object.length());
+}
+
+/// Peak memory for each byte of an object while a row of it is made. A list of numbers of one digit has most: a node for two bytes.
+const MOST_MEMORY: u64 = 12;
+
+/// The same where a column is about all elements of a list.
+const MOST_MEMORY_OF_ELEMENTS: u64 = 20;
+
+/// A list of about 1.5 MB.
+fn list_of(item: &str) -> String {
+    format!("[{}]", vec![item; 1_500_000 / (item.len() + 1)].join(","))
+}
+
+#[test]
+fn a_row_takes_a_small_multiple_of_its_object_in_memory() {
+    let of_built_in = |group: &str, plural: &str| Resource { gvr: Gvr::new(group, "v1", plural), ..pods() };
+    let metadata = "\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"resourceVersion\":\"7\"}";
+    let members: Vec<String> = (0..130_000).map(|number| format!("\"k{number:06}\":\"\"")).collect();
+    let members = format!("{{{}}}", members.join(","));
+    let mut rows = vec![
+        (of_built_in("", "configmaps"), format!("{{{metadata},\"data\":{members}}}"), "counted members".to_owned()),
+        (
+            of_built_in("", "pods"),
+            format!("{{{metadata},\"spec\":{{\"nodeSelector\":{members}}}}}"),
+            "other members".to_owned(),
+        ),
+    ];
+    let list = |item: &str| format!("[{}]", vec![item; 2_000].join(","));
+    let (addresses, ports) = (list("{\"ip\":\"10.0.0.1\"}"), list("{\"port\":80}"));
+    rows.push((
+        of_built_in("", "endpoints"),
+        format!("{{{metadata},\"subsets\":[{{\"addresses\":{addresses},\"ports\":{ports}}}]}}"),
+        "each address with each port".to_owned(),
+    ));
+    for item in ["{\"\":0}", "{}", "[]", "0", "\"\"", "{\"\":{\"\":{}}}"] {
+        let list = list_of(item);
+        let mut row = |resource: Resource, members: String, what: &str| {
+            rows.push((resource, format!("{{{metadata},{members}}}"), format!("{what} of {item}")));
+        };
+        row(wide([".spec.x", ".status.phase"]), format!("\"spec\":{{\"list\":{list}}}"), "a list that no column shows");
+        row(
+            wide([".status.conditions[?(@.type==\"Ready\")].status"]),
+            format!("\"status\":{{\"conditions\":{list}}}"),
+            "a list that is searched",
+        );
+        row(wide([".spec.list[*].x"]), format!("\"spec\":{{\"list\":{list}}}"), "elements");
+        row(of_built_in("apps", "controllerrevisions"), format!("\"data\":{list},\"revision\":1"), "data");
+        row(of_built_in("", "pods"), format!("\"status\":{{\"containerStatuses\":{list}}}"), "container statuses");
+        row(of_built_in("networking.k8s.io", "ingresses"), format!("\"spec\":{{\"rules\":{list}}}"), "rules");
+    }
+    let mut wrong = Vec::new();
+    for (resource, text, what) in rows {
+        let length = text.len() as u64;
+        let mut store = Store::new(HistoryLimits::default());
+        store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+        let object = store.snapshot().get("n/p").unwrap().clone();
+        let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+        let mut out = Vec::with_capacity(CHUNK);
+        let measured = measure(|| {
+            let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
+            row.fill(usize::MAX, &mut out);
+        });
+        let kind = &resource.gvr.resource;
+        let times = measured.bytes_max.div_ceil(length);
+        let is_about_elements = resource.printer_columns.iter().any(|column| column.json_path.contains("[*]"));
+        if times > if is_about_elements { MOST_MEMORY_OF_ELEMENTS } else { MOST_MEMORY } {
+            wrong.push(format!("{kind}: {what}: {times} times its {length} bytes"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -126,7 +126,7 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
     ready(&operator, &client).await?;
     let cache = json!({
         "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": "shirts.stable.example.com" },
-        "spec": { "group": "stable.example.com", "resource": "shirts", "versions": ["v1"] },
+        "spec": { "group": "stable.example.com", "resource": "shirts" },
     });
     stage.apply_this("cache.yaml", &cache).await?;
     let fields = ["spec.color", "spec.size", "spec.quantity", "spec.branded"];
@@ -186,16 +186,13 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
     let (theirs, own) = (theirs.await??, own.await??);
     ensure!(theirs == own, "watches on a field that went: {theirs:?} there, {own:?} here");
 
-    // A new version, kept beside the old one.
+    // A new version, which the cluster prefers. The old one, which has readers, is kept beside it.
     let mut two = with(&definition, less);
     let mut second = two["versions"][0].clone();
     second["name"] = json!("v2");
     second["storage"] = json!(false);
     two["versions"].as_array_mut().context("versions")?.push(second);
     objects::merge(&upstream, DEFINITION, &json!({ "spec": two })).await?;
-    let both = json!({ "spec": { "versions": ["v1", "v2"] } });
-    let cache = "/apis/fieldcache.dev/v1alpha1/fieldcaches/shirts.stable.example.com";
-    objects::merge(&upstream, cache, &both).await?;
     followed(
         &stage,
         &client,
@@ -207,6 +204,18 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
     )
     .await
     .with_context(tail)?;
+
+    eventually("the FieldCache tells that an older version is kept", DEADLINE, async || {
+        let condition = stage.condition("fieldcache/shirts.stable.example.com", "PreferredVersionOnly").await?;
+        ensure!(condition["status"] == "False" && condition["reason"] == "PreferredVersionChanged", "{condition}");
+        let events = upstream.get_json("/api/v1/events?fieldSelector=reason=PreferredVersionChanged").await?;
+        ensure!(events["items"][0]["type"] == "Warning", "{events}");
+        Ok(())
+    })
+    .await?;
+    let both = json!({ "spec": { "versions": ["v1", "v2"] } });
+    let cache = "/apis/fieldcache.dev/v1alpha1/fieldcaches/shirts.stable.example.com";
+    objects::merge(&upstream, cache, &both).await?;
 
     // It is not served any more; the other one goes on.
     two["versions"][1]["served"] = json!(false);

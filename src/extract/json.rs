@@ -1,0 +1,97 @@
+//! A value of a [`Tree`], or nothing: what reads an object member by member holds no copy of it.
+//!
+//! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A member is
+//! looked for among all of its object, so whoever joins two wide objects walks both in the order of their keys.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::tree::{Kind, NodeId, Tree, scalar_value};
+use super::value::unescape;
+
+/// A value of a tree, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Json<'t>(Option<(&'t Tree<'t>, NodeId)>);
+
+impl<'t> Json<'t> {
+    /// Nothing.
+    pub(crate) const NOTHING: Json<'static> = Json(None);
+
+    /// The whole value of a tree; nothing where none could be read.
+    pub(crate) fn of(tree: Option<&'t Tree<'t>>) -> Json<'t> {
+        Json(tree.map(|tree| (tree, tree.root())))
+    }
+
+    /// The member of this name.
+    pub(crate) fn at(self, key: &str) -> Json<'t> {
+        let member = self.0.and_then(|(tree, id)| {
+            let is_map = tree.kind(id) == Kind::Map;
+            tree.children(id).find(|member| is_map && tree.has_key(*member, key)).map(|member| (tree, member))
+        });
+        Json(member)
+    }
+
+    /// The items of a list; none where there is no list.
+    pub(crate) fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
+        self.children(Kind::List).map(|(tree, id)| Json(Some((tree, id))))
+    }
+
+    /// The members of an object in the order of their keys; none where there is no object.
+    pub(crate) fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> + Clone {
+        self.children(Kind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
+    }
+
+    /// How many items or members there are.
+    pub(crate) fn count(self) -> usize {
+        self.0.map_or(0, |(tree, id)| tree.children(id).count())
+    }
+
+    /// Whether there is nothing, or null.
+    pub(crate) fn is_null(self) -> bool {
+        self.bytes().is_none_or(|bytes| bytes == b"null")
+    }
+
+    /// A text.
+    pub(crate) fn as_str(self) -> Option<Cow<'t, str>> {
+        match self.bytes()? {
+            [b'"', inside @ .., b'"'] => unescape(inside),
+            _ => None,
+        }
+    }
+
+    /// A boolean.
+    pub(crate) fn as_bool(self) -> Option<bool> {
+        match self.bytes()? {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// An integer within 64 bits.
+    pub(crate) fn as_i64(self) -> Option<i64> {
+        self.as_number()?.as_i64()
+    }
+
+    /// A number.
+    pub(crate) fn as_number(self) -> Option<serde_json::Number> {
+        match self.bytes()? {
+            bytes @ [b'-' | b'0'..=b'9', ..] => match scalar_value(bytes) {
+                Some(Value::Number(number)) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn children(self, kind: Kind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
+        let container = self.0.filter(|(tree, id)| tree.kind(*id) == kind);
+        let first = container.and_then(|(tree, id)| tree.first(id).map(|first| (tree, first)));
+        std::iter::successors(first, |(tree, id)| tree.next(*id).map(|next| (*tree, next)))
+    }
+
+    fn bytes(self) -> Option<&'t [u8]> {
+        self.0.map(|(tree, id)| tree.bytes(id))
+    }
+}
