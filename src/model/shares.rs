@@ -57,6 +57,14 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         self.lock().users.get(user).copied().unwrap_or_default()
     }
 
+    /// What all users and what a user holds.
+    pub fn total_and_of(&self, user: &User) -> (u64, u64) {
+        let held = self.lock();
+        // Most of the time nobody holds anything.
+        let of_user = if held.total == 0 { 0 } else { held.users.get(user).copied().unwrap_or_default() };
+        (held.total, of_user)
+    }
+
     /// What the user with most holds.
     pub fn of_heaviest(&self) -> u64 {
         self.lock().users.values().copied().max().unwrap_or_default()

@@ -40,8 +40,26 @@ pub struct Part {
 /// So many Views keep their documents, which take about a megabyte each: those for which some were made last. Further ones are made again.
 pub(super) const MOST_KEPT: usize = 64;
 
-/// The Views that keep documents, the last one at the end. One for the process, like the memory that it bounds.
-static KEPT: Mutex<VecDeque<Weak<Mutex<Made>>>> = Mutex::new(VecDeque::new());
+/// Views that keep documents, the last one at the end.
+type Kept = VecDeque<Weak<Mutex<Made>>>;
+
+/// Those of the process, like the memory that they take.
+#[cfg(not(test))]
+static KEPT: Mutex<Kept> = Mutex::new(VecDeque::new());
+
+#[cfg(not(test))]
+fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
+    work(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Tests run side by side in one process, and each has a thread.
+#[cfg(test)]
+fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
+    thread_local! {
+        static KEPT: Mutex<Kept> = const { Mutex::new(VecDeque::new()) };
+    }
+    KEPT.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
+}
 
 /// Held while a document of a View is made: it takes several times the memory of the whole document, so they are made one by one.
 static MAKING: Mutex<()> = Mutex::new(());
@@ -49,12 +67,12 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// Notes that these documents were made, and lets go of the oldest and of those of another state of the source. Each of these would hold
 /// the documents of the source as they were then.
 fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
-    kept.push_back(Arc::downgrade(made));
-    let oldest = if kept.len() > MOST_KEPT { kept.pop_front().and_then(|oldest| oldest.upgrade()) } else { None };
-    let others: Vec<_> = kept.iter().filter_map(Weak::upgrade).collect();
-    drop(kept);
+    let (oldest, others) = with_kept(|kept| {
+        kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
+        kept.push_back(Arc::downgrade(made));
+        let oldest = if kept.len() > MOST_KEPT { kept.pop_front().and_then(|oldest| oldest.upgrade()) } else { None };
+        (oldest, kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>())
+    });
     if let Some(oldest) = oldest {
         let mut oldest = oldest.lock().unwrap_or_else(PoisonError::into_inner);
         oldest.forget_v2();

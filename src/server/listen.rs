@@ -331,9 +331,9 @@ pub(super) async fn serve<Io>(
 ) where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let link = Arc::new(Link::default());
-    let (shared, connections) = (state.clone(), end.connections.clone());
-    let mut builder = Builder::new(Streams { link: link.clone(), state: shared, connections });
+    let worker = server.seats().map(|seats| seats.worker(state.user()));
+    let link = Arc::new(Link::new(state.clone(), end.connections.clone()));
+    let mut builder = Builder::new(Streams(link.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(LONGEST_HEAD);
     builder
         .http2()
@@ -383,7 +383,7 @@ pub(super) async fn serve<Io>(
             () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
         }
     };
-    if streams::until_ended(&link, served).await.is_none() {
+    if streams::until_ended(&link, worker, served).await.is_none() {
         tracing::debug!("connection cut, because its client left too much unread");
     }
 }

@@ -24,9 +24,10 @@ use super::streams::Link;
 /// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
 
-/// So many reads a connection makes running before others have their turn. A peer that sends small frames as fast as they
-/// are read would otherwise keep a thread: hyper reads as long as there is something.
-const READS_AT_A_TIME: u8 = 16;
+/// So many bytes a connection is read before others have their turn. A peer that sends small frames as fast as they are read would
+/// otherwise keep a thread: hyper reads as long as there is something. Requests of HTTP/2 can be as short as twenty bytes and each takes a
+/// kilobyte until its response is written, so what comes at a time is small; it is written before more is read.
+const READ_AT_A_TIME: usize = 2 << 10;
 
 /// What HTTP/2 begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -40,8 +41,8 @@ pub struct Stall<Io> {
     gives_up: Option<(Instant, Pin<Box<Sleep>>)>,
     /// How long writes may still wait.
     pace: Pace,
-    /// Reads since others had their turn.
-    running: u8,
+    /// The poll of the connection in which as much was read as may be at a time.
+    has_read: Option<u64>,
     /// Tells when a write must not wait.
     link: Arc<Link>,
 }
@@ -54,7 +55,7 @@ impl<Io> Stall<Io> {
             expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)),
             gives_up: None,
             pace: Pace::default(),
-            running: 0,
+            has_read: None,
             link,
         }
     }
@@ -102,14 +103,18 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.running == READS_AT_A_TIME {
-            self.running = 0;
+        // hyper asks again within one poll of the connection, for each request that it accepts.
+        let poll = self.link.poll();
+        if self.has_read == Some(poll) || self.link.must_pause() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let held = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(context, buffer);
-        self.running = if read.is_ready() { self.running + 1 } else { 0 };
+        let mut bytes = [0; READ_AT_A_TIME];
+        let mut part = ReadBuf::new(&mut bytes[..READ_AT_A_TIME.min(buffer.remaining())]);
+        let read = Pin::new(&mut self.io).poll_read(context, &mut part);
+        buffer.put_slice(part.filled());
+        self.has_read = (read.is_ready() && part.remaining() == 0).then_some(poll);
         if self.expects.is_none() {
             return read;
         }

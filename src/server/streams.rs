@@ -17,7 +17,8 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep, sleep};
@@ -25,6 +26,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::connection::ConnectionState;
 use super::limits::Share;
 use super::limits::connections::Connections;
+use super::limits::seats::{UNIT_TIME, Worker};
 use super::limits::unread::Answer;
 use super::pace::PATIENCE;
 
@@ -85,16 +87,36 @@ fn poll_sending<Work: Future>(
 }
 
 /// Runs a connection until it ends, or one of its answers has to.
-pub(super) async fn until_ended<Work: Future>(link: &Link, work: Work) -> Option<Work::Output> {
+///
+/// Over HTTP/2 its own work is paid for by `worker`: a peer can make it expensive with frames that are no requests, such as SETTINGS, each of
+/// which changes every stream. A turn for each poll would cost as much as the poll, so it takes one once they have come to a unit. Over
+/// HTTP/1.1 nearly all of the work is that of the responses, which pay for it themselves.
+pub(super) async fn until_ended<Work: Future>(
+    link: &Link,
+    mut worker: Option<Worker>,
+    work: Work,
+) -> Option<Work::Output> {
     let mut work = pin!(work);
     let mut answer: Option<Arc<Answer>> = None;
+    let mut unpaid = Duration::ZERO;
     poll_fn(|context| {
+        link.polls.fetch_add(1, Ordering::Relaxed);
         link.task.get_or_init(|| context.waker().clone());
         if answer.as_ref().is_some_and(|answer| answer.is_ended()) {
             return Poll::Ready(None);
         }
-        let (done, begun) = poll_sending(work.as_mut(), context);
-        answer = begun.or(answer.take());
+        let mut payer = worker.as_mut().filter(|_| unpaid >= UNIT_TIME);
+        if let Some(worker) = &mut payer {
+            ready!(worker.poll_turn(context));
+        }
+        let begun = Instant::now();
+        let (done, sends) = poll_sending(work.as_mut(), context);
+        match payer {
+            Some(worker) => worker.work_and_settle(std::mem::take(&mut unpaid) + begun.elapsed(), || ()),
+            None if link.has_streams.load(Ordering::Relaxed) => unpaid += begun.elapsed(),
+            None => {}
+        }
+        answer = sends.or(answer.take());
         done.map(Some)
     })
     .await
@@ -104,9 +126,16 @@ pub(super) async fn until_ended<Work: Future>(link: &Link, work: Work) -> Option
 ///
 /// A stream that ends frees what it had queued only when its reset is written. If the socket takes nothing, that may be
 /// never, so then the connection ends with it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Link {
+    state: Arc<ConnectionState>,
+    /// Where requests are counted that were not looked at yet.
+    connections: Arc<Connections>,
     must_write: AtomicBool,
+    /// Whether it speaks HTTP/2 and has carried a request.
+    has_streams: AtomicBool,
+    /// How often the connection was polled.
+    polls: AtomicU64,
     /// What the request takes whose task is started next, in bytes. hyper makes the task of a request as soon as it has it.
     next_request: AtomicU64,
     /// Of the connection.
@@ -114,12 +143,29 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Of a connection that is counted there.
+    pub(super) fn new(state: Arc<ConnectionState>, connections: Arc<Connections>) -> Link {
+        let (must_write, has_streams) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (polls, next_request) = (AtomicU64::new(0), AtomicU64::new(0));
+        Link { state, connections, must_write, has_streams, polls, next_request, task: OnceLock::new() }
+    }
+
+    /// Whether the connection is read later, because too many requests were not looked at yet.
+    pub(super) fn must_pause(&self) -> bool {
+        self.connections.must_pause(self.state.user(), self.state.is_authenticated())
+    }
+
     /// A stream has ended because too much is unread: the connection must be able to write.
     fn must_write(&self) {
         self.must_write.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
+    }
+
+    /// The number of the poll of the connection that is in progress.
+    pub(super) fn poll(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
     }
 
     /// A request has arrived whose task is not started yet.
@@ -140,27 +186,29 @@ impl Link {
 
 /// Starts the tasks of a connection's streams.
 #[derive(Clone, Debug)]
-pub(super) struct Streams {
-    pub(super) link: Arc<Link>,
-    pub(super) state: Arc<ConnectionState>,
-    /// Where requests are counted that were not looked at yet.
-    pub(super) connections: Arc<Connections>,
-}
+pub(super) struct Streams(pub(super) Arc<Link>);
 
 impl<Work> Executor<Work> for Streams
 where
     Work: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, work: Work) {
-        let bytes = self.link.next_request.load(Ordering::Relaxed);
-        // To drop the work resets its stream.
-        let Some(unstarted) = self.connections.begin_stream(self.state.user(), bytes) else { return };
+        let Link { state, connections, next_request, has_streams, .. } = &*self.0;
+        has_streams.store(true, Ordering::Relaxed);
+        let Some(unstarted) = connections.begin_stream(state.user(), next_request.load(Ordering::Relaxed)) else {
+            // To drop the work resets its stream, which takes memory until the reset is written. A peer without credentials is not to
+            // have thousands of them.
+            if !state.is_authenticated() {
+                state.evict();
+            }
+            return;
+        };
         tokio::spawn(Watched {
             work: Box::pin(work),
             unstarted: Some(unstarted),
             gives_up: None,
             answer: None,
-            link: self.link.clone(),
+            link: self.0.clone(),
         });
     }
 }

@@ -53,7 +53,7 @@ fn cluster(_: &str, review: &Value) -> Says {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_review_answers_for_ten_seconds_whatever_it_says() {
+async fn a_permission_is_kept_for_ten_seconds_and_a_denial_for_one() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, counts) = authorizer(&reviewer);
     let rows = [
@@ -63,8 +63,8 @@ async fn one_review_answers_for_ten_seconds_whatever_it_says() {
         ("bob", "/api/v1/pods", 0, 3, true, "another user"),
         ("alice", "/api/v1/pods", 2, 4, true, "after its time"),
         ("mallory", "/api/v1/pods", 0, 5, false, "denied"),
-        ("mallory", "/api/v1/pods", 9, 5, false, "kept as well"),
-        ("mallory", "/api/v1/pods", 2, 6, false, "for as long"),
+        ("mallory", "/api/v1/pods", 0, 5, false, "kept as well"),
+        ("mallory", "/api/v1/pods", 2, 6, false, "not for as long"),
     ];
     for (name, path, seconds, reviews, may, what) in rows {
         advance(Duration::from_secs(seconds)).await;

@@ -72,6 +72,12 @@ const LEAST_SHARE: usize = 4;
 /// its connection, and each header field of some of them is one byte on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
+/// Beyond so many, connections without credentials are not read until others were looked at; then the rest, and those of an address with
+/// more than its part before. Whatever was not looked at stands between every other client and its next turn.
+const MOST_UNAUTHENTICATED_UNSTARTED: u64 = 4 << 20;
+const MOST_READ_UNSTARTED: u64 = 16 << 20;
+const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
+
 /// So many of them may be of one address whatever the others send.
 const FIRST_UNSTARTED: u64 = 512 << 10;
 
@@ -204,6 +210,13 @@ impl Connections {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
         }
         share
+    }
+
+    /// Whether a connection is not to be read before other requests were looked at.
+    pub(in crate::server) fn must_pause(&self, user: &User, is_authenticated: bool) -> bool {
+        let most = if is_authenticated { MOST_READ_UNSTARTED } else { MOST_UNAUTHENTICATED_UNSTARTED };
+        let (all, of_user) = self.streams.total_and_of(user);
+        all > most || of_user > MOST_UNSTARTED_OF_ADDRESS
     }
 
     /// Bytes of requests that have arrived over HTTP/2 and were not looked at yet.

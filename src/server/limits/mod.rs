@@ -65,6 +65,9 @@ const WAITING_USERS: usize = 16;
 /// About the memory of a request that waits for authentication or authorization, in bytes.
 const HEAD_BYTES: u64 = 16 << 10;
 
+/// What a user may have of these whatever others hold: one request with a usual path and usual headers.
+const FIRST_HEAD: u64 = 2 * HEAD_BYTES;
+
 /// Copies of a path while its request waits: in the request, its attributes, the review, and the keys of caches.
 const COPIES_OF_PATH: u64 = 12;
 
@@ -351,7 +354,7 @@ impl Limits {
             lists: Arc::new(Lists::new(&settings)),
             unread: Arc::new(Unread::new(settings.unread_bytes)),
             bodies: Arc::new(Bodies::new(&settings)),
-            heads: Arc::new(Shares::new(settings.body_bytes.0, HEAD_BYTES)),
+            heads: Arc::new(Shares::new(settings.body_bytes.0, FIRST_HEAD)),
             refused: Default::default(),
         }
     }

@@ -303,3 +303,14 @@ fn headers_count_by_what_they_take_in_memory() {
     held.iter_mut().for_each(Head::admitted);
     assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }
+
+#[test]
+fn a_dozen_users_with_many_requests_leave_the_next_one_a_usual_request() {
+    let limits = Limits::new(LimitSettings { body_bytes: Bytes(8 << 20), ..LimitSettings::default() });
+    let mut held = Vec::new();
+    for name in 'a'..='l' {
+        held.extend(std::iter::from_fn(|| limits.admit_head(&user(&name.to_string()), 200, 2 << 10).ok()));
+    }
+    assert!(limits.admit_head(&user("a"), 200, 2 << 10).is_err(), "they have everything");
+    assert!(limits.admit_head(&user("next"), 200, 2 << 10).is_ok(), "with a path and headers");
+}

@@ -7,6 +7,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
+use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,6 +22,7 @@ use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::{Answers, End, Listener, serve};
+use crate::server::streams::{Link, Streams};
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -185,30 +187,63 @@ async fn a_connection_that_is_read_too_slowly_ends() {
     serving.await.unwrap();
 }
 
+/// Many connections can send requests before any of them is looked at.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; they are joined")]
 async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
     let fixture = Fixture::new();
     let connections = fixture.server.limits().connections().clone();
-    let (near, far) = tokio::io::duplex(1 << 16);
-    let ending = watch::Sender::new(false);
-    let end = End { ended: ending.subscribe(), connections: connections.clone() };
-    let serving = tokio::spawn(serve(far, Arc::default(), fixture.server.clone(), end, None));
-    let (mut client, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(near)).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let mut ask = async || client.send_request(request("/livez")).await.map(|response| response.status().as_u16());
-    assert_eq!(ask().await.unwrap(), 200);
-    let connections = &connections;
-    let flood =
-        |name: usize| std::iter::from_fn(move || connections.begin_stream(&User::named(&name.to_string()), 64 << 10));
+    let flood = |name: usize| {
+        let connections = connections.clone();
+        std::iter::from_fn(move || connections.begin_stream(&User::named(&name.to_string()), 64 << 10))
+    };
     let shares: Vec<_> = (0..200).flat_map(flood).collect();
     assert!((shares.len() as u64) << 16 >= MOST_UNSTARTED, "{}", shares.len());
-    assert!(ask().await.unwrap_err().to_string().contains("http2 error"), "its stream is reset");
-    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 201);
-    drop(shares);
-    assert_eq!(ask().await.unwrap(), 200, "and the connection goes on");
-    drop(client);
-    connection.await.unwrap().unwrap();
+    for (is_authenticated, what) in [(true, "with credentials"), (false, "without")] {
+        let state = Arc::new(ConnectionState::of(User::named("late"), is_authenticated));
+        let streams = Streams(Arc::new(Link::new(state.clone(), connections.clone())));
+        let link = streams.0.clone();
+        link.has_arrived(8 << 20);
+        let (polled, request) = tokio::sync::oneshot::channel::<()>();
+        streams.execute(async move { drop(polled) });
+        assert!(request.await.is_err(), "{what}: its task is dropped");
+        let evicted = timeout(Duration::from_millis(1), state.wait_for_eviction()).await.is_ok();
+        assert_eq!(evicted, !is_authenticated, "{what}");
+    }
+    assert_eq!(fixture.server.limits().refused(Limit::UnstartedRequests), 202);
+}
+
+/// A peer can send thousands of requests in one packet. Each takes memory until its response is written.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a connection is a task; it is joined")]
+async fn requests_are_read_a_few_at_a_time_and_not_while_too_many_wait() {
+    let fixture = Fixture::new();
+    let connections = fixture.server.limits().connections().clone();
+    let (mut near, far) = tokio::io::duplex(1 << 20);
+    let ending = watch::Sender::new(false);
+    let end = End { ended: ending.subscribe(), connections: connections.clone() };
+    let state = Arc::new(ConnectionState::of(User::named("10.0.0.1"), false));
+    let serving = tokio::spawn(serve(far, state, fixture.server.clone(), end, None));
+    // GET / on streams 1, 3, 5 and so on, in HPACK's static table: :method GET, :scheme http, :path /.
+    let mut burst = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for stream in 0..1_500_u32 {
+        burst.extend_from_slice(&[0, 0, 3, 1, 5]);
+        burst.extend_from_slice(&(2 * stream + 1).to_be_bytes());
+        burst.extend_from_slice(&[0x82, 0x86, 0x84]);
+    }
+    near.write_all(&burst).await.unwrap();
+    let other = connections.begin_stream(&User::named("10.0.0.2"), 5 << 20).unwrap();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(connections.unstarted(), 5 << 20, "nothing is read while others wait");
+    drop(other);
+    let mut most = 0;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+        most = most.max(connections.unstarted());
+    }
+    assert!(most > 0 && most < 400 << 10, "{most} bytes of requests at a time");
+    drop(near);
     serving.await.unwrap();
 }
 
