@@ -129,14 +129,9 @@ impl Stores {
                     continue;
                 }
                 Some(LiveState::Loading(progress)) => ("Loading", progress),
-                Some(LiveState::Refused { code, message }) => {
-                    let reason = match code {
-                        401 => "Unauthorized",
-                        403 => "Forbidden",
-                        _ => "SourceFailed",
-                    };
-                    (reason, message)
-                }
+                Some(LiveState::Refused { code: 403, .. }) => ("Forbidden", how_to_permit(gvr)),
+                Some(LiveState::Refused { code: 401, message }) => ("Unauthorized", message),
+                Some(LiveState::Refused { message, .. }) => ("SourceFailed", message),
                 Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
                 Some(LiveState::Idle | LiveState::Gone(_)) | None => ("Loading", "about to be read".to_owned()),
             };
@@ -144,6 +139,15 @@ impl Stores {
         }
         stores
     }
+}
+
+/// What to do where the operator may not read a resource: the first mistake of most people.
+fn how_to_permit(gvr: &Gvr) -> String {
+    format!(
+        "fieldcache may not list and watch it. Apply a ClusterRole with the label fieldcache.dev/aggregate-to-reader: \"true\" and the rule \
+         {{apiGroups: [\"{}\"], resources: [{}], verbs: [list, watch]}}",
+        gvr.group, gvr.resource
+    )
 }
 
 /// What a FieldCache's conditions say.
