@@ -8,13 +8,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use hyper::rt::Executor;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{get_as, user, whole, with_limits};
 use crate::server::Settings;
+use crate::server::limits::connections::Connections;
 use crate::server::limits::exempt::is_exempt;
 use crate::server::limits::seats::{Seats, UNIT_TIME};
 use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::streams::{Link, Streams, until_ended};
 use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
 use crate::store::HistoryLimits;
@@ -218,6 +222,30 @@ async fn work_without_a_turn_is_paid_for_with_the_next_one() {
         let mut other = seats.worker(&user("other"));
         let waits = poll_fn(|context| Poll::Ready(other.poll_turn(context).is_pending())).await;
         assert_eq!(waits, is_full, "after {unpaid:?}");
+    }
+}
+
+/// Frames that are no requests are work too, such as SETTINGS that change every stream of a connection.
+#[tokio::test]
+async fn the_work_of_a_connection_itself_is_paid_for() {
+    for carries_requests in [false, true] {
+        let (seats, connections) = (Arc::new(Seats::new(1)), Arc::new(Connections::new(10)));
+        let link = Arc::new(Link::new(Arc::default(), connections));
+        if carries_requests {
+            Streams(link.clone()).execute(async {});
+        }
+        let mut polls = 0;
+        let work = poll_fn(|context| {
+            polls += 1;
+            let begun = Instant::now();
+            while begun.elapsed() < UNIT_TIME * 20 {}
+            context.waker().wake_by_ref();
+            if polls == 2 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        assert_eq!(until_ended(&link, Some(seats.worker(&user("peer"))), work).await, Some(()));
+        let mut other = seats.worker(&user("other"));
+        let waits = poll_fn(|context| Poll::Ready(other.poll_turn(context).is_pending())).await;
+        assert_eq!(waits, carries_requests, "over HTTP/1.1 the responses pay");
     }
 }
 
