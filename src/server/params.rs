@@ -86,7 +86,8 @@ fn number_problem(text: &str) -> &'static str {
 
 /// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored, as upstream
 /// ignores them; to ignore one of these would return objects that the client did not ask for.
-const NOT_SUPPORTED: [&str; 6] = ["celSelector", "sortBy", "facets", "facetLimit", "shardSelector", "quiet"];
+/// `shardSelector` is not one of them: it is kube-apiserver's, which ignores it where the feature is off.
+const NOT_SUPPORTED: [&str; 5] = ["celSelector", "sortBy", "facets", "facetLimit", "quiet"];
 
 /// metav1.ListOptions, decoded.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -95,7 +95,6 @@ async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
         ("sortBy=metadata.name&watch=1", not_supported("sortBy")),
         ("facets=", not_supported("facets")),
         ("facetLimit=3", not_supported("facetLimit")),
-        ("shardSelector=x", not_supported("shardSelector")),
         ("quiet=true&watch=1", not_supported("quiet")),
         ("timeout=abc", "invalid timeout specified in the request URL - time: invalid duration \"abc\"".to_owned()),
     ] {
