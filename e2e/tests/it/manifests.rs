@@ -452,6 +452,10 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
     Ok(())
 }
 
+/// How long the removal of a definition may take. kube-apiserver's finalizer looks every 5 s, for up to a minute, whether objects are left,
+/// and begins again when that failed, as it does for a definition that was removed just after it was served.
+const GONE: Duration = Duration::from_secs(180);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn install_yaml_is_taken_by_a_plain_apply_and_taken_away_again() -> Result<()> {
     let settings = Settings { controller_manager: true, ..Settings::default() };
@@ -475,7 +479,7 @@ async fn install_yaml_is_taken_by_a_plain_apply_and_taken_away_again() -> Result
         "/apis/apps/v1/deployments",
         "/api/v1/services",
     ] {
-        eventually(path, SOON, async || {
+        eventually(path, GONE, async || {
             let list = client.get_json(&format!("{path}?labelSelector=app.kubernetes.io/name%3Dfieldcache")).await?;
             ensure!(list["items"] == json!([]), "this is left: {list}");
             Ok(())
