@@ -97,6 +97,17 @@ impl Listing {
         walked + (self.instead.len() + self.ready.len()) as u64
     }
 
+    /// No object that is left is longer as JSON, in bytes. Known without walking, so it may be one that does not come. An average would say
+    /// nothing: whoever may write one object chooses how long it is.
+    pub fn longest(&self) -> usize {
+        let of = |objects: &mut dyn Iterator<Item = &Object>| objects.map(Object::length).max().unwrap_or(0);
+        let walked = match &self.walk {
+            Walk::Sorted(objects) => of(&mut objects.as_slice().iter()),
+            Walk::Order { .. } => self.snapshot.longest(),
+        };
+        walked.max(of(&mut self.instead.iter().chain(&self.ready)))
+    }
+
     /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         let State { snapshot, undone, .. } = state;

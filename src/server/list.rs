@@ -89,7 +89,9 @@ pub(super) async fn answer(
     if let Some(next) = page.next.take().filter(|_| !is_selective) {
         page.meta.remaining = Some(state.remaining(&selection, &next));
     }
-    let (length, held_bytes) = (page.bytes, page.held_bytes);
+    let held_bytes = page.held_bytes;
+    let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Form::Table(_));
+    let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
         Form::Table(version) => Some(Arc::new(Columns::of(resource, version, include))),
         _ => None,
@@ -98,10 +100,10 @@ pub(super) async fn answer(
     let mut response = chunked(pieces, agreed.format, asked);
     response.body_mut().holds(held_bytes);
     if let Some(columns) = table {
-        response.body_mut().holds(columns.most_held(length.min(LONGEST_OBJECT)));
+        response.body_mut().holds(columns.most_held(longest));
     }
     if agreed.format == Format::Yaml {
-        response.body_mut().holds(yaml::most_held(length.min(LONGEST_OBJECT)));
+        response.body_mut().holds(yaml::most_held(longest));
     }
     if let Some(place) = place {
         response.body_mut().hold(place);
@@ -115,9 +117,6 @@ pub(super) async fn answer(
     }
     Ok(response)
 }
-
-/// About the longest object that etcd stores, in bytes.
-const LONGEST_OBJECT: u64 = 3 << 19;
 
 /// The state that is wanted, once the copy has come as far, and where it was read.
 async fn shown(
@@ -252,7 +251,11 @@ struct Page {
 
 enum PageObjects {
     Kept(std::vec::IntoIter<Object>),
-    Walked(std::iter::Take<Box<Listing>>),
+    Walked {
+        listing: Box<Listing>,
+        /// Objects to take at most.
+        left: usize,
+    },
 }
 
 impl Iterator for PageObjects {
@@ -261,8 +264,23 @@ impl Iterator for PageObjects {
     fn next(&mut self) -> Option<Object> {
         match self {
             PageObjects::Kept(objects) => objects.next(),
-            PageObjects::Walked(listing) => listing.next(),
+            PageObjects::Walked { left: 0, .. } => None,
+            PageObjects::Walked { listing, left } => {
+                *left -= 1;
+                listing.next()
+            }
         }
+    }
+}
+
+impl PageObjects {
+    /// No object of them is longer as JSON, in bytes.
+    fn longest(&self) -> u64 {
+        let longest = match self {
+            PageObjects::Kept(objects) => objects.as_slice().iter().map(Object::length).max().unwrap_or(0),
+            PageObjects::Walked { listing, .. } => listing.longest(),
+        };
+        longest as u64
     }
 }
 
@@ -277,7 +295,7 @@ impl Page {
         let Some(limit) = wanted.limit else {
             let listing = walk(state);
             let (bytes, held_bytes) = (estimated(listing.at_most()), listing.held_bytes());
-            let objects = PageObjects::Walked(listing.take(usize::MAX));
+            let objects = PageObjects::Walked { listing, left: usize::MAX };
             return Page { meta, objects, bytes, held_bytes, next: None };
         };
         let mut scout = walk(state.clone());
@@ -299,7 +317,7 @@ impl Page {
         } else {
             let listing = walk(state);
             let held_bytes = listing.held_bytes();
-            (PageObjects::Walked(listing.take(limit)), held_bytes)
+            (PageObjects::Walked { listing, left: limit }, held_bytes)
         };
         Page { meta, objects, bytes, held_bytes, next }
     }

@@ -15,6 +15,7 @@ pub mod history;
 mod hot;
 pub mod indexed;
 mod labels;
+mod lengths;
 pub mod object;
 mod order;
 mod packing;
@@ -237,9 +238,11 @@ impl Store {
         }
         Arc::make_mut(&mut current.postings).index(slot, before.as_ref(), Some(&object));
         current.json_bytes += object.length() as u64;
+        current.lengths.add(object.length());
         current.held_bytes += object.held_bytes() as u64;
         if let Some(before) = &before {
             current.json_bytes -= before.length() as u64;
+            current.lengths.remove(before.length());
             current.held_bytes -= before.held_bytes() as u64;
         }
         before
@@ -252,6 +255,7 @@ impl Store {
         let object = current.objects.set(slot as usize, None)?;
         Arc::make_mut(&mut current.postings).index(slot, Some(&object), None);
         current.json_bytes -= object.length() as u64;
+        current.lengths.remove(object.length());
         current.held_bytes -= object.held_bytes() as u64;
         Arc::make_mut(&mut current.occupied).remove(slot);
         if let Some(relist) = &mut self.relist {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use super::history::History;
+use super::lengths::Lengths;
 use super::order::Order;
 use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
@@ -28,6 +29,7 @@ pub struct Snapshot {
     pub(super) history: History,
     /// Sum of the sizes of all objects as JSON.
     pub(super) json_bytes: u64,
+    pub(super) lengths: Lengths,
     /// Sum of what the objects take in memory.
     pub(super) held_bytes: u64,
 }
@@ -82,6 +84,11 @@ impl Snapshot {
     /// Sum of the sizes of all objects as JSON, in bytes.
     pub fn json_bytes(&self) -> u64 {
         self.json_bytes
+    }
+
+    /// No object is longer as JSON, in bytes; the longest is more than half as long.
+    pub fn longest(&self) -> usize {
+        self.lengths.most()
     }
 
     /// What it takes in memory. Walks the index: for a scrape of metrics, not for a request.
