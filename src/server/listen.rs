@@ -311,7 +311,8 @@ async fn serve_socket(
 ) {
     let Some(tls) = tls else { return serve(stream, state, server, end, None).await };
     let accepted = tokio::select! {
-        accepted = shake_hands(&*server, &tls, state.user(), stream) => accepted,
+        // In a box, which goes with the handshake.
+        accepted = Box::pin(shake_hands(&*server, &tls, state.user(), stream)) => accepted,
         // The end does not wait for handshakes.
         _ = end.ended.wait_for(|ended| *ended) => None,
     };
@@ -322,13 +323,17 @@ async fn serve_socket(
 }
 
 /// Serves one connection to its end; where it matters who is at the other end, every request tells.
-pub(super) async fn serve<Io>(
+///
+/// The connection is in a box, and nothing before it is in the future that is returned: an asynchronous function keeps a place for every
+/// value that it moves, so that a connection of two kilobytes would take sixteen for as long as it is open.
+pub(super) fn serve<Io>(
     stream: Io,
     state: Arc<ConnectionState>,
     server: Arc<impl Answers>,
     mut end: End,
     peer: Option<Arc<Peer>>,
-) where
+) -> impl Future<Output = ()> + Send
+where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let worker = server.seats().map(|seats| seats.worker(state.user()));
@@ -367,9 +372,9 @@ pub(super) async fn serve<Io>(
             Ok::<_, Infallible>(answered.await)
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(Stall::new(stream, link.clone())), service).into_owned();
-    let served = async move {
-        let mut connection = std::pin::pin!(connection);
+    let stall = TokioIo::new(Stall::new(stream, link.clone()));
+    let mut connection = Box::pin(builder.serve_connection(stall, service).into_owned());
+    let served = Box::pin(async move {
         let reason = tokio::select! {
             result = connection.as_mut() => return log_end(result),
             _ = end.ended.wait_for(|ended| *ended) => None,
@@ -382,9 +387,11 @@ pub(super) async fn serve<Io>(
             result = connection.as_mut() => log_end(result),
             () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
         }
-    };
-    if streams::until_ended(&link, worker, served).await.is_none() {
-        tracing::debug!("connection cut, because its client left too much unread");
+    });
+    async move {
+        if streams::until_ended(&link, worker, served).await.is_none() {
+            tracing::debug!("connection cut, because its client left too much unread");
+        }
     }
 }
 
