@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::tree::{Kind, NodeId, Tree};
+use crate::model::float;
 
 /// The canonical text of a parsed value; null is the empty text.
 pub fn text_of(value: &Value) -> String {
@@ -49,20 +50,8 @@ fn number(literal: &str) -> Option<String> {
     // Rust's plain form is the form Go writes to storage below 1e21, where the literal is then read as an integer.
     match format!("{float}").parse::<i64>() {
         Ok(integer) => Some(integer.to_string()),
-        Err(_) => Some(go_float(float)),
+        Err(_) => Some(float::general(float)),
     }
-}
-
-/// Go's `%v` of a float64: shortest digits, exponent form below 1e-4 and from 1e6 on (strconv `ftoa.go`).
-fn go_float(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let exponent = scientific.split_once('e').and_then(|(_, text)| text.parse::<i32>().ok()).unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        return format!("{float}");
-    }
-    let mantissa = scientific.split('e').next().unwrap_or_default();
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 /// The text of a JSON string, from between its quotes; `None` for a broken escape. Bytes that are no UTF-8 and lone

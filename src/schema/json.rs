@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
+use crate::model::float;
+
 /// Writes a document compactly.
 pub fn to_text(value: &Value) -> String {
     let mut text = String::new();
@@ -20,7 +22,7 @@ fn write_value(text: &mut String, value: &Value) {
         Value::Null => text.push_str("null"),
         Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(float) => text.push_str(&float_in_documents(float)),
+            Some(float) => text.push_str(&float::json(float)),
             None => text.push_str(&number.to_string()),
         },
         Value::String(string) => write_string(text, string),
@@ -88,30 +90,3 @@ pub fn normalize_numbers(value: &mut Value) {
 }
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-
-/// A float as Go's `%v` prints it: shortest, with an exponent below -4 or from 6 on.
-pub fn float_in_messages(float: f64) -> String {
-    with_exponent(float, -4, 6)
-}
-
-/// A float as Go's encoding/json prints it: an exponent below -6 or from 21 on, without a leading zero in a negative
-/// exponent.
-fn float_in_documents(float: f64) -> String {
-    let text = with_exponent(float, -6, 21);
-    match text.split_once("e-0") {
-        Some((mantissa, exponent)) => format!("{mantissa}e-{exponent}"),
-        None => text,
-    }
-}
-
-fn with_exponent(float: f64, smallest: i32, first_too_large: i32) -> String {
-    // `{:e}` is the shortest form that reads back; its exponent has no sign and no padding.
-    let scientific = format!("{float:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (smallest..first_too_large).contains(&exponent) || float == 0.0 {
-        return format!("{float}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
-}

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::format;
 use super::json;
 use super::node::{Additional, Node};
-use crate::model::quote;
+use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_faults;
 use crate::selector::{Problem, Reason};
 
@@ -80,7 +80,7 @@ impl Numeral {
     fn text(self) -> String {
         match self {
             Numeral::Integer(integer) => integer.to_string(),
-            Numeral::Float(float) => json::float_in_messages(float),
+            Numeral::Float(float) => float::general(float),
         }
     }
 }

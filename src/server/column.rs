@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::extract::json_path::Literal;
 use crate::extract::tree::{Kind, NodeId, Tree, scalar_value};
 use crate::extract::value::unescape;
+use crate::model::float;
 use crate::printer::time::{Moment, human_duration};
 
 use super::encode::{json_bytes, write_string, write_value};
@@ -168,23 +169,11 @@ fn print(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Bool(_) => value.to_string(),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (None, Some(float)) => print_float(float),
+            (None, Some(float)) => float::general(float),
             _ => number.to_string(),
         },
         Value::Array(_) | Value::Object(_) => String::from_utf8_lossy(&json_bytes(value)).into_owned(),
     }
-}
-
-/// Go's `%v` of a float64: the shortest digits, with an exponent from 1e+06 on and below 1e-4.
-fn print_float(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        return format!("{float}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// The age of a moment in Go's RFC 3339 (apimachinery `metav1.Time`, UnmarshalQueryParameter, which takes two texts for no moment).

@@ -9,7 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::model::Version;
+use crate::model::{Version, float};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
@@ -54,7 +54,7 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(float) => out.extend_from_slice(float_text(float).as_bytes()),
+            Some(float) => out.extend_from_slice(float::json(float).as_bytes()),
             None => out.extend_from_slice(number.to_string().as_bytes()),
         },
         Value::String(text) => write_string(text, out),
@@ -80,19 +80,6 @@ pub fn write_value(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b'}');
         }
-    }
-}
-
-/// A float as Go's encoding/json writes it: the shortest digits, with an exponent below 1e-6 and from 1e21 on.
-fn float_text(float: f64) -> String {
-    let size = float.abs();
-    if size == 0.0 || (1e-6..1e21).contains(&size) {
-        return format!("{float}");
-    }
-    let text = format!("{float:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
-        _ => text,
     }
 }
 

@@ -74,6 +74,29 @@ fn yaml_is_block_style() {
     assert_eq!(text, expected);
 }
 
+#[test]
+fn numbers_in_yaml_are_those_of_kube_apiserver() {
+    for (json, yaml) in [
+        ("0", "0"),
+        ("-0", "0"),
+        ("1", "1"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("18446744073709551616", "1.8446744073709552e+19"),
+        ("-9223372036854775809", "-9.223372036854776e+18"),
+        ("1.0", "1"),
+        ("1.50", "1.5"),
+        ("1234567.5", "1.2345675e+06"),
+        ("1e3", "1000"),
+        ("0.00001", "1e-05"),
+        ("true", "true"),
+        ("null", "null"),
+    ] {
+        let text = String::from_utf8(yaml::from_json(format!("{{\"n\":{json}}}").as_bytes())).unwrap();
+        assert_eq!(text, format!("\"n\": {yaml}\n"), "{json}");
+    }
+}
+
 #[tokio::test]
 async fn lists_and_objects_come_as_yaml() {
     let mut fixture = Fixture::new();

@@ -1,6 +1,7 @@
 //! Scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
 
 use crate::extract::value::unescape;
+use crate::model::float;
 use crate::server::encode::write_string;
 
 /// Readers of YAML take at most 1,024 characters for a key without a question mark.
@@ -63,14 +64,17 @@ pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number, boolean or null. Numbers get digits that readers of YAML 1.1 and 1.2 take for the same number.
+/// Writes a number, boolean or null. Numbers look as sigs.k8s.io/yaml writes them: integers of 64 bits as they are, others as floats.
 pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
-    match raw {
-        b"true" | b"false" | b"null" => out.extend_from_slice(raw),
-        _ => match serde_json::from_slice::<serde_json::Number>(raw) {
-            Ok(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Err(_) => out.extend_from_slice(raw),
-        },
+    let text = std::str::from_utf8(raw).unwrap_or_default();
+    let integer = text.parse::<i64>().map(|number| number.to_string());
+    let number = integer.or_else(|_| text.parse::<u64>().map(|number| number.to_string()));
+    // Only a number: Rust reads words as floats, too.
+    let is_number = text.starts_with(|letter: char| letter == '-' || letter.is_ascii_digit());
+    let float = || text.parse::<f64>().ok().filter(|float| is_number && float.is_finite()).map(float::general);
+    match number.ok().or_else(float) {
+        Some(number) => out.extend_from_slice(number.as_bytes()),
+        None => out.extend_from_slice(raw),
     }
 }
 
