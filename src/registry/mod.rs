@@ -18,6 +18,7 @@ mod memory;
 mod offers;
 mod panics;
 mod past;
+mod rediscovery;
 pub mod router;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -32,6 +33,7 @@ pub use live::{Departure, Gone, GoneReason, Live, LiveState, NotReady, OpenWatch
 pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};
+pub use rediscovery::Rediscovery;
 pub use views::{View, ViewState, ViewVerdicts, Views};
 
 use std::sync::Arc;
@@ -45,6 +47,7 @@ pub struct Registry {
     views: watch::Sender<Arc<Views>>,
     memory: Arc<Memory>,
     panics: Arc<Panics>,
+    rediscovery: Rediscovery,
 }
 
 impl Registry {
@@ -60,6 +63,7 @@ impl Registry {
             views: watch::Sender::default(),
             memory: Arc::new(memory),
             panics: Arc::default(),
+            rediscovery: Rediscovery::default(),
         }
     }
 
@@ -71,6 +75,11 @@ impl Registry {
     /// Defects of ours that were contained.
     pub fn panics(&self) -> &Arc<Panics> {
         &self.panics
+    }
+
+    /// Requests to read the source's discovery again.
+    pub fn rediscovery(&self) -> &Rediscovery {
+        &self.rediscovery
     }
 
     /// What is served now.

@@ -37,13 +37,23 @@ pub struct OfferedVersion {
 pub struct OfferedResource {
     /// Plural name.
     pub name: String,
+    /// Of the older discovery document; empty where that has none.
+    pub storage_version_hash: String,
     row: Box<str>,
+}
+
+impl OfferedVersion {
+    /// Whether its resources are described alike, whatever is known of their hashes.
+    pub fn has_rows_of(&self, other: &OfferedVersion) -> bool {
+        let rows = self.resources.iter().map(|resource| &resource.row);
+        self.is_stale == other.is_stale && rows.eq(other.resources.iter().map(|resource| &resource.row))
+    }
 }
 
 impl OfferedResource {
     /// From its row in aggregated discovery: an APIResourceDiscovery of apidiscovery.k8s.io/v2.
     pub fn new(name: impl Into<String>, row: &Value) -> OfferedResource {
-        OfferedResource { name: name.into(), row: row.to_string().into() }
+        OfferedResource { name: name.into(), storage_version_hash: String::new(), row: row.to_string().into() }
     }
 
     /// The row.
@@ -53,6 +63,11 @@ impl OfferedResource {
 }
 
 impl Offers {
+    /// A resource of a group and version.
+    pub fn resource(&self, group: &str, version: &str, name: &str) -> Option<&OfferedResource> {
+        self.version(group, version)?.resources.iter().find(|held| held.name == name)
+    }
+
     /// A group and version of it.
     pub fn version(&self, group: &str, version: &str) -> Option<&OfferedVersion> {
         let group = self.groups.iter().find(|held| held.name == group)?;

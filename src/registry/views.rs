@@ -165,7 +165,9 @@ impl View {
         let documents =
             whole.documents.clone().map(|documents| Arc::new(Part::new(documents, &resources, held.as_deref())));
         held.clone_from(&documents);
-        let catalog = Catalog::new(groups, resources, whole.version.clone());
+        // For the order of resources and their hashes: nothing is shown of what the View does not serve.
+        let mut catalog = Catalog::new(groups, resources, whole.version.clone());
+        catalog.offers = whole.offers.clone();
         match documents {
             Some(documents) => catalog.with_documents(documents),
             None => catalog,

@@ -7,7 +7,7 @@ use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::model::{GroupVersion, Gvr};
+use crate::model::GroupVersion;
 use crate::openapi::hash;
 use crate::registry::Catalog;
 
@@ -112,8 +112,7 @@ fn resources(offer: &Offered<'_>, groups: &[Group], group_version: &GroupVersion
         let name = row["resource"].as_str().unwrap_or_default();
         let namespaced = row["scope"] == "Namespaced";
         let verbs = |row: &Value| row["verbs"].as_array().cloned().unwrap_or_default();
-        let gvr = Gvr::new(&*group_version.group, &*group_version.version, name);
-        let hash = offer.catalog.resource(&gvr).map_or("", |resource| &*resource.storage_version_hash);
+        let hash = offer.storage_version_hash(group_version, name);
         // A row without verbs stands there for its subresources alone; the older document has no such rows.
         if !verbs(&row).is_empty() {
             let mut older = json!({

@@ -106,6 +106,9 @@ use through::{Named, Through};
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long a request for a group that is not known waits until the source's discovery has been read again.
+const REDISCOVERY: Duration = Duration::from_secs(3);
+
 /// How often a request starts over because its resource was replaced under it. Catalogs change when CRDs do; thrice
 /// within one request is not met outside of a loop.
 const MOST_ATTEMPTS: usize = 3;
@@ -457,7 +460,16 @@ impl Server {
             pass_through::check_impersonation(asked.headers)?;
             let catalog = self.registry.catalog();
             if self.passes().takes(asked, uri.path(), &target, &catalog)? {
-                return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
+                let forwarded = Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await?;
+                let is_new = is_read_of_discovery(asked, &target) && forwarded.status().is_success();
+                if !is_new {
+                    return Ok(forwarded);
+                }
+                // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
+                // find it there next: kube-apiserver never serves one before it lists it.
+                drop(forwarded);
+                self.registry.rediscovery().request(asked.timeout.min(REDISCOVERY)).await;
+                return self.around(asked, target);
             }
         }
         let address = match &target {
@@ -699,7 +711,11 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a path has the old `/watch/` part.
+/// Whether the description of a group, or of a version, is read.
+fn is_read_of_discovery(asked: &Asked<'_>, target: &Target) -> bool {
+    asked.is_read() && matches!(target, Target::Group(_) | Target::GroupVersion(_))
+}
+
 /// Whether a watch is asked for by WebSocket. Clients of fabric8 open every watch so. They take a finished response for a server that
 /// does not speak WebSocket, and watch over HTTP at once; an endless one makes them wait for ever, and an error stops them or takes them
 /// many seconds.
@@ -709,6 +725,7 @@ fn is_websocket_watch(asked: &Asked<'_>, target: &Target) -> bool {
     watches && asked.is_read() && pass_through::is_websocket(asked.headers)
 }
 
+/// Whether a path has the old `/watch/` part.
 fn is_legacy_watch(path: &str) -> bool {
     matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::own_group::{self, OwnGroup};
 use super::pass_through::PassThrough;
 use super::placement_review;
-use crate::model::{GroupVersion, Scope};
+use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
 /// What is answered from a copy.
@@ -63,6 +63,16 @@ impl Offered<'_> {
         groups
     }
 
+    /// The hash of a resource's storage version; empty where none is known. A definition's is never behind.
+    pub(super) fn storage_version_hash(&self, group_version: &GroupVersion, name: &str) -> &str {
+        let GroupVersion { group, version } = group_version;
+        let gvr = Gvr::new(&**group, &**version, name);
+        match self.catalog.resource(&gvr) {
+            Some(resource) if resource.origin == ResourceOrigin::Custom => &resource.storage_version_hash,
+            _ => self.catalog.offers.resource(group, version, name).map_or("", |offered| &offered.storage_version_hash),
+        }
+    }
+
     /// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
     pub(super) fn rows(&self, group: &str, version: &str) -> Vec<Value> {
         let is_own = (group, version) == (own_group::GROUP, own_group::VERSION);
@@ -97,7 +107,9 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
     for offered in &catalog.offers.groups {
         let is_shown = |version: &&OfferedVersion| {
             let is_served = || catalog.resources_of(&offered.name, &version.name).next().is_some();
-            version.is_stale || is_served() || version.resources.iter().any(|found| reachable(found, passes).is_some())
+            version.is_stale
+                || is_served()
+                || version.resources.iter().any(|found| reachable(&offered.name, found, passes).is_some())
         };
         let versions: Vec<Version> = offered
             .versions
@@ -131,14 +143,16 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
 fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
-    if passes != PassThrough::Off
-        && let Some(offered) = catalog.offers.version(group, version)
-    {
+    // What the cluster offers gives the order, also where nothing of it is handed on.
+    if let Some(offered) = catalog.offers.version(group, version) {
         for found in &offered.resources {
             let served = missing.iter().position(|resource| resource.gvr.resource == found.name);
             match served.map(|index| missing.remove(index)) {
-                Some(resource) if resource.origin == ResourceOrigin::Custom => rows.push(own(resource, passes)),
-                _ => rows.extend(reachable(found, passes)),
+                Some(resource) if resource.origin == ResourceOrigin::Custom || passes == PassThrough::Off => {
+                    rows.push(own(resource, passes));
+                }
+                None if passes == PassThrough::Off => {}
+                _ => rows.extend(reachable(group, found, passes)),
             }
         }
     }
@@ -199,16 +213,18 @@ fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
 }
 
 /// The cluster's row, with what of it can be reached; `None` when nothing can.
-fn reachable(found: &OfferedResource, passes: PassThrough) -> Option<Value> {
+fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Option<Value> {
+    let keep_verbs =
+        |row: &mut Map<String, Value>| keep_verbs(row, |verb| passes.offers_verb(group, &found.name, verb));
     let mut row = found.row();
     let members = row.as_object_mut()?;
-    let can_be_used = keep_verbs(members, passes);
+    let can_be_used = keep_verbs(members);
     let has_subresources = match members.get_mut("subresources") {
         Some(Value::Array(subresources)) => {
             subresources.retain_mut(|subresource| {
                 let name = subresource["subresource"].as_str().unwrap_or_default();
                 passes.offers_subresource(name)
-                    && subresource.as_object_mut().is_some_and(|members| keep_verbs(members, passes))
+                    && subresource.as_object_mut().is_some_and(|members| keep_verbs(members))
             });
             !subresources.is_empty()
         }
@@ -221,10 +237,10 @@ fn reachable(found: &OfferedResource, passes: PassThrough) -> Option<Value> {
 }
 
 /// Keeps the verbs that can be used; whether there are any.
-fn keep_verbs(row: &mut Map<String, Value>, passes: PassThrough) -> bool {
+fn keep_verbs(row: &mut Map<String, Value>, is_offered: impl Fn(&str) -> bool) -> bool {
     match row.get_mut("verbs") {
         Some(Value::Array(verbs)) => {
-            verbs.retain(|verb| verb.as_str().is_some_and(|verb| passes.offers_verb(verb)));
+            verbs.retain(|verb| verb.as_str().is_some_and(&is_offered));
             !verbs.is_empty()
         }
         _ => false,

@@ -32,13 +32,22 @@ pub enum PassThrough {
 /// Subresources that lead into a workload.
 const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 
+/// What a client asks about itself, by the verb create: its permissions and its name. The API server keeps nothing of it. `kubectl auth`
+/// and programs that show a cluster ask so before anything else.
+const QUESTIONS: [(&str, &str); 3] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+];
+
 /// Kubernetes' verbs that read.
 const READING: [&str; 3] = ["get", "list", "watch"];
 
 impl PassThrough {
-    /// Whether a verb of discovery can be used.
-    pub(super) fn offers_verb(self, verb: &str) -> bool {
-        self == PassThrough::All || READING.contains(&verb)
+    /// Whether a verb of discovery can be used, of a resource of this group or of what is below it.
+    pub(super) fn offers_verb(self, group: &str, resource: &str, verb: &str) -> bool {
+        let is_question = || verb == "create" && self != PassThrough::Off && is_question(group, resource);
+        self == PassThrough::All || READING.contains(&verb) || is_question()
     }
 
     /// Whether a subresource can be reached.
@@ -84,7 +93,7 @@ impl PassThrough {
         }
         check_path(path)?;
         check_upgrade(asked.headers)?;
-        if reads || self == PassThrough::All {
+        if reads || self == PassThrough::All || asks_about_itself(asked, target) {
             return Ok(true);
         }
         // A write of something that nobody has is answered here, as not found.
@@ -113,6 +122,16 @@ fn is_behind(asked: &Asked<'_>, address: &Address, catalog: &Catalog) -> bool {
             address.name.is_some() && is_unset("resourceVersion") && !asked.query.flag("watch") && !wants_copy
         }
     }
+}
+
+fn is_question(group: &str, resource: &str) -> bool {
+    QUESTIONS.contains(&(group, resource))
+}
+
+fn asks_about_itself(asked: &Asked<'_>, target: &Target) -> bool {
+    let Target::Resource(address) = target else { return false };
+    let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
+    *asked.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
 }
 
 fn is_known(address: &Address, catalog: &Catalog) -> bool {

@@ -153,7 +153,7 @@ impl Cluster {
         registry: Arc<Registry>,
         version: VersionInfo,
     ) -> Result<Cluster, RequestError> {
-        let discovery = discovery::discover(&connection).await?;
+        let discovery = discovery::discover(&connection, &Offers::default()).await?;
         let mut cluster = Cluster {
             documents: Arc::new(ClusterDocuments::new(connection.clone())),
             connection,
@@ -195,6 +195,8 @@ impl Cluster {
         let mut discover = interval(DISCOVER_EVERY);
         discover.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut demand = self.settings.demand.clone();
+        let registry = self.registry.clone();
+        let mut requests = registry.rediscovery().requests();
         loop {
             // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
             let crds = self.definitions.clone();
@@ -228,6 +230,19 @@ impl Cluster {
                         self.publish_catalog().await;
                         continue;
                     }
+                    Ok(()) = requests.changed() => {
+                        let request = *requests.borrow_and_update();
+                        // What it waits for may be a definition that has just come.
+                        if let Some(crds) = &crds
+                            && let LiveState::Ready(snapshot) = crds.live.state()
+                            && self.read_crds(&snapshot)
+                        {
+                            self.publish_catalog().await;
+                        }
+                        self.rediscover().await;
+                        registry.rediscovery().complete(request);
+                        continue;
+                    }
                     _ = discover.tick() => {
                         self.rediscover().await;
                         if states.is_none() {
@@ -256,7 +271,7 @@ impl Cluster {
     }
 
     async fn rediscover(&mut self) {
-        match discovery::discover(&self.connection).await {
+        match discovery::discover(&self.connection, &self.discovery.offers).await {
             Ok(found) if found != self.discovery => {
                 self.discovery = found;
                 self.publish_catalog().await;

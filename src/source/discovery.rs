@@ -1,10 +1,17 @@
 //! What a cluster serves, from its aggregated discovery documents (KEP-3352), and which version it is.
 
+use std::collections::{HashMap, HashSet};
+
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
 use serde_json::Value;
 
 use super::connection::{Connection, RequestError};
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offers, Subresource, VersionInfo};
+
+/// Older discovery documents that are asked for at a time.
+const HASHES_AT_ONCE: usize = 8;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -68,11 +75,12 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
     Ok(Ok(VersionInfo { body }))
 }
 
-/// Asks for both discovery documents.
+/// Asks for both discovery documents, and for the older ones of groups and versions that are not as they were in `known`: only
+/// those have the hashes of storage versions.
 ///
 /// # Errors
-/// [`RequestError`].
-pub async fn discover(connection: &Connection) -> Result<Discovery, RequestError> {
+/// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
+pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
         let document = connection.json(path, AGGREGATED).await?;
@@ -85,7 +93,53 @@ pub async fn discover(connection: &Connection) -> Result<Discovery, RequestError
             read_group(group, &mut discovery);
         }
     }
+    read_hashes(connection, known, &mut discovery).await;
     Ok(discovery)
+}
+
+/// Sets the hashes of all resources but the custom ones, whose definitions tell them.
+async fn read_hashes(connection: &Connection, known: &Offers, discovery: &mut Discovery) {
+    let built_in: HashSet<GroupVersion> = discovery
+        .resources
+        .iter()
+        .filter(|found| !found.spells_out_kind)
+        .map(|found| found.gvr.group_version())
+        .collect();
+    let mut missing = Vec::new();
+    for group in &mut discovery.offers.groups {
+        for version in &mut group.versions {
+            let group_version = GroupVersion::new(&*group.name, &*version.name);
+            if version.is_stale || !built_in.contains(&group_version) {
+                continue;
+            }
+            match known.version(&group.name, &version.name).filter(|known| known.has_rows_of(version)) {
+                Some(known) => version.clone_from(known),
+                None => missing.push((group_version, version)),
+            }
+        }
+    }
+    let readings: Vec<BoxFuture<'_, ()>> = missing
+        .into_iter()
+        .map(|(group_version, version)| {
+            Box::pin(read_hashes_of(connection, group_version, version)) as BoxFuture<'_, ()>
+        })
+        .collect();
+    stream::iter(readings).buffer_unordered(HASHES_AT_ONCE).collect::<()>().await;
+}
+
+async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, version: &mut OfferedVersion) {
+    let path = format!("/{}", group_version.path());
+    match connection.json(&path, "application/json").await {
+        Ok(document) => {
+            let mut hashes: HashMap<String, String> = array(&document["resources"])
+                .map(|row| (text(&row["name"]), text(&row["storageVersionHash"])))
+                .collect();
+            for resource in &mut version.resources {
+                resource.storage_version_hash = hashes.remove(&resource.name).unwrap_or_default();
+            }
+        }
+        Err(error) => tracing::debug!(%error, "the hashes of storage versions are not known"),
+    }
 }
 
 fn read_group(group: &Value, discovery: &mut Discovery) {

@@ -2,9 +2,13 @@
 
 use serde_json::json;
 
-use super::Fixture;
+use super::pass_through::{Behind, answered, before};
+use super::{Fixture, catalog};
+use crate::model::GroupVersion;
+use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 use crate::server::Settings;
 use crate::server::health::Check;
+use crate::server::pass_through::PassThrough;
 use crate::store::HistoryLimits;
 
 const AGGREGATED: &str = "application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList;profile=nopeer,\
@@ -137,4 +141,76 @@ async fn health_asks_its_checks() {
         let answer = fixture.get(path).await;
         assert_eq!((answer.code.as_u16(), &*answer.body), (code, body), "{path}");
     }
+}
+
+/// What a source offers in one version of a group.
+fn offers(group_version: &GroupVersion, resources: &[(&str, &str)]) -> Offers {
+    let resource = |(name, hash): &(&str, &str)| {
+        let row = json!({
+            "resource": name, "responseKind": {"group": "", "version": "", "kind": "Kind"}, "scope": "Namespaced",
+            "singularResource": "", "verbs": ["get", "list", "watch"],
+        });
+        let mut offered = OfferedResource::new(*name, &row);
+        (*hash).clone_into(&mut offered.storage_version_hash);
+        offered
+    };
+    let version = OfferedVersion {
+        name: group_version.version.clone(),
+        is_stale: false,
+        resources: resources.iter().map(resource).collect(),
+    };
+    Offers { groups: vec![OfferedGroup { name: group_version.group.clone(), versions: vec![version] }] }
+}
+
+#[tokio::test]
+async fn resources_have_the_clusters_order_and_hashes() {
+    let fixture = Fixture::new();
+    let offered =
+        offers(&GroupVersion::new("stable.example.com", "v1"), &[("socks", "a="), ("shirts", "b="), ("hats", "c=")]);
+    fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_offers(offered), |_| None);
+    let list = fixture.get("/apis/stable.example.com/v1").await.json();
+    let rows = list["resources"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["shirts", "shirts/status", "hats", "hats/status"], "socks are not served");
+    assert_eq!(rows[0]["storageVersionHash"], "hash=", "a definition's hash is never behind");
+    let offered = offers(&GroupVersion::new("", "v1"), &[("pods", "d=")]);
+    fixture.registry.replace(catalog(&[&fixture.pods]).with_offers(offered), |_| None);
+    let list = fixture.get("/api/v1").await.json();
+    assert_eq!(list["resources"][0]["storageVersionHash"], "d=", "{list}");
+}
+
+/// What is described is listed; what cannot be listed in time is not described either.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_new_behind_is_described_when_it_is_listed() {
+    let known = ["/apis/new.example.com", "/apis/new.example.com/v1"];
+    for path in known {
+        let behind = Behind::new(|_| answered(200, &json!({"kind": "Whatever"})));
+        let fixture = before(&behind, PassThrough::Read);
+        assert_eq!(fixture.get(path).await.code, 404, "{path}: nobody reads discovery");
+        let (registry, shirts) = (fixture.registry.clone(), catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]));
+        let reading = tokio::spawn(async move {
+            let mut requests = registry.rediscovery().requests();
+            requests.changed().await.unwrap();
+            let request = *requests.borrow_and_update();
+            let offered = offers(&GroupVersion::new("new.example.com", "v1"), &[("socks", "")]);
+            registry.replace(shirts.with_offers(offered), |_| None);
+            registry.rediscovery().complete(request);
+        });
+        tokio::task::yield_now().await;
+        let described = fixture.get(path).await;
+        assert_eq!(described.code, 200, "{path}: {}", described.json());
+        assert_ne!(described.json()["kind"], "Whatever", "{path}: from the catalog");
+        reading.await.unwrap();
+        assert!(fixture.get("/apis").await.json().to_string().contains("new.example.com"), "{path}");
+        let asked = behind.lines().len();
+        assert_eq!(fixture.get(path).await.code, 200);
+        assert_eq!(behind.lines().len(), asked, "{path}: known now");
+    }
+    let behind = Behind::new(|_| answered(404, &json!({"kind": "Status"})));
+    let fixture = before(&behind, PassThrough::Read);
+    let requests = fixture.registry.rediscovery().requests();
+    for path in known {
+        assert_eq!(fixture.get(path).await.code, 404);
+    }
+    assert_eq!(*requests.borrow(), 0, "what the source does not have is no reason to read its discovery");
 }

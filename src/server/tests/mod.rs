@@ -20,6 +20,7 @@ mod limits;
 mod list;
 mod listen;
 mod nested;
+mod offered;
 mod options;
 mod pass_through;
 mod placement_review;

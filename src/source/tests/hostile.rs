@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::feed::resource;
-use crate::registry::NotReady;
+use crate::registry::{NotReady, Offers};
 use crate::source::cluster::DEFAULT_MAX_LAG;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
 use crate::source::discovery::discover;
@@ -60,7 +60,7 @@ async fn a_document_without_an_end_is_given_up() {
     type Read = fn(Connection) -> futures::future::BoxFuture<'static, Result<(), RequestError>>;
     let rows: [(&str, String, Vec<u8>, usize, Read); 9] = [
         ("discovery", OK.to_owned(), megabyte(), 32, |source| {
-            Box::pin(async move { discover(&source).await.map(drop) })
+            Box::pin(async move { discover(&source, &Offers::default()).await.map(drop) })
         }),
         ("a document", OK.to_owned(), megabyte(), 64, |source| {
             Box::pin(async move { source.bytes("/openapi/v3/api/v1", "*/*").await.map(drop) })

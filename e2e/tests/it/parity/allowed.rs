@@ -68,12 +68,6 @@ pub(crate) static ALLOWED: [Allowance; 12] = [
     },
     Allowance {
         cases: &["*"],
-        places: &["*.storageVersionHash"],
-        how: How::Absent,
-        reason: "The cluster's aggregated discovery, from which fieldcache learns, has no storage version hashes.",
-    },
-    Allowance {
-        cases: &["*"],
         places: &[".body.serverAddressByClientCIDRs[0].serverAddress"],
         how: How::Anyhow,
         reason: "Each server names its own address.",

@@ -1,0 +1,40 @@
+//! Requests to read the source's discovery again now, and their completion.
+//!
+//! The server asks when the source serves something that the catalog does not show yet; whoever fills the registry reads. Requests that
+//! come while it reads share the next reading, so that their number does not matter.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Numbered requests, and how far they have been answered.
+#[derive(Debug, Default)]
+pub struct Rediscovery {
+    requested: watch::Sender<u64>,
+    completed: watch::Sender<u64>,
+}
+
+impl Rediscovery {
+    /// Asks for a reading that begins after this call, and waits for its end at most so long. Where nobody reads, it waits that long.
+    pub async fn request(&self, patience: Duration) {
+        let mut completed = self.completed.subscribe();
+        let mut own = 0;
+        self.requested.send_modify(|requested| {
+            *requested += 1;
+            own = *requested;
+        });
+        // The caller looks into the catalog, whether it was read in time or not.
+        let _ = timeout(patience, completed.wait_for(|completed| *completed >= own)).await;
+    }
+
+    /// Follows the number of the last request.
+    pub fn requests(&self) -> watch::Receiver<u64> {
+        self.requested.subscribe()
+    }
+
+    /// A reading that began after this request came has ended.
+    pub fn complete(&self, request: u64) {
+        self.completed.send_replace(request);
+    }
+}
