@@ -141,7 +141,7 @@ async fn newest_enough(
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     match version {
-        None => strong::newest(server, asked, resource, snapshot, asked.through.is_none()).await,
+        None => Box::pin(strong::newest(server, asked, resource, snapshot, asked.through.is_none())).await,
         named => strong::reach(&resource.live, snapshot, named).await,
     }
 }

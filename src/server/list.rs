@@ -141,7 +141,7 @@ async fn shown(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             let is_known_behind = read::is_known_behind(resource, selection);
-            strong::newest(server, asked, resource, snapshot, is_known_behind).await?
+            Box::pin(strong::newest(server, asked, resource, snapshot, is_known_behind)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {

@@ -223,8 +223,7 @@ fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Optio
         Some(Value::Array(subresources)) => {
             subresources.retain_mut(|subresource| {
                 let name = subresource["subresource"].as_str().unwrap_or_default();
-                passes.offers_subresource(name)
-                    && subresource.as_object_mut().is_some_and(|members| keep_verbs(members))
+                passes.offers_subresource(name) && subresource.as_object_mut().is_some_and(&keep_verbs)
             });
             !subresources.is_empty()
         }

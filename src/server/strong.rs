@@ -122,7 +122,8 @@ pub(super) async fn reach(
 ) -> Result<(Snapshot, ReadFrom), Failure> {
     match version.filter(|version| held.version() < *version) {
         None => Ok((held, ReadFrom::Own)),
-        Some(version) => Ok((read::not_older_than(live, held, version).await?, ReadFrom::CatchUp)),
+        // Boxed, because every read has a place for it and few wait.
+        Some(version) => Ok((Box::pin(read::not_older_than(live, held, version)).await?, ReadFrom::CatchUp)),
     }
 }
 

@@ -187,20 +187,18 @@ async fn a_group_that_is_new_behind_is_described_when_it_is_listed() {
         let behind = Behind::new(|_| answered(200, &json!({"kind": "Whatever"})));
         let fixture = before(&behind, PassThrough::Read);
         assert_eq!(fixture.get(path).await.code, 404, "{path}: nobody reads discovery");
-        let (registry, shirts) = (fixture.registry.clone(), catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]));
-        let reading = tokio::spawn(async move {
-            let mut requests = registry.rediscovery().requests();
+        let reading = async {
+            let mut requests = fixture.registry.rediscovery().requests();
             requests.changed().await.unwrap();
             let request = *requests.borrow_and_update();
             let offered = offers(&GroupVersion::new("new.example.com", "v1"), &[("socks", "")]);
-            registry.replace(shirts.with_offers(offered), |_| None);
-            registry.rediscovery().complete(request);
-        });
-        tokio::task::yield_now().await;
-        let described = fixture.get(path).await;
+            let shirts = catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]);
+            fixture.registry.replace(shirts.with_offers(offered), |_| None);
+            fixture.registry.rediscovery().complete(request);
+        };
+        let ((), described) = futures::future::join(reading, fixture.get(path)).await;
         assert_eq!(described.code, 200, "{path}: {}", described.json());
         assert_ne!(described.json()["kind"], "Whatever", "{path}: from the catalog");
-        reading.await.unwrap();
         assert!(fixture.get("/apis").await.json().to_string().contains("new.example.com"), "{path}");
         let asked = behind.lines().len();
         assert_eq!(fixture.get(path).await.code, 200);
