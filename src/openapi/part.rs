@@ -117,13 +117,31 @@ impl ShownResource {
     }
 }
 
-/// Takes out of a schema what is left out of objects; references are not followed. Rules that look at what is gone go with it.
+/// What may name or show members of the object that a schema describes.
+const RULES: [&str; 7] = ["anyOf", "default", "enum", "example", "not", "oneOf", "x-kubernetes-validations"];
+
+/// By which members the elements of a list are merged.
+const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
+
+/// Takes out of a schema what is left out of objects; references are not followed. Rules that may name what is gone go with it.
 fn leave_out(schema: &mut Value, prune: &Prune) {
     let Value::Object(schema) = schema else { return };
     if prune.is_empty() {
         return;
     }
-    schema.remove("x-kubernetes-validations");
+    schema.retain(|member, _| !RULES.contains(&member.as_str()));
+    if let Some(Value::Array(branches)) = schema.get_mut("allOf") {
+        branches.retain(|branch| branch.get("$ref").is_some());
+        if branches.is_empty() {
+            schema.remove("allOf");
+        }
+    }
+    let is_pruned = |key: &Value| prune.parts().any(|(name, _)| key.as_str() == Some(name));
+    // Without one of its keys a list is not one that can be merged.
+    if schema.get(LIST_KEYS).and_then(Value::as_array).is_some_and(|keys| keys.iter().any(is_pruned)) {
+        schema.remove(LIST_KEYS);
+        schema.remove("x-kubernetes-list-type");
+    }
     for place in ["items", "additionalProperties"] {
         if let Some(inside) = schema.get_mut(place) {
             leave_out(inside, prune);
@@ -145,7 +163,4 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             }
         }
     }
-    // An example or default may say what is gone.
-    schema.remove("default");
-    schema.remove("example");
 }

@@ -24,9 +24,16 @@ fn kind(kind: &str, rest: Value) -> Value {
     definition
 }
 
+/// A list whose elements are merged by keys.
+fn steps(keys: Value, step: &Value) -> Value {
+    json!({"type": "array", "items": step, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys})
+}
+
 fn document(prefix: &str) -> (Value, Value) {
     let refer = |name: &str| json!({"$ref": format!("{prefix}{name}")});
     let fields = json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.secret"}]);
+    let whole_step = json!({"type": "object", "properties": {
+        "image": {"type": "string"}, "token": {"type": "string", "description": "hidden"}}});
     let definitions = json!({
         "Shirt": kind("Shirt", json!({
             "x-kubernetes-selectable-fields": fields,
@@ -35,9 +42,10 @@ fn document(prefix: &str) -> (Value, Value) {
                 "metadata": refer("ObjectMeta"),
                 "spec": {"type": "object", "required": ["color", "secret"], "default": {"secret": "hidden"}, "properties": {
                     "color": {"type": "string"}, "secret": {"type": "string", "enum": ["hidden"]},
-                    "steps": {"type": "array", "items": {"type": "object", "properties": {
-                        "image": {"type": "string"}, "token": {"type": "string", "description": "hidden"}}}},
-                }},
+                    "steps": steps(json!(["image", "token"]), &whole_step),
+                    "checks": steps(json!(["image"]), &whole_step),
+                }, "allOf": [{"required": ["secret"]}, refer("Owner")], "anyOf": [{"required": ["secret"]}], "oneOf": [{"required": ["secret"]}],
+                "not": {"required": ["secret"]}, "enum": [{"secret": "hidden"}]},
             },
         })),
         "ShirtList": kind("ShirtList", json!({"x-kubernetes-selectable-fields": fields, "properties": {"items": refer("Shirt")}})),
@@ -64,7 +72,8 @@ fn document(prefix: &str) -> (Value, Value) {
 
 #[test]
 fn a_part_has_what_is_shown_in_both_forms() {
-    let shown = shirts(Prune::new([".spec.secret", ".spec.steps.token"]).unwrap());
+    let shown = shirts(Prune::new([".spec.secret", ".spec.steps.token", ".spec.checks.token"]).unwrap());
+    let shown_step = json!({"type": "object", "properties": {"image": {"type": "string"}}});
     let (paths, definitions) = document("#/definitions/");
     let v2 = json!({"swagger": "2.0", "paths": paths, "definitions": definitions});
     let (paths, definitions) = document("#/components/schemas/");
@@ -91,8 +100,9 @@ fn a_part_has_what_is_shown_in_both_forms() {
             found["Shirt"]["properties"]["spec"],
             json!({"type": "object", "required": ["color"], "properties": {
                 "color": {"type": "string"},
-                "steps": {"type": "array", "items": {"type": "object", "properties": {"image": {"type": "string"}}}},
-            }}),
+                "steps": {"type": "array", "items": shown_step},
+                "checks": steps(json!(["image"]), &shown_step),
+            }, "allOf": [{"$ref": format!("#{place}/Owner")}]}),
             "{place}: the schema"
         );
         let text = part.to_string();
