@@ -279,17 +279,19 @@ async fn reads_alone_go_on_unless_writes_are_let_through() -> Result<()> {
     let copy = off.get(&one).await?.success()?;
     ensure!(copy.header("fieldcache-read").is_none() && copy.json()? == stored, "the copy's: {}", copy.text());
 
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": { "resourceAttributes": { "verb": "list", "resource": "pods" } },
-    });
-    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = |kind: &str, user: Option<&str>| {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": kind,
+            "spec": { "user": user, "resourceAttributes": { "verb": "list", "resource": "pods" } },
+        })
+    };
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     for (method, path, body, with_reads, with_off) in [
         (Method::POST, maps.as_str(), &map, 405, 405),
         (Method::PUT, one.as_str(), &map, 405, 405),
         (Method::DELETE, one.as_str(), &json!({}), 405, 405),
         (Method::DELETE, maps.as_str(), &json!({}), 405, 405),
-        (Method::POST, reviews, &review, 405, 404),
+        (Method::POST, reviews, &review("SubjectAccessReview", Some("somebody")), 405, 404),
     ] {
         let request = Request::new(method.clone(), path).json(body);
         let answer = reads.send(request.clone()).await?;
@@ -298,6 +300,13 @@ async fn reads_alone_go_on_unless_writes_are_let_through() -> Result<()> {
         ensure!(off.send(request).await?.status == with_off, "{method} {path}");
     }
     ensure!(direct.get_json(&one).await? == stored, "nothing was written");
+
+    // What a client asks about itself writes nothing.
+    let own_reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let own_review = Request::new(Method::POST, own_reviews).json(&review("SelfSubjectAccessReview", None));
+    let answer = forwarded(reads.send(own_review.clone()).await?)?;
+    ensure!(answer.status == 201 && answer.json()?["status"]["allowed"] == true, "{}", answer.text());
+    ensure!(off.send(own_review).await?.status == 404, "without pass-through");
 
     for path in
         ["/metrics", "/logs/", "/.well-known/openid-configuration", "/openid/v1/jwks", "/", "/api/v1/componentstatuses"]
