@@ -203,11 +203,15 @@ async fn questions(
 async fn the_samples_are_served_as_their_first_lines_say() -> Result<()> {
     let directory = RunDirectory::create("samples")?;
     let folder = directory.path().join("served");
-    std::fs::create_dir(&folder)?;
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
-    for entry in std::fs::read_dir(&samples).with_context(|| samples.display().to_string())? {
-        let entry = entry?;
-        std::fs::copy(entry.path(), folder.join(entry.file_name()))?;
+    for name in ["", "objects"] {
+        std::fs::create_dir(folder.join(name))?;
+        for entry in std::fs::read_dir(samples.join(name)).with_context(|| samples.display().to_string())? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                std::fs::copy(entry.path(), folder.join(name).join(entry.file_name()))?;
+            }
+        }
     }
     let fieldcache = Box::pin(Fieldcache::serve_folder(&folder)).await?;
     let process = fieldcache.process();
@@ -246,7 +250,7 @@ async fn the_samples_are_served_as_their_first_lines_say() -> Result<()> {
         .await
     };
     sees("example4", 1).await?;
-    let file = folder.join("shirts.yaml");
+    let file = folder.join("objects/shirts.yaml");
     let text = std::fs::read_to_string(&file)?;
     let changed = text.replace("spec: {color: red, size: L}", "spec: {color: blue, size: L}");
     ensure!(changed != text, "the sample has no red shirt");

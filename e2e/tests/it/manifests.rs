@@ -21,6 +21,12 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) const NAMESPACE: &str = "fieldcache-system";
 const COMPONENTS: [&str; 4] = ["service-monitor", "dashboard", "apiservice", "placement"];
 
+/// The image that manifests/ name until a user names one. References of images have no capital letters but in the name of a registry, so
+/// kubelets reject it (InvalidImageName) instead of pulling an image of somebody else.
+const PLACEHOLDER: &str = "SET-YOUR-IMAGE";
+
+const IMAGE: &str = "registry.example.com/fieldcache";
+
 /// What stands before the documents in install.yaml.
 const HEAD: &str = "# Made by `make golden` out of manifests/ (kubectl kustomize manifests); do not edit.\n";
 
@@ -67,7 +73,7 @@ fn title(object: &Value) -> String {
     )
 }
 
-/// A kustomization as people write one: the base and these components of it.
+/// A kustomization as users write one: the base, these components of it, and where the image is.
 async fn with_components(components: &[&str]) -> Result<String> {
     let folder = RunDirectory::create("kustomize")?;
     // Kustomize takes no absolute path of another folder.
@@ -77,6 +83,7 @@ async fn with_components(components: &[&str]) -> Result<String> {
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         "resources": [manifests], "components": components,
+        "images": [{"name": PLACEHOLDER, "newName": IMAGE}],
     });
     folder.write("kustomization.yaml", kustomization.to_string())?;
     kustomize(folder.path()).await
@@ -102,8 +109,8 @@ async fn every_object_says_what_it_belongs_to_and_which_version_it_is() -> Resul
     let said = Command::new(fieldcache::program()?).arg("--version").output().await?;
     let version = String::from_utf8(said.stdout)?.trim().trim_start_matches("fieldcache ").to_owned();
     let all = documents(&with_components(&COMPONENTS).await?)?;
-    let of_base = base().await?.len();
-    ensure!(all.len() == of_base + COMPONENTS.len(), "{} objects beside the base's {of_base}", all.len());
+    let base = base().await?;
+    ensure!(all.len() == base.len() + COMPONENTS.len(), "{} objects beside the base's {}", all.len(), base.len());
     let template = &object(&all, "Deployment", "fieldcache")?["spec"]["template"];
     for object in all.iter().chain([template]) {
         let labels = &object["metadata"]["labels"];
@@ -123,17 +130,22 @@ async fn every_object_says_what_it_belongs_to_and_which_version_it_is() -> Resul
             "{title}: {labels}"
         );
     }
-    let image = &template["spec"]["containers"][0]["image"];
-    ensure!(image == &json!(format!("fieldcache:{version}")), "{image} is not of version {version}");
+    for (all, name) in [(&base, PLACEHOLDER), (&all, IMAGE)] {
+        let image = &object(all, "Deployment", "fieldcache")?["spec"]["template"]["spec"]["containers"][0]["image"];
+        ensure!(image == &json!(format!("{name}:{version}")), "{image} is not {name} of version {version}");
+    }
     Ok(())
 }
 
 #[tokio::test]
 async fn no_rule_grants_more_than_it_names() -> Result<()> {
     let mut all = base().await?;
-    for folder in ["manifests/walk-through", "manifests/samples"] {
+    for folder in ["manifests/walk-through", "manifests/samples", "manifests/samples/objects"] {
         for entry in std::fs::read_dir(repository(folder)?)? {
-            all.extend(documents(&std::fs::read_to_string(entry?.path())?)?);
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                all.extend(documents(&std::fs::read_to_string(entry.path())?)?);
+            }
         }
     }
     let mut rules = 0;
@@ -429,6 +441,12 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
         Ok(())
     })
     .await?;
+
+    // The samples, as README applies them.
+    let samples = format!("{manifests}/samples");
+    kubectl.succeed(&["apply", "--validate=strict", "-f", &samples]).await?;
+    kubectl.succeed(&["wait", "--for=condition=Established", "crd/shirts.stable.example.com"]).await?;
+    kubectl.apply_known(&format!("{samples}/objects")).await?;
 
     // Components: all render together with the base; what needs no other definition is applied.
     let folder = RunDirectory::create("components")?;

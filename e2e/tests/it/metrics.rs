@@ -53,8 +53,8 @@ fn kind(verb: &str, resource: &str, code: u16, path: &str, field: bool, label: b
 
 fn write_folder(directory: &RunDirectory) -> Result<String> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
-    for name in ["shirts-crd.yaml", "shirts.yaml"] {
-        directory.write(name, std::fs::read_to_string(samples.join(name))?)?;
+    for (name, path) in [("shirts-crd.yaml", "shirts-crd.yaml"), ("shirts.yaml", "objects/shirts.yaml")] {
+        directory.write(name, std::fs::read_to_string(samples.join(path))?)?;
     }
     Ok(directory.path().display().to_string())
 }

@@ -49,7 +49,7 @@ for namespace in team-a team-b fieldcache-system; do kubectl create namespace $n
 for kind in shirts views; do
   for look in $(seq 150); do if kubectl get $kind; then break; else sleep 0.2; fi; done
 done
-kubectl apply -f MANIFESTS/samples/shirts.yaml
+kubectl apply -f MANIFESTS/samples/objects/shirts.yaml
 for account in reader writer nobody; do kubectl -n team-a create serviceaccount $account; done
 kubectl create clusterrole shirts-reader --verb=get,list,watch --resource=shirts.stable.example.com,pods
 kubectl create clusterrolebinding shirts-reader --clusterrole=shirts-reader --user=alice --serviceaccount=team-a:reader

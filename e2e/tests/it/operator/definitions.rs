@@ -248,7 +248,7 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
         .with_context(tail)?;
     stage.apply("samples/shirts-crd.yaml").await?;
     stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=180s", CRD]).await?;
-    stage.kubectl.apply_known(&format!("{}/samples/shirts.yaml", stage.manifests)).await?;
+    stage.kubectl.apply_known(&format!("{}/samples/objects/shirts.yaml", stage.manifests)).await?;
     followed(
         &stage,
         &client,

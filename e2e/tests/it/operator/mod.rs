@@ -65,7 +65,7 @@ impl Stage {
             stage.kubectl.succeed(&["create", "namespace", namespace]).await?;
         }
         stage.kubectl.succeed(&["wait", "--for=condition=Established", "--timeout=180s", CRD]).await?;
-        stage.kubectl.apply_known(&format!("{}/samples/shirts.yaml", stage.manifests)).await?;
+        stage.kubectl.apply_known(&format!("{}/samples/objects/shirts.yaml", stage.manifests)).await?;
         eventually("kubectl knows our kinds", SOON, async || {
             stage.kubectl.succeed(&["get", "fieldcaches,views,selectableresources"]).await
         })
