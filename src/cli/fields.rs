@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::exit::Exit;
 use super::low::{FieldsArguments, Output};
 use super::output::{Table, write_out, yaml};
+use super::resource_name::Names;
 use super::source;
 use crate::extract::Origin;
 use crate::registry::{Catalog, Resource};
@@ -139,25 +140,7 @@ fn table(rows: &[Row], wide: bool) -> Table {
     table
 }
 
-/// Resources by any name that kubectl takes: plural, singular, kind or short name, with `.GROUP` or `.VERSION.GROUP`.
+/// Resources of this name.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a Resource> {
-    let wanted = name.to_lowercase();
-    let named = |resource: &Resource, name: &str| {
-        resource.gvr.resource == name
-            || resource.singular == name
-            || resource.kind.to_lowercase() == name
-            || resource.short_names.iter().any(|short| short == name)
-    };
-    catalog
-        .resources()
-        .map(|resource| &**resource)
-        .filter(|resource| {
-            named(resource, &wanted)
-                || wanted.split_once('.').is_some_and(|(first, rest)| {
-                    named(resource, first)
-                        && (rest == resource.gvr.group
-                            || rest == format!("{}.{}", resource.gvr.version, resource.gvr.group).trim_end_matches('.'))
-                })
-        })
-        .collect()
+    catalog.resources().map(|resource| &**resource).filter(|resource| Names::from(*resource).contain(name)).collect()
 }

@@ -82,13 +82,13 @@ pub struct SourceArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fieldcache serve --dir manifests/samples
-  fieldcache serve --kubeconfig ~/.kube/config --resource shirts.v1.stable.example.com
+  fieldcache serve --kubeconfig ~/.kube/config --resource shirts
   kubectl --server http://127.0.0.1:8181 get shirts -A --field-selector spec.color=blue")]
 pub struct ServeArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// Load this resource at once and never forget it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
+    /// Load this resource at once and never forget it: any name that kubectl takes, such as shirts or deployments.apps; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
     /// How fresh an answer is whose request names no resourceVersion

@@ -19,6 +19,7 @@ pub mod output;
 mod own_certificate;
 pub mod place;
 pub mod program;
+mod resource_name;
 pub mod serve;
 pub mod source;
 #[cfg(test)]

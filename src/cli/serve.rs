@@ -19,8 +19,10 @@ use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
 use super::source::{self, FollowOptions};
 use crate::metrics::{Metrics, Scrapers};
+use crate::model::Gvr;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
 use crate::server::guards::Guard;
+use crate::server::health::Check;
 use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
 use crate::server::listen::Listener;
 use crate::server::pass_through::PassThrough;
@@ -93,6 +95,11 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         ConsistencyArgument::Eventual => Consistency::Eventual,
         ConsistencyArgument::Strong => Consistency::Strong,
     };
+    let (registry, pinned) = (opened.registry.clone(), opened.pinned.clone());
+    let pinned_stores = move || {
+        let catalog = registry.catalog();
+        pinned.iter().map(|gvr| (format!("store/{gvr}"), catalog.readiness(gvr))).collect()
+    };
     let settings = Settings {
         patience: PATIENCE,
         max_lag: Some(arguments.max_lag),
@@ -101,6 +108,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         upstream,
         pass_through,
         limits,
+        checks: vec![Check { is_vital: false, probe: Arc::new(pinned_stores) }],
         ..Settings::default()
     };
     let server = Arc::new(Server::new(opened.registry.clone(), settings));
@@ -129,7 +137,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // A task of its own: connections are taken however long the source keeps this one busy.
     let serving = tokio::spawn(listener.run(server, stop));
     let around = async {
-        tokio::join!(greet(&registry, &opened.name, &reached), show_progress(&registry));
+        tokio::join!(greet(&registry, (&opened.name, &opened.pinned), &reached), show_progress(&registry));
         // The end comes from the listener or from a signal.
         std::future::pending::<()>().await;
     };
@@ -186,26 +194,35 @@ fn shell_word(text: &str) -> String {
     if text.bytes().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Prints where it listens, and commands to paste.
-async fn greet(registry: &Registry, source: &str, reached: &Reached) {
+/// Prints where it listens, how much is loaded, and commands to paste.
+async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &Reached) {
     let catalog = registry.catalog();
-    let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog)).await {
+    let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog, pinned)).await {
         Ok(Some(example)) => Some(example),
         Ok(None) | Err(_) => None,
     };
-    let text = greeting(&catalog, source, reached, example);
+    let text = greeting(&catalog, (source, pinned), reached, example);
     if let Err(error) = write_out(&text) {
         tracing::warn!(error = %error, "the greeting could not be written");
     }
 }
 
-/// The first custom resource with fields that is loaded or loading; `None` when none is.
-pub(super) async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Snapshot)> {
-    let wanted = catalog.resources().filter(|resource| {
-        resource.origin == ResourceOrigin::Custom
-            && !resource.plan.fields().is_empty()
-            && !matches!(resource.live.state(), LiveState::Idle | LiveState::Gone(_))
-    });
+/// The first resource with fields and objects that is loaded or loading, custom ones before built-in ones, of `pinned` ones if there
+/// are; `None` when none is.
+pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(Arc<Resource>, Snapshot)> {
+    let mut wanted: Vec<&Arc<Resource>> = catalog
+        .resources()
+        .filter(|resource| {
+            // One that is pinned is about to be loaded.
+            let is_wanted = match resource.live.state() {
+                LiveState::Gone(_) => false,
+                LiveState::Idle => pinned.contains(&resource.gvr),
+                _ => pinned.is_empty() || pinned.contains(&resource.gvr),
+            };
+            is_wanted && !resource.plan.fields().is_empty()
+        })
+        .collect();
+    wanted.sort_by_key(|resource| resource.origin != ResourceOrigin::Custom);
     for resource in wanted {
         let mut states = resource.live.subscribe();
         let found = states.wait_for(|state| matches!(state, LiveState::Ready(_))).await.ok().map(|state| state.clone());
@@ -218,9 +235,28 @@ pub(super) async fn first_loaded(catalog: &Catalog) -> Option<(Arc<Resource>, Sn
     None
 }
 
+/// How much is loaded, in a sentence.
+fn loaded(catalog: &Catalog) -> String {
+    let (mut resources, mut objects, mut is_on_demand) = (0, 0, false);
+    for resource in catalog.resources() {
+        match resource.live.state() {
+            LiveState::Ready(snapshot) if snapshot.is_empty() => {}
+            LiveState::Ready(snapshot) => {
+                resources += 1;
+                objects += snapshot.len();
+            }
+            LiveState::Idle => is_on_demand = true,
+            LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_) => {}
+        }
+    }
+    let others = if is_on_demand { "; others are loaded at their first list or watch" } else { "" };
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    format!("loaded: {objects} object{} of {resources} resource{}{others}", plural(objects), plural(resources))
+}
+
 pub(super) fn greeting(
     catalog: &Catalog,
-    source: &str,
+    (source, pinned): (&str, &[Gvr]),
     reached: &Reached,
     example: Option<(Arc<Resource>, Snapshot)>,
 ) -> String {
@@ -228,8 +264,9 @@ pub(super) fn greeting(
     let with_fields = catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).count();
     let total = catalog.resources().count();
     let mut text = format!(
-        "serving {source} at {url} (fieldcache {})\n{total} resources, {with_fields} of them with selectable fields: {kubectl} api-resources\n\n",
-        env!("CARGO_PKG_VERSION")
+        "serving {source} at {url} (fieldcache {})\n{}\n{total} resources, {with_fields} of them with selectable fields: {kubectl} api-resources\n\n",
+        env!("CARGO_PKG_VERSION"),
+        loaded(catalog)
     );
     match example.and_then(|(resource, snapshot)| example_selector(&resource, &snapshot).map(|found| (resource, found))) {
         Some((resource, (label, value))) => {
@@ -239,6 +276,11 @@ pub(super) fn greeting(
                 crate::model::percent::percent_encode(&format!("{label}={value}")),
                 resource.gvr.resource,
             ));
+        }
+        None if !pinned.is_empty() => {
+            let Gvr { resource, .. } = &pinned[0];
+            let path = pinned[0].group_version().path();
+            text.push_str(&format!("  {curl} '{url}/{path}/{resource}'\n  {kubectl} get {resource} -A\n"));
         }
         None => text.push_str(&format!(
             "  {curl} '{url}/api/v1/pods?fieldSelector=status.phase%3DRunning'\n  {kubectl} get pods -A --field-selector status.phase=Running\n"

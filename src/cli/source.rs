@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use futures::future::BoxFuture;
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 
 use super::low::SourceArguments;
+use super::resource_name::Names;
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::registry::upstream::Upstream;
@@ -29,6 +30,8 @@ pub struct Opened {
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
     pub name: String,
+    /// What is loaded at once and never forgotten.
+    pub pinned: Vec<Gvr>,
     /// What is known of all resources, served or not; nothing of a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Keeps the registry in step with the source; dropped, it stops.
@@ -74,6 +77,8 @@ pub struct Followed {
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
     pub name: String,
+    /// What is loaded at once and never forgotten.
+    pub pinned: Vec<Gvr>,
     /// What is known of all resources, served or not; nothing of a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
     /// Done when the thread has ended, which only a defect can bring about.
@@ -96,9 +101,9 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
         let _held = held_until_the_end;
         runtime.block_on(async {
             match open(&arguments, &options).await {
-                Ok(Opened { registry, name, definitions, following }) => {
+                Ok(Opened { registry, name, pinned, definitions, following }) => {
                     // Nobody listens any more when the program is ending.
-                    if tell.send(Ok((registry, name, definitions))).is_ok() {
+                    if tell.send(Ok((registry, name, pinned, definitions))).is_ok() {
                         following.await;
                     }
                 }
@@ -107,8 +112,9 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
         });
     };
     thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
-    let (registry, name, definitions) = opened.await.context("the source met a defect while it was opened")??;
-    Ok(Followed { registry, name, definitions, ended })
+    let (registry, name, pinned, definitions) =
+        opened.await.context("the source met a defect while it was opened")??;
+    Ok(Followed { registry, name, pinned, definitions, ended })
 }
 
 /// Opens the source and reads what it serves.
@@ -166,7 +172,7 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
     let feeds = opening.await.context("reading the folder")??;
     // Whoever asks for them has no folder.
     let (_, definitions) = watch::channel(Arc::default());
-    Ok(Opened { registry, name, definitions, following: Box::pin(feeds.run()) })
+    Ok(Opened { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
 }
 
 async fn open_cluster(
@@ -174,10 +180,10 @@ async fn open_cluster(
     options: &FollowOptions,
     registry: Arc<Registry>,
 ) -> anyhow::Result<Opened> {
-    let pinned = parse_resources(&options.resources)?;
     let connection = Connection::open(&cluster_options(arguments)).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
+    let pinned = find_resources(&connection, &options.resources).await?;
     let settings = ClusterSettings {
         demand: match &options.named {
             Some(named) => Demand::Named(named.clone()),
@@ -191,11 +197,23 @@ async fn open_cluster(
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
         .context("reading what the cluster serves")?;
-    let catalog = registry.catalog();
-    if let Some(unknown) = pinned.iter().find(|gvr| catalog.resource(gvr).is_none()) {
-        bail!(
-            "--resource {unknown}: cluster {name} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields"
-        );
+    Ok(Opened { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
+}
+
+/// `--resource` of a cluster: of several resources of a name the first of discovery, as in kubectl.
+async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(Opened { registry, name, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
+    let known = discovery::read(connection).await.context("reading what the cluster serves")?.resources;
+    let find = |text: &String| {
+        let found = known.iter().find(|resource| Names::from(*resource).contain(text));
+        found.map(|resource| resource.gvr.clone()).with_context(|| {
+            format!(
+                "--resource {text}: cluster {} serves no such resource that can be listed and watched; `fieldcache fields` lists those with fields",
+                connection.url()
+            )
+        })
+    };
+    texts.iter().map(find).collect()
 }

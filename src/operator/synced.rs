@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::Gvr;
-use crate::registry::{LiveState, Registry};
+use crate::registry::Registry;
 
 /// What is to be there.
 #[derive(Debug, Default)]
@@ -59,16 +59,7 @@ impl Synced {
         let expected = self.expected();
         let field_caches = ("fieldcaches".to_owned(), unless(expected.is_some(), "FieldCaches"));
         let catalog = registry.catalog();
-        let store = |gvr: &Gvr| {
-            let state = catalog.copy(gvr).map(|resource| resource.live.state());
-            let result = match state {
-                // What the API server refuses to show is told on its FieldCache; waiting does not help.
-                Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),
-                Some(LiveState::Loading(progress)) => Err(progress),
-                Some(LiveState::Idle | LiveState::Gone(_)) | None => Err("about to be read".to_owned()),
-            };
-            (format!("store/{gvr}"), result)
-        };
+        let store = |gvr: &Gvr| (format!("store/{gvr}"), catalog.readiness(gvr));
         [field_caches, views].into_iter().chain(expected.iter().flat_map(|stores| stores.iter()).map(store)).collect()
     }
 }

@@ -9,7 +9,7 @@ use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
 use super::views::Restriction;
-use super::{Live, Offers};
+use super::{Live, LiveState, Offers};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]
@@ -206,6 +206,19 @@ impl Catalog {
     /// All copies, whole or not.
     pub fn copies(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().chain(self.excerpts.values())
+    }
+
+    /// Whether a copy is loaded, or waiting for it does not help; the error says what it waits for.
+    ///
+    /// # Errors
+    /// What is being done.
+    pub fn readiness(&self, gvr: &Gvr) -> Result<(), String> {
+        match self.copy(gvr).map(|resource| resource.live.state()) {
+            // What the API server refuses to show is told on its FieldCache.
+            Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),
+            Some(LiveState::Loading(progress)) => Err(progress),
+            Some(LiveState::Idle | LiveState::Gone(_)) | None => Err("about to be read".to_owned()),
+        }
     }
 
     /// The groups of all copies.

@@ -25,6 +25,7 @@ use super::limits::Share;
 use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
 use super::pace::Pace;
+use super::request_log::RequestLog;
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
@@ -59,6 +60,8 @@ pub struct Body {
     /// When its last piece was given, and how slowly further ones may be asked for.
     given: Option<Instant>,
     pace: Pace,
+    /// Logs the request when the body is dropped.
+    log: Option<Box<RequestLog>>,
 }
 
 /// The bytes of a small body with what they hold.
@@ -93,6 +96,7 @@ impl Body {
             share: None,
             given: None,
             pace: Pace::default(),
+            log: None,
         }
     }
 
@@ -167,6 +171,11 @@ impl Body {
     /// Keeps a share until the bytes of a small body are free.
     pub(super) fn share(&mut self, share: Share) {
         self.share = Some(share);
+    }
+
+    /// Has its request logged when it has been sent or given up.
+    pub(super) fn log(&mut self, log: RequestLog) {
+        self.log = Some(Box::new(log));
     }
 
     /// Has its unread bytes counted.
@@ -287,6 +296,9 @@ impl HttpBody for Body {
         self.worker = worker;
         let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
+        if let (Some(log), Poll::Ready(Some(Ok(frame)))) = (&mut self.log, &next) {
+            log.sent(frame.data_ref().map_or(0, Bytes::len));
+        }
         // What others send may wait for them, and a watch waits for events.
         if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next) {
             let bytes = frame.data_ref().map_or(0, Bytes::len);

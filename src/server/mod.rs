@@ -43,6 +43,7 @@ pub mod pass_through;
 pub mod placement_review;
 pub mod probes;
 pub mod read;
+mod request_log;
 mod response;
 pub mod route;
 mod row;
@@ -97,6 +98,7 @@ use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
+use request_log::RequestLog;
 use response::{chunked, document, failed, length_as, media_type, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
@@ -198,6 +200,7 @@ impl Server {
     {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
+        let log = RequestLog::begin(&parts.method, &parts.uri, begun);
         // Nobody reads it but who stands behind, and who answers a review.
         let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
@@ -234,7 +237,7 @@ impl Server {
                 None => connection.evict(),
             }
         }
-        noted.answered(&self.tally, &parts.method, begun, &mut response);
+        noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
         response
     }
 
@@ -344,6 +347,7 @@ impl Server {
             user: named.as_ref().unwrap_or(connection.user()),
             limits: &self.limits,
         };
+        noted.asked_by(asked.user);
         match admitted {
             Ok(admitted) => asked.admitted = admitted,
             Err(failure) => return asked.failed(&failure, is_legacy_watch(parts.uri.path())),

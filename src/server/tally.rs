@@ -17,12 +17,14 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, Method, Response};
 use tokio::time::Instant;
 
 use super::audited::Audited;
 use super::body::Body;
+use super::limits::User;
 use super::params::Query;
+use super::request_log::RequestLog;
 use super::route::Address;
 use crate::model::Gvr;
 use crate::query::Access;
@@ -212,6 +214,7 @@ impl Series {
 pub(super) struct Noted {
     served: OnceLock<Served>,
     path: OnceLock<AnswerPath>,
+    user: OnceLock<User>,
     audited: OnceLock<Box<Audited>>,
 }
 
@@ -265,6 +268,11 @@ impl Noted {
         self.audited.get().map(|audited| &**audited)
     }
 
+    /// The request comes from this user, or from this address where no user is known.
+    pub(super) fn asked_by(&self, user: &User) {
+        let _ = self.user.set(user.clone());
+    }
+
     /// The request is a review of this kind.
     pub(super) fn reviewed(&self, gvr: &'static Gvr) {
         let (has_field_selector, has_label_selector) = (false, false);
@@ -282,8 +290,14 @@ impl Noted {
         let _ = self.path.set(path);
     }
 
-    /// The request is answered: counts it, or has the body count it when it ends if that is a stream.
-    pub(super) fn answered(self, tally: &Arc<Tally>, method: &Method, begun: Instant, response: &mut Response<Body>) {
+    /// The request is answered: counts it, or has the body count it when it ends if that is a stream. `log`: where requests are logged.
+    pub(super) fn answered(
+        self,
+        tally: &Arc<Tally>,
+        (method, begun): (&Method, Instant),
+        log: Option<RequestLog>,
+        response: &mut Response<Body>,
+    ) {
         if let Some(audited) = self.audited.into_inner() {
             response.body_mut().hold(audited);
         }
@@ -295,9 +309,13 @@ impl Noted {
             has_field_selector: served.as_ref().is_some_and(|served| served.has_field_selector),
             has_label_selector: served.as_ref().is_some_and(|served| served.has_label_selector),
         };
-        let id =
-            tracing::enabled!(tracing::Level::DEBUG).then(|| response.headers().get("audit-id").cloned()).flatten();
-        let ending = Ending { tally: tally.clone(), served, outcome, begun, id };
+        if let Some(mut log) = log {
+            let verb = served.as_ref().map(|served| served.verb.as_str());
+            let id = response.headers().get("audit-id").cloned();
+            log.answered(self.user.into_inner(), verb, outcome.code, id);
+            response.body_mut().log(log);
+        }
+        let ending = Ending { tally: tally.clone(), served, outcome, begun };
         if response.body().is_stream() {
             response.body_mut().hold(ending);
         }
@@ -310,17 +328,11 @@ struct Ending {
     served: Option<Served>,
     outcome: Outcome,
     begun: Instant,
-    /// Where requests are logged: the id that the client was told. Whatever else it said of itself is nobody's business.
-    id: Option<HeaderValue>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         let gvr = self.served.as_ref().map(|served| served.subject.gvr());
-        if let Some(id) = &self.id {
-            let (verb, code, took) = (self.outcome.verb, self.outcome.code, self.begun.elapsed());
-            tracing::debug!(?id, ?verb, resource = gvr.map(tracing::field::display), code, ?took, "answered");
-        }
         self.tally.count(gvr, self.outcome, self.begun.elapsed());
     }
 }

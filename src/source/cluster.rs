@@ -18,6 +18,7 @@ use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
 use super::list_watch::follow;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
+use super::phase_log;
 use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
 use super::successors::Successors;
@@ -375,6 +376,7 @@ impl Cluster {
         let catalog = Catalog::new(groups, resources, self.version.clone())
             .with_documents(self.documents.clone())
             .with_offers(self.offers());
+        phase_log::log_served(&previous, &catalog);
         self.registry.replace(catalog, |resource| {
             let is_defined = self.crds.contains_key(&resource.gvr.group_resource());
             let is_deleted = resource.origin == ResourceOrigin::Custom && self.knows_crds && !is_defined;
@@ -485,7 +487,8 @@ impl Cluster {
         });
         let memory = self.registry.memory().clone();
         let kept = Keeping { resource, is_pinned, memory };
-        keep(self.connection.clone(), kept, self.settings.clone(), check, delay)
+        let logged = kept.resource.clone();
+        phase_log::logged(logged, keep(self.connection.clone(), kept, self.settings.clone(), check, delay))
     }
 }
 

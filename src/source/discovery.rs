@@ -81,6 +81,16 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
 pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
+    let mut discovery = read(connection).await?;
+    read_hashes(connection, known, &mut discovery).await;
+    Ok(discovery)
+}
+
+/// Asks for both discovery documents alone.
+///
+/// # Errors
+/// As [`discover`].
+pub async fn read(connection: &Connection) -> Result<Discovery, RequestError> {
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
         let document = connection.json(path, AGGREGATED).await?;
@@ -93,7 +103,6 @@ pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discove
             read_group(group, &mut discovery);
         }
     }
-    read_hashes(connection, known, &mut discovery).await;
     Ok(discovery)
 }
 

@@ -202,7 +202,12 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                     feed.expect_list();
                     not_older &= !too_large_version;
                 }
-                tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
+                if error.code() == Some(429) {
+                    // As kube-apiserver answers while it loads the objects of a definition that has changed.
+                    tracing::info!(resource = %gvr, error = %error, "the source is busy, trying again");
+                } else {
+                    tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
+                }
                 live.freshness().interrupted(error.to_string());
                 if !feed.is_ready() {
                     live.publish(match error.code() {

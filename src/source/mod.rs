@@ -27,6 +27,7 @@ pub mod list_watch;
 pub mod object;
 pub mod openapi;
 mod pages;
+mod phase_log;
 pub mod scan;
 pub mod self_check;
 pub mod store_options;

@@ -1,7 +1,8 @@
 //! Logs: tracing-subscriber on stderr, so that stdout stays for what a command answers.
 //!
 //! Levels: WARN says that something was recovered, ERROR that someone must act, nothing per event above TRACE.
-//! Metrics are not here yet.
+
+mod json;
 
 use tracing_subscriber::EnvFilter;
 
@@ -10,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 pub enum LogFormat {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One flat JSON object a line.
     Json,
 }
 
@@ -23,7 +24,7 @@ pub fn start(filter: &str, format: LogFormat, colors: bool) -> Result<(), String
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colors);
     match format {
         LogFormat::Text => builder.with_target(false).try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Json => builder.event_format(json::FlatJson).try_init(),
     }
     .map_err(|error| error.to_string())
 }

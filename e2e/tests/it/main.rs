@@ -21,6 +21,7 @@ mod kinds;
 mod kubectl;
 mod kubectl_beside;
 mod limits;
+mod logs;
 mod manifests;
 mod metrics;
 mod non_interference;

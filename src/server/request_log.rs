@@ -1,0 +1,84 @@
+//! One log line for each request, at level debug, when its response has been sent or given up.
+//!
+//! It has the path and the selectors as the client sent them, so it can name objects that Views show. Tokens are in none of it.
+
+use http::{HeaderValue, Method, Uri};
+use tokio::time::Instant;
+
+use super::limits::User;
+use super::params::Query;
+
+/// Most characters of a path or selector.
+const MOST_CHARACTERS: usize = 1024;
+
+/// A request of which a line is logged.
+#[derive(Debug)]
+pub(super) struct RequestLog {
+    method: Method,
+    uri: Uri,
+    begun: Instant,
+    user: Option<User>,
+    verb: Option<&'static str>,
+    code: u16,
+    id: Option<HeaderValue>,
+    /// Bytes of the body.
+    sent: u64,
+}
+
+impl RequestLog {
+    /// A request as it came, if requests are logged.
+    pub(super) fn begin(method: &Method, uri: &Uri, begun: Instant) -> Option<RequestLog> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
+            method: method.clone(),
+            uri: uri.clone(),
+            begun,
+            user: None,
+            verb: None,
+            code: 0,
+            id: None,
+            sent: 0,
+        })
+    }
+
+    /// It is answered; `verb` is Kubernetes', if it has one.
+    pub(super) fn answered(
+        &mut self,
+        user: Option<User>,
+        verb: Option<&'static str>,
+        code: u16,
+        id: Option<HeaderValue>,
+    ) {
+        (self.user, self.verb, self.code, self.id) = (user, verb, code, id);
+    }
+
+    /// So many bytes of the body have been sent.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+}
+
+impl Drop for RequestLog {
+    fn drop(&mut self) {
+        let query = Query::parse(self.uri.query().unwrap_or_default());
+        let selector = |key: &str| query.get(key).filter(|text| !text.is_empty()).map(shortened);
+        tracing::debug!(
+            user = self.user.as_ref().map(User::name),
+            verb = self.verb.unwrap_or(self.method.as_str()),
+            path = shortened(self.uri.path()),
+            field_selector = selector("fieldSelector"),
+            label_selector = selector("labelSelector"),
+            code = self.code,
+            bytes = self.sent,
+            took = ?self.begun.elapsed(),
+            id = ?self.id,
+            "answered"
+        );
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

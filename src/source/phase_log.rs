@@ -1,0 +1,114 @@
+//! Logs what happens to the copies of a cluster's resources: which are served, when one was loaded, and why it ended.
+//!
+//! What fails on the way is logged where it fails. Folders are not logged here: what they hold is printed when they are served.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::model::Gvr;
+use crate::registry::{Catalog, GoneReason, LiveState, Phase, Resource};
+
+/// How many resources one line names.
+const MOST_NAMES: usize = 8;
+
+/// Keeps a resource, and logs each time that it was loaded, and its end.
+pub(super) async fn logged(resource: Arc<Resource>, keeping: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = keeping => {}
+        never = follow(&resource) => match never {}
+    }
+    if let LiveState::Gone(gone) = resource.live.state()
+        && gone.last.is_some()
+    {
+        let reason = match gone.reason {
+            GoneReason::Replaced => "its definition or its fields have changed",
+            GoneReason::NotServed => "the source does not serve it any more",
+            GoneReason::NotCached => "no FieldCache names it any more",
+        };
+        tracing::info!(resource = %resource.gvr, reason, "no longer kept");
+    }
+}
+
+async fn follow(resource: &Resource) -> Infallible {
+    let mut phases = resource.live.phases();
+    let mut begun = Instant::now();
+    let mut before = Phase::Idle;
+    loop {
+        let phase = *phases.borrow_and_update();
+        if phase == Phase::Loading && before != Phase::Loading {
+            begun = Instant::now();
+        }
+        if let LiveState::Ready(snapshot) = resource.live.state()
+            && before != Phase::Ready
+            && phase == Phase::Ready
+        {
+            let took = begun.elapsed();
+            tracing::info!(resource = %resource.gvr, objects = snapshot.len(), version = %snapshot.version(), ?took, "loaded");
+        }
+        before = phase;
+        if phases.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Logs how the resources that are served have changed.
+pub(super) fn log_served(previous: &Catalog, next: &Catalog) {
+    let names = |catalog: &Catalog| catalog.copies().map(|resource| resource.gvr.clone()).collect::<BTreeSet<_>>();
+    let (previous, next) = (names(previous), names(next));
+    let (added, removed) = (next.difference(&previous), previous.difference(&next));
+    let (added, removed) = (listed(added), listed(removed));
+    if !(added.is_empty() && removed.is_empty()) {
+        tracing::info!(resources = next.len(), added, removed, "the served resources have changed");
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed<'a>(resources: impl Iterator<Item = &'a Gvr>) -> String {
+    let mut text = String::new();
+    let mut more = 0;
+    for (index, gvr) in resources.enumerate() {
+        if index >= MOST_NAMES {
+            more += 1;
+            continue;
+        }
+        let separator = if index == 0 { "" } else { ", " };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{separator}{gvr}");
+    }
+    if more > 0 {
+        let _ = write!(text, " and {more} more");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_names_and_the_number_of_the_others_are_listed() {
+        let resources =
+            |count: usize| (0..count).map(|index| Gvr::new("e.com", "v1", format!("r{index}"))).collect::<Vec<_>>();
+        for (count, expected) in [
+            (0, ""),
+            (1, "r0.v1.e.com"),
+            (2, "r0.v1.e.com, r1.v1.e.com"),
+            (
+                8,
+                "r0.v1.e.com, r1.v1.e.com, r2.v1.e.com, r3.v1.e.com, r4.v1.e.com, r5.v1.e.com, r6.v1.e.com, r7.v1.e.com",
+            ),
+            (
+                10,
+                "r0.v1.e.com, r1.v1.e.com, r2.v1.e.com, r3.v1.e.com, r4.v1.e.com, r5.v1.e.com, r6.v1.e.com, r7.v1.e.com and 2 more",
+            ),
+        ] {
+            assert_eq!(listed(resources(count).iter()), expected, "{count} resources");
+        }
+    }
+}
