@@ -8,7 +8,8 @@
 //!   that and one more piece, whatever window the client announces.
 //! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
 //!   stream is reset, or their connection closed, which frees their bytes. The client resumes from its last event, as after
-//!   any lost connection.
+//!   any lost connection. Until the bytes are free, no watch of which something is unread is continued, and a quarter past the
+//!   bound none at all: tens of thousands of watches would otherwise make pieces faster than the slowest are ended.
 //! - All other responses together may hold as much again. Each takes its [`Share`] before it is sent, and a request
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
 //!   repeat the request. They end when their reader has taken nothing for two minutes (`stall`, `streams`).
@@ -61,6 +62,10 @@ pub struct Unread {
     taken: AtomicU64,
     ended: AtomicU64,
     answers: Mutex<Answers>,
+    /// Tasks of watches that wait until enough is free.
+    waiting: Mutex<Vec<Waker>>,
+    /// Whether there are some.
+    is_awaited: AtomicBool,
     /// What responses other than watches may hold.
     responses: Arc<Shares<User>>,
     /// The same of small ones: rejections are among them, so they need room when there is none for others.
@@ -123,6 +128,8 @@ impl Unread {
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             answers: Mutex::default(),
+            waiting: Mutex::default(),
+            is_awaited: AtomicBool::new(false),
             responses: Arc::new(Shares::new(most.0, STREAMED)),
             small: Arc::new(Shares::new(most.0, RESPONSE + SMALL as u64)),
         }
@@ -159,7 +166,7 @@ impl Unread {
 
     /// Unread bytes of watches.
     pub fn bytes(&self) -> u64 {
-        self.watches.load(Ordering::Relaxed)
+        self.watches.load(Ordering::SeqCst)
     }
 
     /// Unread bytes of all answers.
@@ -170,6 +177,38 @@ impl Unread {
     /// Watches that were ended for the bound.
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether a watch of which nothing is unread can make a piece. Otherwise the task is woken when it can.
+    fn has_room(&self, context: &Context<'_>) -> bool {
+        let has_room = || self.bytes() <= self.most.saturating_add(self.most / 4);
+        if has_room() {
+            return true;
+        }
+        if self.is_too_much() {
+            self.end_slowest();
+        }
+        self.lock_waiting().push(context.waker().clone());
+        self.is_awaited.store(true, Ordering::SeqCst);
+        // Bytes may have become free in between.
+        has_room()
+    }
+
+    /// So many bytes of watches have become free.
+    fn freed(&self, bytes: u64) {
+        let before = self.watches.fetch_sub(bytes, Ordering::SeqCst);
+        if before.saturating_sub(bytes) <= self.most && self.is_awaited.load(Ordering::SeqCst) {
+            let waiting = {
+                let mut waiting = self.lock_waiting();
+                self.is_awaited.store(false, Ordering::SeqCst);
+                std::mem::take(&mut *waiting)
+            };
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_too_much(&self) -> bool {
@@ -195,19 +234,27 @@ impl Unread {
                 progress: answer.progress.load(Ordering::Relaxed),
             })
             .collect();
+        let (mut watches, mut freed, mut user) = (0_u64, 0, None);
         for place in slowest(&held, self.most - self.most / 8) {
             let (answer, bytes) = (&alive[place], held[place].bytes);
             if !answer.is_ended.swap(true, Ordering::Relaxed) {
                 answer.ending.store(bytes, Ordering::Relaxed);
                 self.ending.fetch_add(bytes, Ordering::Relaxed);
                 self.ended.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(
-                    user = %answer.user, bytes,
-                    "a watch was ended: its reader is the slowest, and more than --max-unread-bytes={} are unread",
-                    quantity::Bytes(self.most)
-                );
+                (watches, freed) = (watches + 1, freed + bytes);
+                user.get_or_insert(&answer.user);
                 answer.task.wake_by_ref();
             }
+        }
+        if let Some(user) = user {
+            // Of the heaviest user the first one ends.
+            tracing::warn!(
+                watches,
+                bytes = freed,
+                user = user.name(),
+                "the watches with the slowest readers were ended: more than --max-unread-bytes={} are unread, most by this user",
+                quantity::Bytes(self.most)
+            );
         }
     }
 
@@ -219,10 +266,14 @@ impl Unread {
 impl Meter {
     /// Whether the next piece can be made: not too much is unread. Otherwise the task is woken when something has been read.
     pub fn is_ready(&self, context: &Context<'_>) -> bool {
-        let Some(answer) = &self.answer else { return true };
-        let has_room = || answer.bytes.load(Ordering::SeqCst) < self.ahead;
+        let is_free = || !self.is_watch || self.unread.has_room(context);
+        let Some(answer) = &self.answer else { return is_free() };
+        // Past the bound of all, only watches of which nothing is unread go on.
+        let is_full = self.is_watch && self.unread.bytes() > self.unread.most;
+        let ahead = if is_full { 1 } else { self.ahead };
+        let has_room = || answer.bytes.load(Ordering::SeqCst) < ahead;
         if has_room() {
-            return true;
+            return is_free();
         }
         answer.waits.store(true, Ordering::SeqCst);
         if !answer.task.will_wake(context.waker()) {
@@ -230,7 +281,7 @@ impl Meter {
             context.waker().wake_by_ref();
         }
         // Something may have been read in between.
-        has_room()
+        has_room() && is_free()
     }
 
     /// Counts a piece; `None` if it is longer than its share can become.
@@ -253,7 +304,7 @@ impl Meter {
         answer.bytes.fetch_add(length, Ordering::SeqCst);
         self.unread.total.fetch_add(length, Ordering::Relaxed);
         if self.is_watch {
-            self.unread.watches.fetch_add(length, Ordering::Relaxed);
+            self.unread.watches.fetch_add(length, Ordering::SeqCst);
             if self.unread.is_too_much() {
                 self.unread.end_slowest();
             }
@@ -321,7 +372,7 @@ impl Drop for Piece {
         answer.bytes.fetch_sub(length, Ordering::SeqCst);
         answer.unread.total.fetch_sub(length, Ordering::Relaxed);
         if answer.is_watch {
-            answer.unread.watches.fetch_sub(length, Ordering::Relaxed);
+            answer.unread.freed(length);
         }
         answer.progress.store(answer.unread.taken.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if answer.waits.swap(false, Ordering::SeqCst) {

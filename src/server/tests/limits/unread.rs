@@ -1,5 +1,8 @@
 //! Clients that do not read: what is held for them is bounded for each and for all, and freed when they go.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -12,6 +15,7 @@ use super::{fill, get_as, user, whole, with_limits};
 use crate::model::quantity::Bytes;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::slowest::{Held, slowest};
+use crate::server::limits::unread::Unread;
 use crate::server::limits::{Limit, LimitSettings};
 use crate::server::listen::Listener;
 use crate::server::tests::listen::{Running, run_listener};
@@ -49,6 +53,53 @@ proptest! {
         let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
         prop_assert!(total <= most);
         prop_assert_eq!(slowest(&held, u64::MAX), Vec::<usize>::new());
+    }
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
+    let (most, piece, watches) = (1 << 20, 1 << 10, 2_000);
+    let unread = Arc::new(Unread::new(Bytes(most)));
+    let woken: Vec<Arc<Woken>> = (0..watches).map(|_| Arc::default()).collect();
+    let wakers: Vec<Waker> = woken.iter().map(|woken| Waker::from(woken.clone())).collect();
+    let mut meters: Vec<_> =
+        (0..watches).map(|number| unread.meter(&user(&format!("user-{}", number % 7)), true, None)).collect();
+    // Nobody reads, and no task of an ended watch gets its turn.
+    let mut held: Vec<Vec<bytes::Bytes>> = vec![Vec::new(); watches];
+    for _round in 0..64 {
+        for ((meter, waker), pieces) in meters.iter_mut().zip(&wakers).zip(&mut held) {
+            let context = Context::from_waker(waker);
+            if meter.answer().is_none_or(|answer| !answer.is_ended()) && meter.is_ready(&context) {
+                pieces.push(meter.count(bytes::Bytes::from(vec![0; piece]), &context).unwrap());
+            }
+        }
+        assert!(unread.bytes() <= most + most / 4 + piece as u64, "{} bytes are unread", unread.bytes());
+    }
+    assert!(unread.bytes() > most && unread.ended() > 0, "{} bytes, {} ended", unread.bytes(), unread.ended());
+    let waiting = |held: &[Vec<bytes::Bytes>]| held.iter().filter(|pieces| pieces.is_empty()).count();
+    assert!(waiting(&held) > 0, "some had to wait for their first piece");
+    // The tasks of those that have ended get their turn: whoever waits goes on.
+    for (meter, pieces) in meters.iter().zip(&mut held) {
+        if meter.answer().is_some_and(|answer| answer.is_ended()) {
+            pieces.clear();
+        }
+    }
+    assert!(unread.bytes() <= most, "{} bytes are unread", unread.bytes());
+    for ((meter, woken), waker) in meters.iter().zip(&woken).zip(&wakers) {
+        if meter.answer().is_none() {
+            assert!(woken.0.load(Ordering::Relaxed) > 0, "a watch that waits for its first piece is not woken");
+            assert!(meter.is_ready(&Context::from_waker(waker)));
+        }
     }
 }
 
