@@ -172,9 +172,19 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec
     if problems.is_empty() { Ok((labels.to_string(), terms.join(","))) } else { Err(problems) }
 }
 
-/// Judges a View. `plan_of` says which fields a resource offers, extra ones too, in the version that is shown; `None`: no FieldCache
-/// keeps it.
-pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Vec<Problem> {
+/// What is known of a resource that a View names.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// A FieldCache keeps it: which fields it offers, extra ones too, in the version that is shown.
+    Kept(Plan),
+    /// No FieldCache keeps it.
+    NotKept,
+    /// There is no such resource; names of FieldCaches for those that have its plural in another group.
+    Missing(Vec<String>),
+}
+
+/// Judges a View. `shown_of` says what is known of a group's resource.
+pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(consumer) = &spec.consumer
         && !(consumer.match_label_keys.is_empty() && consumer.mismatch_label_keys.is_empty())
@@ -184,7 +194,7 @@ pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Ve
                            authorization Caller";
             problems.push(problem("spec.consumer", Reason::InvalidSelector, message));
         }
-        if plan_of("", "pods").is_none() {
+        if !matches!(shown_of("", "pods"), Shown::Kept(_)) {
             let message = "matchLabelKeys and mismatchLabelKeys are read of the caller's Pod, and nothing keeps pods: make a \
                            FieldCache pods";
             problems.push(problem("spec.consumer", Reason::NotCached, message));
@@ -198,11 +208,22 @@ pub fn view(spec: &ViewSpec, plan_of: &dyn Fn(&str, &str) -> Option<Plan>) -> Ve
                 problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
             }
         }
-        let Some(plan) = plan_of(&shown.group, &shown.resource) else {
-            let name = super::field_cache::object_name(&shown.group, &shown.resource);
-            let message = format!("nothing keeps {name}: make a FieldCache of that name");
-            problems.push(problem(place, Reason::NotCached, message));
-            continue;
+        let name = super::field_cache::object_name(&shown.group, &shown.resource);
+        let plan = match shown_of(&shown.group, &shown.resource) {
+            Shown::Kept(plan) => plan,
+            Shown::NotKept => {
+                let message = format!("nothing keeps {name}: make a FieldCache of that name");
+                problems.push(problem(place, Reason::NotCached, message));
+                continue;
+            }
+            Shown::Missing(others) => {
+                let mut message = format!("the API server serves no resource {name} that can be listed and watched");
+                if !others.is_empty() {
+                    message.push_str(&format!("; there is {}", others.join(", ")));
+                }
+                problems.push(problem(place, Reason::ResourceNotFound, message));
+                continue;
+            }
         };
         let labels = label_selector(shown.label_selector.as_ref(), &format!("{place}.labelSelector"));
         problems.extend(labels.err().into_iter().flatten());

@@ -28,6 +28,8 @@ use super::world::{self, World};
 use super::{FIELD_MANAGER, admission_policy, events};
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
+use crate::kinds::accept::Shown;
+use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
@@ -169,13 +171,25 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
     // In the version that is shown first; another one without a field of the View shows nothing.
-    let plan_of = |group: &str, resource: &str| -> Option<Plan> {
-        let name = crate::kinds::field_cache::object_name(group, resource);
-        let store = verdicts.get(&name)?.stores.first()?;
+    let plan_of = |name: &str| -> Option<Plan> {
+        let store = verdicts.get(name)?.stores.first()?;
         let plan = &definitions.resources.get(&store.gvr)?.plan;
         Some(plan.with_extra(&store.fields).unwrap_or_else(|_| plan.clone()))
     };
-    let problems = accept::view(spec, &plan_of);
+    let shown_of = |group: &str, resource: &str| -> Shown {
+        if let Some(plan) = plan_of(&object_name(group, resource)) {
+            return Shown::Kept(plan);
+        }
+        if !definitions.versions(group, resource).is_empty() {
+            return Shown::NotKept;
+        }
+        let others = definitions.resources.keys().filter(|gvr| gvr.resource == resource);
+        // In the order of groups; versions of one stand together.
+        let mut names: Vec<String> = others.map(|gvr| object_name(&gvr.group, &gvr.resource)).collect();
+        names.dedup();
+        Shown::Missing(names)
+    };
+    let problems = accept::view(spec, &shown_of);
     let generation = view.metadata.generation.unwrap_or_default();
     let deleting = view
         .metadata

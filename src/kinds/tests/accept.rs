@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::extract::Plan;
-use crate::kinds::accept::{self, Problem, Reason};
+use crate::kinds::accept::{self, Problem, Reason, Shown};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
 use crate::model::Scope;
 
@@ -80,8 +80,11 @@ fn a_scope_is_what_a_list_is_asked_with() {
 
 #[test]
 fn views_show_what_is_kept_by_fields_that_there_are() {
-    let plan_of = |group: &str, resource: &str| {
-        ((group, resource) == ("", "pods")).then(|| Plan::built_in("", "v1", "Pod", Scope::Namespaced))
+    let shown_of = |group: &str, resource: &str| match (group, resource) {
+        ("", "pods") => Shown::Kept(Plan::built_in("", "v1", "Pod", Scope::Namespaced)),
+        ("", "nodes") => Shown::NotKept,
+        ("g", "pods") => Shown::Missing(vec!["pods".to_owned()]),
+        _ => Shown::Missing(Vec::new()),
     };
     let judge = |more: Value| {
         let mut spec = json!({"resources": [{"resource": "pods"}]});
@@ -89,7 +92,7 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
             spec.extend(more);
         }
         let spec: ViewSpec = serde_json::from_value(spec).unwrap();
-        accept::view(&spec, &plan_of)
+        accept::view(&spec, &shown_of)
     };
     let pods = |more: Value| {
         let mut shown = json!({"resource": "pods"});
@@ -104,7 +107,9 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
         (by("spec.nodeName"), None),
         (by("metadata.name"), None),
         (by("images"), Some((Reason::FieldNotSelectable, "spec.resources[0].fieldSelector.matchExpressions[0].key"))),
-        (pods(json!({"group": "g"})), Some((Reason::NotCached, "spec.resources[0]"))),
+        (pods(json!({"resource": "nodes"})), Some((Reason::NotCached, "spec.resources[0]"))),
+        (pods(json!({"group": "g"})), Some((Reason::ResourceNotFound, "spec.resources[0]"))),
+        (pods(json!({"resource": "pod"})), Some((Reason::ResourceNotFound, "spec.resources[0]"))),
         (
             pods(json!({"labelSelector": {"matchExpressions": [{"key": "-", "operator": "Exists"}]}})),
             Some((Reason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
@@ -130,4 +135,16 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
         let problems = judge(asked.clone());
         assert_eq!(told(&problems), expected.into_iter().collect::<Vec<_>>(), "{asked}: {problems:?}");
     }
+}
+
+#[test]
+fn a_view_of_a_resource_that_is_not_there_says_so_and_names_those_that_are() {
+    let message = |others: &[&str]| {
+        let others: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();
+        let spec: ViewSpec = serde_json::from_value(json!({"resources": [{"resource": "shirts"}]})).unwrap();
+        accept::view(&spec, &|_, _| Shown::Missing(others.clone()))[0].message.clone()
+    };
+    let missing = "the API server serves no resource shirts that can be listed and watched";
+    assert_eq!(message(&[]), missing);
+    assert_eq!(message(&["shirts.e.com"]), format!("{missing}; there is shirts.e.com"));
 }
