@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::Gvr;
-use crate::registry::Registry;
+use crate::registry::{Readiness, Registry};
 
 /// What is to be there.
 #[derive(Debug, Default)]
@@ -51,9 +51,9 @@ impl Synced {
     }
 
     /// One line for each store, and one each for whether FieldCaches and Views are known; the error says what is missing.
-    pub fn probe(&self, registry: &Registry) -> Vec<(String, Result<(), String>)> {
+    pub fn probe(&self, registry: &Registry) -> Vec<(String, Readiness)> {
         let unless = |known: bool, kind: &str| {
-            if known { Ok(()) } else { Err(format!("the {kind} have not been listed yet")) }
+            if known { Readiness::Ready } else { Readiness::NotReady(format!("the {kind} have not been listed yet")) }
         };
         let views = ("views".to_owned(), unless(self.views.load(Ordering::Acquire), "Views or their admission policy"));
         let expected = self.expected();

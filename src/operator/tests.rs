@@ -22,7 +22,7 @@ use crate::kinds::{FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
-use crate::registry::{Definition, Definitions, Group, Registry, ResourceOrigin};
+use crate::registry::{Definition, Definitions, Group, LiveState, Readiness, Registry, ResourceOrigin};
 
 fn shirts() -> Crd {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -322,7 +322,12 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     let pods = resource("pods");
     let (registry, synced) = (Registry::new(catalog(&[])), Synced::default());
     let failing = || -> Vec<String> {
-        synced.probe(&registry).into_iter().filter(|(_, result)| result.is_err()).map(|(name, _)| name).collect()
+        synced
+            .probe(&registry)
+            .into_iter()
+            .filter(|(_, result)| *result != Readiness::Ready)
+            .map(|(name, _)| name)
+            .collect()
     };
     assert_eq!((failing(), synced.knows(&registry)), (vec!["fieldcaches".to_owned(), "views".to_owned()], false));
     synced.expect(Arc::new([pods.gvr.clone()].into()));
@@ -335,6 +340,10 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     );
     registry.replace(catalog(&[&pods]), |_| None);
     assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
+    let message = "no permission".to_owned();
+    pods.live.publish(LiveState::Refused { code: 403, message: message.clone() });
+    let store = synced.probe(&registry).pop().unwrap();
+    assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never told to be ready");
     registry.replace(catalog(&[]), |_| None);
     assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }

@@ -9,7 +9,7 @@ use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
 use super::views::Restriction;
-use super::{Live, LiveState, Offers};
+use super::{Live, LiveState, Offers, Readiness};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]
@@ -208,16 +208,14 @@ impl Catalog {
         self.resources.values().chain(self.excerpts.values())
     }
 
-    /// Whether a copy is loaded, or waiting for it does not help; the error says what it waits for.
-    ///
-    /// # Errors
-    /// What is being done.
-    pub fn readiness(&self, gvr: &Gvr) -> Result<(), String> {
+    /// Whether a copy is loaded.
+    pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.copy(gvr).map(|resource| resource.live.state()) {
-            // What the API server refuses to show is told on its FieldCache.
-            Some(LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_)) => Ok(()),
-            Some(LiveState::Loading(progress)) => Err(progress),
-            Some(LiveState::Idle | LiveState::Gone(_)) | None => Err("about to be read".to_owned()),
+            Some(LiveState::Ready(_)) => Readiness::Ready,
+            Some(LiveState::Refused { message, .. }) => Readiness::Unavailable(message),
+            Some(LiveState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
+            Some(LiveState::Loading(progress)) => Readiness::NotReady(progress),
+            Some(LiveState::Idle | LiveState::Gone(_)) | None => Readiness::NotReady("about to be read".to_owned()),
         }
     }
 

@@ -18,6 +18,7 @@ mod memory;
 mod offers;
 mod panics;
 mod past;
+mod readiness;
 mod rediscovery;
 pub mod router;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use live::{Departure, Gone, GoneReason, Live, LiveState, NotReady, OpenWatch
 pub use memory::{Account, Memory, OverMemory};
 pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};
+pub use readiness::Readiness;
 pub use rediscovery::Rediscovery;
 pub use views::{View, ViewState, ViewVerdicts, Views};
 

@@ -17,9 +17,10 @@ use super::body::Body;
 use super::params::Query;
 use super::with_type;
 use crate::model::quote;
+use crate::registry::Readiness;
 
-/// A name in the output and in `?exclude=`, and the outcome; the error says what is wrong, for the log.
-pub type Checked = (String, Result<(), String>);
+/// A name in the output and in `?exclude=`, and the outcome; its text is for the log.
+pub type Checked = (String, Readiness);
 
 /// Checks that are asked together.
 #[derive(Clone)]
@@ -37,7 +38,7 @@ impl Check {
         is_vital: bool,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Check {
-        Check { is_vital, probe: Arc::new(move || vec![(name.to_owned(), probe())]) }
+        Check { is_vital, probe: Arc::new(move || vec![(name.to_owned(), probe().into())]) }
     }
 }
 
@@ -51,11 +52,12 @@ pub(super) fn wants_details(query: &Query) -> bool {
 
 /// Asks the checks of an endpoint.
 fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
-    let mut results: Vec<Checked> = vec![("ping".to_owned(), Ok(()))];
+    let mut results: Vec<Checked> = vec![("ping".to_owned(), Readiness::Ready)];
     let asked = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
     results.extend(asked.flat_map(|check| (check.probe)()));
     if endpoint == "readyz" {
-        let shutdown = if draining { Err("the process is shutting down".to_owned()) } else { Ok(()) };
+        let shutdown =
+            if draining { Readiness::NotReady("the process is shutting down".to_owned()) } else { Readiness::Ready };
         results.push(("shutdown".to_owned(), shutdown));
     }
     results
@@ -65,7 +67,7 @@ fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
 pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool {
     let mut is_well = true;
     for (check, result) in results(endpoint, checks, draining) {
-        if let Err(reason) = result {
+        if let Readiness::NotReady(reason) = result {
             is_well = false;
             tracing::warn!(endpoint, check, reason, "health check failed");
         }
@@ -93,8 +95,8 @@ pub(super) fn answer(
     let results = results(endpoint, checks, draining);
     if let Some(single) = single {
         return match results.iter().find(|(name, _)| name == single) {
-            Some((_, Ok(()))) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
-            Some((name, Err(reason))) => {
+            Some((_, Readiness::Ready)) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
+            Some((name, Readiness::Unavailable(reason) | Readiness::NotReady(reason))) => {
                 tracing::warn!(endpoint, check = name, reason, "health check failed");
                 text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld\n".to_owned())
             }
@@ -108,8 +110,11 @@ pub(super) fn answer(
         // Writing to a String does not fail.
         let _ = match result {
             _ if excluded.contains(&&**name) => writeln!(lines, "[+]{name} excluded: ok"),
-            Ok(()) => writeln!(lines, "[+]{name} ok"),
-            Err(reason) => {
+            Readiness::Ready => writeln!(lines, "[+]{name} ok"),
+            Readiness::Unavailable(_) => {
+                writeln!(lines, "[!]{name} unavailable, which does not count: reason withheld")
+            }
+            Readiness::NotReady(reason) => {
                 failed = true;
                 tracing::warn!(endpoint, check = name, reason, "health check failed");
                 writeln!(lines, "[-]{name} failed: reason withheld")

@@ -1,11 +1,13 @@
 //! Discovery in both forms, version, health.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::pass_through::{Behind, answered, before};
 use super::{Fixture, catalog};
 use crate::model::GroupVersion;
-use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
+use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers, Readiness};
 use crate::server::Settings;
 use crate::server::health::Check;
 use crate::server::pass_through::PassThrough;
@@ -115,7 +117,10 @@ async fn health_asks_its_checks() {
     let check = |name, is_vital, is_well: bool| {
         Check::one(name, is_vital, move || if is_well { Ok(()) } else { Err("no".to_owned()) })
     };
-    let checks = vec![check("source", false, false), check("disk", true, true)];
+    let unavailable = Readiness::Unavailable("no permission".to_owned());
+    let store = move || vec![("store/hats".to_owned(), unavailable.clone())];
+    let store = Check { is_vital: false, probe: Arc::new(store) };
+    let checks = vec![check("source", false, false), check("disk", true, true), store];
     let fixture = Fixture::with(Settings { checks, ..Settings::default() }, HistoryLimits::default());
     for (path, code, body) in [
         ("/livez", 200, "ok"),
@@ -123,17 +128,19 @@ async fn health_asks_its_checks() {
         (
             "/readyz",
             500,
-            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[+]shutdown ok\nreadyz check failed\n",
+            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[!]store/hats unavailable, which does not count: reason withheld\n[+]shutdown ok\nreadyz check failed\n",
         ),
         ("/readyz?exclude=source", 200, "ok"),
         (
             "/readyz?exclude=source&exclude=frob&verbose=1",
             200,
-            "[+]ping ok\n[+]source excluded: ok\n[+]disk ok\n[+]shutdown ok\n\
+            "[+]ping ok\n[+]source excluded: ok\n[+]disk ok\n\
+             [!]store/hats unavailable, which does not count: reason withheld\n[+]shutdown ok\n\
              warn: some health checks cannot be excluded: no matches for \"frob\"\nreadyz check passed\n",
         ),
         ("/readyz/disk", 200, "ok"),
         ("/readyz/source", 500, "internal server error: reason withheld\n"),
+        ("/readyz/store/hats", 500, "internal server error: reason withheld\n"),
         ("/readyz/frob", 404, "404 page not found\n"),
         ("/livez/source", 404, "404 page not found\n"),
         ("/healthz/ping", 200, "ok"),
