@@ -21,10 +21,14 @@ impl Asked<'_> {
 
     /// A failure without figures of a whole store. The conditions of its FieldCache have them.
     pub(super) fn reduced(&self, failure: Failure) -> Failure {
-        if self.admitted.is_none() {
-            return failure;
-        }
-        match failure {
+        if self.admitted.is_none() { failure } else { failure.without_figures() }
+    }
+}
+
+impl Failure {
+    /// The same without figures of a whole store.
+    pub(super) fn without_figures(self) -> Failure {
+        match self {
             Failure::Loading(_) => Failure::Loading("its objects are being read".to_owned()),
             Failure::Limited(Limited { limit: Limit::Memory, retry_after, .. }) => {
                 let message =

@@ -212,7 +212,12 @@ async fn answered(
         }
         catalog = server.registry.catalog();
     }
-    let copies = copies?;
+    let told = move |failure: Failure| match right {
+        Right::Whole => failure,
+        // The figures are of the Pods and nodes of the whole cluster.
+        Right::Event => failure.without_figures(),
+    };
+    let copies = copies.map_err(told)?;
     let runtime = Runtime::of(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
@@ -220,7 +225,7 @@ async fn answered(
     let index = server.reviews.index.clone();
     let work = move || {
         let _place = place;
-        let indexed = index.at(&copies).map_err(no_room)?;
+        let indexed = index.at(&copies).map_err(|over| told(no_room(over)))?;
         match right {
             Right::Whole => whole(review, &copies, &indexed, &runtime, &options, validation),
             Right::Event => event(review, &copies, &indexed, &options).map(|text| (text, Vec::new())),

@@ -14,7 +14,7 @@ use crate::access::tests::cluster::Cluster;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
-use crate::registry::{Catalog, Excerpt, Memory, Registry, Resource};
+use crate::registry::{Catalog, Excerpt, LiveState, Memory, Registry, Resource};
 use crate::server::placement_review::index::{Copies, PlacementIndex};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
@@ -452,6 +452,15 @@ async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
         fixture.put("pods", json!({"metadata": {"name": "pending", "namespace": "default"}, "spec": object}));
         let told = fixture.ask(Method::POST, REVIEWS, &bob, &asking(&pending).to_string()).await.json();
         assert_eq!(told["status"]["message"], message);
+    }
+    // How far a load is counts the objects of all namespaces.
+    fixture.pods.resource.live.publish(LiveState::Loading("4711 objects read".to_owned()));
+    let path = format!("{REVIEWS}?timeout=20ms");
+    for (user, is_told) in [("alice", true), ("bob", false)] {
+        let headers = [("authorization", &*format!("Bearer {user}")), ("content-type", "application/json")];
+        let answer = fixture.ask(Method::POST, &path, &headers, &asking(&pending).to_string()).await;
+        let expected = (429, is_told);
+        assert_eq!((answer.code.as_u16(), answer.body.contains("4711")), expected, "{user}: {}", answer.body);
     }
 }
 
