@@ -29,6 +29,8 @@ use std::ffi::OsString;
 
 use clap::FromArgMatches;
 
+use crate::server::limits::seats::EVENT_INTERVAL;
+
 use exit::Exit;
 use low::{Arguments, Command};
 use program::Program;
@@ -43,7 +45,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(EVENT_INTERVAL).build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime"), program),
     };

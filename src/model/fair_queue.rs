@@ -10,7 +10,8 @@
 //! - Seats all come back together, at the end of a round ([`Places::ForOneRound`]). A place goes to the
 //!   waiting user who has used the least. What a user has used is counted as in start-time fair queueing: an idle user
 //!   starts at the level of the one who was served last, so idle time gives no credit, and unpaid use is remembered until
-//!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places.
+//!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places. A user whose
+//!   turns have cost more than they took gets fewer of them in a round: otherwise a round would last as long as all of them together.
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
@@ -99,6 +100,8 @@ struct Share {
     waiting: VecDeque<(Ticket, Cost)>,
     /// The number of the last turn, or all that was used.
     used: u64,
+    /// What a turn is expected to cost beyond what it takes, because earlier ones did.
+    beyond: u64,
 }
 
 impl Share {
@@ -182,7 +185,10 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     pub fn charge(&mut self, user: &User, places: u64) {
         let now = self.now;
         self.places = self.places.saturating_add(places);
-        self.change(user, |share| share.used = share.used.max(now).saturating_add(places));
+        self.change(user, |share| {
+            share.used = share.used.max(now).saturating_add(places);
+            share.beyond = share.beyond.midpoint(places);
+        });
     }
 
     /// A request leaves its place; returns whose turn it is now.
@@ -231,8 +237,14 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.kind == Places::UntilLeft && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
     }
 
+    /// Places for which room must be: a guess that becomes smaller with each turn that does not cost so much.
+    fn expected(&self, user: &User, cost: Cost) -> Cost {
+        let beyond = self.users.get(user).map_or(0, |share| share.beyond);
+        Cost { places: cost.places.saturating_add(beyond), ..cost }
+    }
+
     fn grant(&mut self, user: &User, cost: Cost) {
-        self.places = self.places.saturating_add(cost.places);
+        self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
         match self.kind {
             Places::UntilLeft => {
@@ -245,6 +257,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
                 self.change(user, |share| {
                     now = now.max(share.used);
                     share.used = now.saturating_add(cost.places);
+                    share.beyond -= share.beyond.div_ceil(8);
                 });
                 self.now = now;
             }
@@ -258,10 +271,12 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
             let user = user.clone();
             let is_first = rank.0 == 0 && self.has_first_place();
             let next = self.users.get(&user).and_then(|share| share.waiting.front().copied());
-            let Some((ticket, cost)) = next.filter(|(_, cost)| is_first || self.fits(*cost)) else { break };
+            let fits = |cost: Cost| is_first || self.fits(self.expected(&user, cost));
+            let Some((ticket, cost)) = next.filter(|(_, cost)| fits(*cost)) else { break };
             self.waiting -= 1;
-            self.change(&user, |share| _ = share.waiting.pop_front());
+            // Its use is counted first: a user who neither waits nor owes is forgotten.
             self.grant(&user, cost);
+            self.change(&user, |share| _ = share.waiting.pop_front());
             turns.push(ticket);
         }
         turns

@@ -218,6 +218,8 @@ struct NaiveRounds {
     waiting: Vec<(u8, Ticket, u64)>,
     /// By user, also of those who do not wait.
     used: [u64; 4],
+    /// What turns are expected to cost beyond what they take.
+    beyond: [u64; 4],
     now: u64,
 }
 
@@ -233,20 +235,31 @@ impl NaiveRounds {
                 .min();
             let Some((used, who, head)) = next else { break };
             let (_, ticket, cost) = self.waiting[head];
-            if taken > 0 && taken + cost > SEATS {
+            let beyond = &mut self.beyond[usize::from(who)];
+            if taken > 0 && taken + cost + *beyond > SEATS {
                 break;
             }
+            taken += cost + *beyond;
+            *beyond -= beyond.div_ceil(8);
             self.waiting.remove(head);
             self.now = used;
             self.used[usize::from(who)] = used + cost;
-            taken += cost;
             granted.push(ticket);
         }
+        (0..4).for_each(|who| self.forget(who));
         if self.waiting.is_empty() {
             // Nobody is compared with anybody.
-            self.used = [self.now; 4];
+            (self.used, self.beyond) = ([self.now; 4], [0; 4]);
         }
         granted
+    }
+
+    /// Nothing is kept of a user who neither waits nor owes.
+    fn forget(&mut self, who: u8) {
+        let is_waiting = self.waiting.iter().any(|(user, _, _)| *user == who);
+        if !is_waiting && self.used[usize::from(who)] <= self.now {
+            self.beyond[usize::from(who)] = 0;
+        }
     }
 
     fn wait(&mut self, user: u8, ticket: Ticket, cost: u64) {
@@ -300,9 +313,12 @@ proptest! {
                     queue.charge(&user(who), cost);
                     let used = &mut naive.used[usize::from(who)];
                     *used = (*used).max(naive.now) + cost;
+                    let beyond = &mut naive.beyond[usize::from(who)];
+                    *beyond = beyond.midpoint(cost);
                 }
                 Event::GiveUp(place) if !naive.waiting.is_empty() => {
                     let (who, gone, _) = naive.waiting.remove(place % naive.waiting.len());
+                    naive.forget(who);
                     prop_assert_eq!(queue.give_up(&user(who), gone), Some(Vec::new()), "no turn before the round");
                 }
                 Event::Round => {
@@ -346,6 +362,22 @@ proptest! {
         let (least, most) = (used.iter().min().unwrap(), used.iter().max().unwrap());
         prop_assert!(most - least <= 2 * SEATS, "{:?} of {:?}", used, costs);
     }
+}
+
+#[test]
+fn a_user_whose_turns_cost_more_than_expected_gets_fewer_of_them_in_a_round() {
+    let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
+    let one = Cost { places: 1, bytes: 0 };
+    for ticket in 0..50 {
+        queue.wait(&user(0), ticket, one);
+    }
+    assert_eq!(queue.next_round().len(), 10, "nothing is known of what they cost");
+    (0..10).for_each(|_| queue.charge(&user(0), 9));
+    assert_eq!(queue.next_round().len(), 1, "each has cost ten");
+    queue.charge(&user(0), 9);
+    assert_eq!(queue.next_round().len(), 1, "and it does again");
+    let rounds: Vec<usize> = (0..6).map(|_| queue.next_round().len()).collect();
+    assert!(rounds.is_sorted() && rounds[5] > 4, "turns that cost what they take are more again: {rounds:?}");
 }
 
 #[test]

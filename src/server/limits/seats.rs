@@ -15,15 +15,16 @@
 //!
 //! Seats are given out in rounds. While less than all seats of a round are taken, a turn costs one atomic addition. The
 //! turn that finds them taken waits in the [`FairQueue`], and starts the task that ends the round. That task goes to
-//! the end of the runtime's queue first. Until it runs, all that was runnable before had its poll: it took part of the
-//! round, or now waits in the fair queue, which costs microseconds. Then the round ends: its seats go to the waiting users
+//! the end of the runtime's queue first, as often as the runtime polls tasks between two looks at its sockets
+//! ([`EVENT_INTERVAL`]). Until it is done, all that was runnable before had its poll, and so had all that has arrived: it took
+//! part of the round, or now waits in the fair queue, which costs microseconds. Then the round ends: its seats go to the waiting users
 //! fairly. So a user waits about one round of seats, however many requests another user has in flight. The runtime's
 //! workers are never idle while requests wait, because the task that ends the round is runnable until none does.
 //!
 //! # What a turn costs
 //! A seat is [`UNITS_PER_SEAT`] units of [`UNIT_TIME`]. A turn takes one unit in advance, or a whole seat if it had to
 //! wait. What it took longer is measured and charged when it is done: against the round, which is full earlier, and
-//! against its user, who is served later. kube-apiserver must estimate because its requests run at the same time; a turn
+//! against its user, who is served later and gets fewer turns in a round. kube-apiserver must estimate because its requests run at the same time; a turn
 //! runs alone on its thread, so its time can be measured.
 //!
 //! The events of a watch are written in pieces of some microseconds, to very many watches at a time. A turn for each piece would cost
@@ -58,6 +59,11 @@ const WAITING_FOR_EACH_SEAT: usize = 128;
 
 /// Rounds in which a granted turn can be used: enough for a task whose thread is busy meanwhile.
 const VALID_ROUNDS: u64 = 16;
+
+/// How many polls of tasks a thread of the runtime makes before it looks at its sockets; the runtime is built with this. While
+/// requests wait no thread is ever idle, so a new request would otherwise wait for that many polls, each of which can be a turn of
+/// milliseconds. With a smaller number threads that are busy ask the kernel more often.
+pub const EVENT_INTERVAL: u32 = 16;
 
 /// Set in [`Seats::taken`] while requests wait: larger than any number of units.
 const CLOSED: u64 = 1 << 62;
@@ -180,7 +186,9 @@ impl Seats {
         let seats = self.clone();
         tokio::spawn(async move {
             loop {
-                go_to_the_end().await;
+                for _ in 0..EVENT_INTERVAL {
+                    go_to_the_end().await;
+                }
                 if !seats.next_round() {
                     break;
                 }
