@@ -62,10 +62,11 @@ pub struct Unread {
     taken: AtomicU64,
     ended: AtomicU64,
     answers: Mutex<Answers>,
-    /// Tasks of watches that wait until enough is free.
-    waiting: Mutex<Vec<Waker>>,
+    /// Tasks of watches that wait until enough is free, by the number of the meter: one for each watch at most.
+    waiting: Mutex<HashMap<u64, Waker>>,
     /// Whether there are some.
     is_awaited: AtomicBool,
+    meters: AtomicU64,
     /// What responses other than watches may hold.
     responses: Arc<Shares<User>>,
     /// The same of small ones: rejections are among them, so they need room when there is none for others.
@@ -83,8 +84,11 @@ struct Answers {
 pub struct Meter {
     unread: Arc<Unread>,
     user: User,
+    number: u64,
     ahead: u64,
     is_watch: bool,
+    /// Its task may be among those that wait.
+    has_waited: AtomicBool,
     answer: Option<Arc<Answer>>,
     /// Held by the meter until there is an answer, then by the answer.
     share: Option<Share>,
@@ -130,6 +134,7 @@ impl Unread {
             answers: Mutex::default(),
             waiting: Mutex::default(),
             is_awaited: AtomicBool::new(false),
+            meters: AtomicU64::new(0),
             responses: Arc::new(Shares::new(most.0, STREAMED)),
             small: Arc::new(Shares::new(most.0, RESPONSE + SMALL as u64)),
         }
@@ -161,7 +166,9 @@ impl Unread {
     /// Counts an answer to this user, which is a watch or not.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<Share>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
-        Meter { unread: self.clone(), user: user.clone(), ahead, is_watch, answer: None, share }
+        let number = self.meters.fetch_add(1, Ordering::Relaxed);
+        let has_waited = AtomicBool::new(false);
+        Meter { unread: self.clone(), user: user.clone(), number, ahead, is_watch, has_waited, answer: None, share }
     }
 
     /// Unread bytes of watches.
@@ -179,35 +186,31 @@ impl Unread {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a watch of which nothing is unread can make a piece. Otherwise the task is woken when it can.
-    fn has_room(&self, context: &Context<'_>) -> bool {
-        let has_room = || self.bytes() <= self.most.saturating_add(self.most / 4);
-        if has_room() {
-            return true;
-        }
-        if self.is_too_much() {
-            self.end_slowest();
-        }
-        self.lock_waiting().push(context.waker().clone());
-        self.is_awaited.store(true, Ordering::SeqCst);
-        // Bytes may have become free in between.
-        has_room()
+    /// Whether a watch of which nothing is unread can make a piece.
+    fn has_room(&self) -> bool {
+        self.bytes() <= self.most.saturating_add(self.most / 4)
     }
 
     /// So many bytes of watches have become free.
     fn freed(&self, bytes: u64) {
         let before = self.watches.fetch_sub(bytes, Ordering::SeqCst);
-        if before.saturating_sub(bytes) <= self.most && self.is_awaited.load(Ordering::SeqCst) {
+        if before.saturating_sub(bytes) <= self.most {
+            self.wake_waiting();
+        }
+    }
+
+    fn wake_waiting(&self) {
+        if self.is_awaited.load(Ordering::SeqCst) {
             let waiting = {
                 let mut waiting = self.lock_waiting();
                 self.is_awaited.store(false, Ordering::SeqCst);
                 std::mem::take(&mut *waiting)
             };
-            waiting.into_iter().for_each(Waker::wake);
+            waiting.into_values().for_each(Waker::wake);
         }
     }
 
-    fn lock_waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -264,16 +267,34 @@ impl Unread {
 }
 
 impl Meter {
+    /// Whether there is room among all watches. Otherwise the task is woken when there is.
+    fn has_room_among_all(&self, context: &Context<'_>) -> bool {
+        let unread = &self.unread;
+        if !self.is_watch || unread.has_room() {
+            return true;
+        }
+        if unread.is_too_much() {
+            unread.end_slowest();
+        }
+        self.has_waited.store(true, Ordering::Relaxed);
+        {
+            let mut waiting = unread.lock_waiting();
+            waiting.insert(self.number, context.waker().clone());
+            unread.is_awaited.store(true, Ordering::SeqCst);
+        }
+        // Bytes may have become free in between.
+        unread.has_room()
+    }
+
     /// Whether the next piece can be made: not too much is unread. Otherwise the task is woken when something has been read.
     pub fn is_ready(&self, context: &Context<'_>) -> bool {
-        let is_free = || !self.is_watch || self.unread.has_room(context);
-        let Some(answer) = &self.answer else { return is_free() };
+        let Some(answer) = &self.answer else { return self.has_room_among_all(context) };
         // Past the bound of all, only watches of which nothing is unread go on.
         let is_full = self.is_watch && self.unread.bytes() > self.unread.most;
         let ahead = if is_full { 1 } else { self.ahead };
         let has_room = || answer.bytes.load(Ordering::SeqCst) < ahead;
         if has_room() {
-            return is_free();
+            return self.has_room_among_all(context);
         }
         answer.waits.store(true, Ordering::SeqCst);
         if !answer.task.will_wake(context.waker()) {
@@ -281,7 +302,7 @@ impl Meter {
             context.waker().wake_by_ref();
         }
         // Something may have been read in between.
-        has_room() && is_free()
+        has_room() && self.has_room_among_all(context)
     }
 
     /// Counts a piece; `None` if it is longer than its share can become.
@@ -353,10 +374,23 @@ impl Answer {
     }
 }
 
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if self.has_waited.load(Ordering::Relaxed) {
+            self.unread.lock_waiting().remove(&self.number);
+        }
+    }
+}
+
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.unread.ending.fetch_sub(self.ending.load(Ordering::Relaxed), Ordering::Relaxed);
         self.unread.lock().known.remove(&self.number);
+        let ending = self.ending.load(Ordering::Relaxed);
+        // All that were told to end have. What is left can be past the bound, as they were counted with what they had then; whoever waits
+        // looks again, and ends the next ones.
+        if ending > 0 && self.unread.ending.fetch_sub(ending, Ordering::Relaxed) == ending {
+            self.unread.wake_waiting();
+        }
     }
 }
 

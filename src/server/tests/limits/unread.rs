@@ -15,7 +15,7 @@ use super::{fill, get_as, user, whole, with_limits};
 use crate::model::quantity::Bytes;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::slowest::{Held, slowest};
-use crate::server::limits::unread::Unread;
+use crate::server::limits::unread::{Meter, Unread};
 use crate::server::limits::{Limit, LimitSettings};
 use crate::server::listen::Listener;
 use crate::server::tests::listen::{Running, run_listener};
@@ -88,7 +88,7 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
     assert!(unread.bytes() > most && unread.ended() > 0, "{} bytes, {} ended", unread.bytes(), unread.ended());
     let waiting = |held: &[Vec<bytes::Bytes>]| held.iter().filter(|pieces| pieces.is_empty()).count();
     assert!(waiting(&held) > 0, "some had to wait for their first piece");
-    // The tasks of those that have ended get their turn: whoever waits goes on.
+    // The tasks of the watches that have ended run: the waiting ones continue.
     for (meter, pieces) in meters.iter().zip(&mut held) {
         if meter.answer().is_some_and(|answer| answer.is_ended()) {
             pieces.clear();
@@ -101,6 +101,29 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
             assert!(meter.is_ready(&Context::from_waker(waker)));
         }
     }
+}
+
+#[test]
+fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_is_still_exceeded() {
+    let unread = Arc::new(Unread::new(Bytes(1_000)));
+    let woken: Arc<Woken> = Arc::default();
+    let waker = Waker::from(woken.clone());
+    let context = Context::from_waker(&waker);
+    let [mut ended, mut next, waiting] = ["ended", "next", "waiting"].map(|name| unread.meter(&user(name), true, None));
+    let mut count =
+        |meter: &mut Meter, bytes: usize| meter.count(bytes::Bytes::from(vec![0; bytes]), &context).unwrap();
+    let (read, rest) = (count(&mut ended, 900), count(&mut ended, 101));
+    assert!(ended.answer().is_some_and(|answer| answer.is_ended()));
+    // Its client reads meanwhile, so the other bytes exceed the bound by more than is known.
+    drop(read);
+    let _unread = count(&mut next, 1_200);
+    assert!(!next.answer().unwrap().is_ended());
+    assert!(!waiting.is_ready(&context), "the bound and its quarter are exceeded");
+    let before = woken.0.load(Ordering::Relaxed);
+    drop((rest, ended));
+    assert!(woken.0.load(Ordering::Relaxed) > before, "the watch that waits is not woken");
+    assert!(waiting.is_ready(&context), "the bound is exceeded by less than a quarter");
+    assert!(!next.answer().unwrap().is_ended());
 }
 
 async fn serve(unread_bytes: u64) -> (Fixture, Running) {
