@@ -22,29 +22,62 @@ const ENVELOPE: usize = 256;
 
 /// Writes a JSON string with Go's escapes.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let mut rest = text;
-    // What needs no escape is copied in one go; most texts are that as a whole.
-    while let Some((offset, letter)) = rest.char_indices().find(|(_, letter)| is_escaped(*letter)) {
-        out.extend_from_slice(&rest.as_bytes()[..offset]);
-        rest = &rest[offset + letter.len_utf8()..];
-        match letter {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\u{8}' => out.extend_from_slice(b"\\b"),
-            '\u{c}' => out.extend_from_slice(b"\\f"),
-            other => out.extend_from_slice(format!("\\u{:04x}", u32::from(other)).as_bytes()),
-        }
+    let mut done = 0;
+    loop {
+        // What needs no escape is copied in one go; most texts are that as a whole.
+        let plain = plain_length(&bytes[done..]);
+        out.extend_from_slice(&bytes[done..done + plain]);
+        done += plain;
+        let Some(byte) = bytes.get(done) else { break };
+        done += match (byte, bytes.get(done + 1..done + 3)) {
+            // U+2028 and U+2029.
+            (0xe2, Some([0x80, last @ (0xa8 | 0xa9)])) => {
+                out.extend_from_slice(if *last == 0xa8 { b"\\u2028" } else { b"\\u2029" });
+                3
+            }
+            (byte, _) => {
+                write_byte(*byte, out);
+                1
+            }
+        };
     }
-    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
 }
 
-fn is_escaped(letter: char) -> bool {
-    matches!(letter, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}')
+/// How many bytes there are before the first one that may need an escape. Blocks are compared without a branch for each byte, as a text
+/// can be a megabyte that is written for thousands of clients.
+fn plain_length(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | may_need_escape(*byte));
+    let plain = bytes.chunks_exact(BLOCK).take_while(is_plain).count() * BLOCK;
+    plain + bytes[plain..].iter().position(|byte| may_need_escape(*byte)).unwrap_or(bytes.len() - plain)
+}
+
+fn may_need_escape(byte: u8) -> bool {
+    // 0xe2 begins U+2028 and U+2029, among others.
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == b'<') | (byte == b'>') | (byte == b'&') | (byte == 0xe2)
+}
+
+/// Writes a byte for which [`may_need_escape`] holds, and which does not begin U+2028 or U+2029.
+fn write_byte(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0x8 => out.extend_from_slice(b"\\b"),
+        0xc => out.extend_from_slice(b"\\f"),
+        0xe2 => out.push(byte),
+        other => {
+            let (high, low) = (DIGITS[usize::from(other >> 4)], DIGITS[usize::from(other & 15)]);
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+        }
+    }
 }
 
 /// Writes a value as compact JSON with Go's escapes.

@@ -10,12 +10,14 @@ use flate2::read::MultiGzDecoder;
 use futures::FutureExt;
 use http::Method;
 use http_body_util::BodyExt;
+use proptest::prelude::Strategy;
+use proptest::{collection, prop_assert_eq, prop_oneof, proptest, sample};
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::quote;
 use crate::server::body::{Body, Finish, finish};
-use crate::server::encode::json_bytes;
+use crate::server::encode::{json_bytes, write_string};
 use crate::server::indent::Indenter;
 use crate::server::{gzip, yaml};
 
@@ -262,5 +264,47 @@ async fn a_reader_in_the_middle_of_a_list_sees_one_state() {
         let version = |item: &Value| item["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
         assert!(items.iter().all(|item| version(item) <= listed), "{path}");
         assert_eq!(items.len(), if path.contains("limit") { 2500 } else { 3000 }, "{path}");
+    }
+}
+
+/// Letter by letter.
+fn escaped(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{0}'..='\u{1f}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            other => out.push(other),
+        }
+    }
+    out + "\""
+}
+
+proptest! {
+    #[test]
+    fn long_strings_are_escaped_as_letter_by_letter(
+        parts in collection::vec(
+            prop_oneof![
+                "[a-zé€]{0,70}",
+                sample::select(vec!["<", ">", "&", "\"", "\\", "\n", "\r", "\t", "\u{8}", "\u{c}", "\u{0}", "\u{1f}", "\u{7f}"])
+                    .prop_map(str::to_owned),
+                // What begins as U+2028 does.
+                sample::select(vec!["\u{2027}", "\u{2028}", "\u{2029}", "\u{202a}", "\u{20a8}", "€"]).prop_map(str::to_owned),
+            ],
+            0..12,
+        )
+    ) {
+        let text = parts.concat();
+        let mut out = Vec::new();
+        write_string(&text, &mut out);
+        prop_assert_eq!(String::from_utf8(out).unwrap(), escaped(&text));
     }
 }
