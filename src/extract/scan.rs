@@ -276,9 +276,15 @@ impl Drop for Cursor<'_> {
 /// How many bytes the cursors of this thread read while it runs.
 #[cfg(test)]
 pub(crate) fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let before = BYTES_READ.get();
+    let before = bytes_read_so_far();
     let result = run();
-    (result, BYTES_READ.get() - before)
+    (result, bytes_read_so_far() - before)
+}
+
+/// How many bytes the cursors of this thread have read.
+#[cfg(test)]
+pub(crate) fn bytes_read_so_far() -> usize {
+    BYTES_READ.get()
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;

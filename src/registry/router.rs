@@ -33,6 +33,14 @@ const MOST_HELD_BYTES: usize = 16 << 20;
 /// Ways in which one change is written: see [`Routed::line`].
 pub const LINES: usize = 9;
 
+/// One way in which a change is written in a second: see [`Routed::row`].
+#[derive(Debug)]
+struct MadeRow {
+    number: usize,
+    second: i64,
+    line: Option<Bytes>,
+}
+
 /// A change with what has been written of it so far.
 #[derive(Debug)]
 pub struct Routed {
@@ -41,6 +49,7 @@ pub struct Routed {
     /// The change.
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
+    rows: Mutex<Vec<MadeRow>>,
     counted: Counted,
 }
 
@@ -56,6 +65,16 @@ impl Counted {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }
+
+    fn subtract(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of all changes.
+    fn all(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Counted {
@@ -67,7 +86,8 @@ impl Drop for Counted {
 impl Routed {
     fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
-        let routed = Routed { place, change, lines: [const { OnceLock::new() }; LINES], counted };
+        let (lines, rows) = ([const { OnceLock::new() }; LINES], Mutex::default());
+        let routed = Routed { place, change, lines, rows, counted };
         routed.counted.add(routed.bytes());
         routed
     }
@@ -87,7 +107,30 @@ impl Routed {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// The change as the row of a Table, which shows ages: made by the first who asks in this second. `None`: it cannot be made.
+    ///
+    /// All who ask for any row of the change meanwhile wait, so that a long one is made once. Rows that would take more than mailboxes
+    /// hold are not kept.
+    pub fn row(&self, number: usize, second: i64, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+        let mut rows = lock(&self.rows);
+        let kept = rows.iter().position(|row| row.number == number);
+        if let Some(row) = kept.and_then(|place| rows.get(place)).filter(|row| row.second == second) {
+            return row.line.clone();
+        }
+        if let Some(old) = kept {
+            self.counted.subtract(rows.swap_remove(old).line.map_or(0, |line| line.len()));
+        }
+        let line = make();
+        let length = line.as_ref().map_or(0, Bytes::len);
+        if self.counted.all() + length <= MOST_HELD_BYTES {
+            self.counted.add(length);
+            rows.push(MadeRow { number, second, line: line.clone() });
+        }
+        line
+    }
+
+    /// Length of its object as JSON.
+    pub fn bytes(&self) -> usize {
         let object = self.change.after.as_ref().or(self.change.before.as_ref());
         object.map_or(0, |object| object.length())
     }
@@ -346,6 +389,27 @@ impl Subscription {
         let last = changes.last().map(|routed| (routed.place.advanced(1), routed.change.version));
         let (end, version) = last.unwrap_or_default();
         Mailed::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
+    }
+
+    /// Leaves what was not read of what was taken last for the next time.
+    pub fn put_back(&self, mut rest: Vec<Arc<Routed>>) {
+        let mut mail = lock(&self.mailbox.0);
+        if mail.overflowed {
+            return;
+        }
+        mail.bytes += rest.iter().map(|routed| routed.bytes()).sum::<usize>();
+        rest.append(&mut mail.pending);
+        mail.pending = rest;
+        if mail.pending.len() > MOST_PENDING {
+            // The one who reads is here, so there is nobody to wake.
+            mail.overflow();
+        }
+    }
+
+    /// Whether there is nothing to be told: what is there to take is only how far everything has been looked at.
+    pub fn is_empty(&self) -> bool {
+        let mail = lock(&self.mailbox.0);
+        mail.pending.is_empty() && !mail.overflowed
     }
 
     /// Waits until something has come since the last wait; safe to drop at any point.

@@ -165,6 +165,11 @@ impl Columns {
         }
     }
 
+    /// The number of this form of tables of a resource: they differ in version, and in what rows show besides cells.
+    pub fn number(&self) -> usize {
+        usize::from(self.version != "v1") * 3 + self.include as usize
+    }
+
     /// What rows show besides cells.
     pub fn include(&self) -> Include {
         self.include
@@ -190,7 +195,7 @@ impl Columns {
     /// What stands around the row of a single object.
     pub fn single_envelope(&self, version: Version) -> Envelope {
         let mut head = Vec::new();
-        self.open_single(&version.to_string(), true, &mut head);
+        self.open_single(version, true, &mut head);
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
@@ -205,7 +210,20 @@ impl Columns {
         with_definitions: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLongRow> {
-        self.open_single(&shown.version.to_string(), with_definitions, out);
+        self.open_single(shown.version, with_definitions, out);
+        self.write_only_row(shown, now, out)
+    }
+
+    /// The same after [`Columns::open_single`].
+    ///
+    /// # Errors
+    /// The row is longer; what was written of it is to be dropped.
+    pub fn write_only_row(
+        self: &Arc<Columns>,
+        shown: Shown<'_>,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLongRow> {
         let mut row = JsonRow::new(Row::new(self, shown, now));
         let most = out.len() + MOST_IN_EVENT + if self.include == Include::Object { shown.object.length() } else { 0 };
         for _ in 0..MOST_FILLS {
@@ -223,7 +241,7 @@ impl Columns {
     /// A table with the row of an empty object: how a bookmark looks to a client that watches tables.
     pub fn write_bookmark(
         &self,
-        resource_version: &str,
+        resource_version: Version,
         bookmark: &[u8],
         now: Timestamp,
         with_definitions: bool,
@@ -241,10 +259,11 @@ impl Columns {
         out.extend_from_slice(b"}]}");
     }
 
-    fn open_single(&self, resource_version: &str, with_definitions: bool, out: &mut Vec<u8>) {
+    /// The begin of a table of one row.
+    pub fn open_single(&self, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
         write_type("Table", &self.api_version(), out);
         out.extend_from_slice(b",\"metadata\":{\"resourceVersion\":");
-        write_string(resource_version, out);
+        write_string(&version.to_string(), out);
         out.extend_from_slice(b"},\"columnDefinitions\":");
         if with_definitions {
             self.write_definitions(out);

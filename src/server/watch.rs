@@ -336,7 +336,7 @@ impl Watch {
                     }
                     false
                 }
-                Place::Following(place) if place.is_behind || self.unpaid >= UNIT_TIME => {
+                Place::Following(place) if self.needs_turn(&place) => {
                     let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
                     let unpaid = std::mem::take(&mut self.unpaid);
                     worker.work_and_settle(unpaid, || self.follow(place, &mut batch))
@@ -361,6 +361,11 @@ impl Watch {
                 self.wait().await;
             }
         }
+    }
+
+    /// Whether what comes next is work like a list. A row can be.
+    fn needs_turn(&self, place: &Following) -> bool {
+        place.is_behind || self.unpaid >= UNIT_TIME || self.shape.is_table() && !self.subscription.is_empty()
     }
 
     /// Why a View shows something else now than when the watch began.
@@ -436,30 +441,27 @@ impl Watch {
 
     /// Tells what has changed since the watch's place; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
-        // Rows of tables are made for one watch alone, so they are made in batches, in turn with other work.
-        let mailed = match self.shape.shared() {
-            _ if place.is_behind => Mailed::Overflowed,
-            Some(_) => self.subscription.take(),
-            None => match self.subscription.take() {
-                Mailed::Changes { changes, .. } if !changes.is_empty() => {
-                    place.is_behind = true;
-                    self.place = Place::Following(place);
-                    return false;
-                }
-                mailed => mailed,
-            },
-        };
+        let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
             Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
             Mailed::Changes { changes, end, version } => (changes, end, version),
         };
-        for routed in changes {
-            if routed.place >= place.cursor
-                && routed.change.is_after(place.after)
-                && let Err(failure) = self.tell_routed(&routed, batch)
-            {
-                write_error(&failure, &mut batch.rest);
-                return true;
+        let mut read = 0;
+        let mut changes = changes.into_iter();
+        while let Some(routed) = changes.next() {
+            // Only rows can be longer than what a mailbox holds.
+            if self.shape.is_table() && (batch.len() >= CHUNK || read >= MOST_READ) {
+                self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
+                self.place = Place::Following(place);
+                return false;
+            }
+            if routed.place >= place.cursor && routed.change.is_after(place.after) {
+                read += routed.bytes();
+                if let Err(failure) = self.tell_routed(&routed, batch) {
+                    write_error(&failure, &mut batch.rest);
+                    return true;
+                }
+                place.cursor = routed.place.advanced(1);
             }
         }
         place.cursor = place.cursor.max(end);
@@ -536,19 +538,12 @@ impl Watch {
     fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) -> Result<(), Failure> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         // A line is shared by those who show the whole object.
-        let Some(form) = self.shape.shared().filter(|_| self.resource.is_shown_whole()) else {
+        if !self.resource.is_shown_whole() {
             return self.write_transition(told, routed.change.version, &mut batch.rest);
-        };
+        }
         let (kind, shown) = Kind::of(&told, routed.change.version);
-        let mut written = Ok(());
-        let line = routed.line(form * Kind::ALL.len() + kind as usize, || {
-            let mut line = Vec::with_capacity(shown.object.length() + 256);
-            written = self.shape.write_event(&self.resource, kind, shown, &mut line);
-            Bytes::from(line)
-        });
-        self.shape.is_first = false;
-        batch.push(line);
-        written
+        batch.push(self.shape.routed_event(&self.resource, routed, kind, shown)?);
+        Ok(())
     }
 
     fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), Failure> {
@@ -632,6 +627,14 @@ impl Watch {
     }
 }
 
+/// Without the room that a text has grown by: what is unread is counted by its length.
+fn exact(mut bytes: Vec<u8>) -> Bytes {
+    if bytes.capacity() - bytes.len() > CHUNK / 8 {
+        bytes.shrink_to_fit();
+    }
+    Bytes::from(bytes)
+}
+
 /// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.
 #[derive(Default)]
 struct Batch {
@@ -642,6 +645,10 @@ struct Batch {
 impl Batch {
     fn is_empty(&self) -> bool {
         self.first.is_none() && self.rest.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
 
     fn push(&mut self, line: Bytes) {
@@ -656,7 +663,7 @@ impl Batch {
         match self.first {
             Some(first) if self.rest.is_empty() => first,
             Some(first) => Bytes::from([&*first, &*self.rest].concat()),
-            None => Bytes::from(self.rest),
+            None => exact(self.rest),
         }
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! | family | attacker |
 //! |---|---|
-//! | [`objects`], [`wide`] | a tenant that writes hostile custom resources; read through the root and through a View that prunes |
+//! | [`objects`], [`wide`], [`rows`] | a tenant that writes hostile custom resources; read through the root and through a View that prunes |
 //! | [`definitions`] | an author of hostile CustomResourceDefinitions |
 //! | [`requests`] | an authenticated user without permissions: bodies, selectors, headers, tokens |
 //! | [`sources`] | an API server that answers with hostile bytes |
@@ -36,6 +36,7 @@ pub mod objects;
 pub mod overload;
 pub mod peers;
 pub mod requests;
+pub mod rows;
 pub mod sources;
 pub mod wide;
 pub mod wire;
@@ -114,9 +115,12 @@ impl Family {
     pub fn cases(self, seeds: &[u64]) -> Vec<Case> {
         let random = |of: fn(u64) -> Case| seeds.iter().map(move |seed| of(*seed));
         match self {
-            Family::Objects => {
-                objects::cases().into_iter().chain(wide::cases()).chain(random(objects::random)).collect()
-            }
+            Family::Objects => objects::cases()
+                .into_iter()
+                .chain(wide::cases())
+                .chain(rows::cases())
+                .chain(random(objects::random))
+                .collect(),
             Family::Definitions => definitions::cases(),
             Family::Requests => requests::cases().into_iter().chain(random(requests::random)).collect(),
             Family::Sources => sources::cases().into_iter().chain(random(sources::random)).collect(),

@@ -177,7 +177,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
          \"status\":\"True\",\"reason\":\"Succeeded\",\"message\":\"The pod has completed successfully.\"}],\"object\":null}"
     );
     let mut bookmark = Vec::new();
-    columns.write_bookmark("9", b"{}", now, false, &mut bookmark);
+    columns.write_bookmark(Version::new(9), b"{}", now, false, &mut bookmark);
     let bookmark: Value = serde_json::from_slice(&bookmark).unwrap();
     let cells = bookmark["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");

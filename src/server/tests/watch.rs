@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
+use crate::extract::scan::bytes_read_so_far;
 use crate::model::Version;
 use crate::registry::{Departure, Gone, GoneReason, LiveState};
 use crate::server::{Settings, empty};
@@ -585,6 +587,50 @@ async fn the_ages_of_a_watched_table_are_those_of_the_event() {
     advance(Duration::from_secs(300)).await;
     fixture.put("default", "y", "blue");
     assert_eq!(rows.next().await.unwrap()["object"]["rows"][0]["cells"], json!(["y", "blue", 7, "15m"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_row_of_a_change_is_made_once_for_all_watches_of_its_form() {
+    const WATCHES: usize = 40;
+    let tables = ["v1", "v1beta1"].map(|version| format!("application/json;as=Table;v={version};g=meta.k8s.io"));
+    let includes = ["None", "Metadata", "Object"];
+    let forms: Vec<(&str, &str)> =
+        tables.iter().flat_map(|table| includes.map(|include| (&**table, include))).collect();
+    let changes = |fixture: &mut Fixture| {
+        fixture.put("default", "x", "blue");
+        fixture.put("default", "x", &"<red>".repeat(10_000));
+        fixture.delete("default", "x");
+    };
+    // Each form alone, and what one watch reads.
+    let (mut alone, mut read_alone) = (Vec::new(), 0);
+    for (table, include) in &forms {
+        let mut fixture = Fixture::new();
+        let path = watch(&format!("resourceVersion=100&includeObject={include}"));
+        let mut watch = fixture.watch_with(&path, &[("accept", table)]).await;
+        assert!(watch.next().now_or_never().is_none(), "it is up to date");
+        changes(&mut fixture);
+        let before = bytes_read_so_far();
+        alone.push([watch.next().await, watch.next().await, watch.next().await]);
+        read_alone += bytes_read_so_far() - before;
+    }
+    let mut fixture = Fixture::new();
+    let mut watches = Vec::new();
+    for number in 0..WATCHES * forms.len() {
+        let (table, include) = forms[number % forms.len()];
+        let path = watch(&format!("resourceVersion=100&includeObject={include}"));
+        let mut watch = fixture.watch_with(&path, &[("accept", table)]).await;
+        assert!(watch.next().now_or_never().is_none(), "it is up to date");
+        watches.push(watch);
+    }
+    changes(&mut fixture);
+    let before = bytes_read_so_far();
+    for (number, watch) in watches.iter_mut().enumerate() {
+        let place = number % forms.len();
+        let events = [watch.next().await, watch.next().await, watch.next().await];
+        assert_eq!(events, alone[place], "watch {number}: {:?}", forms[place]);
+    }
+    let read = bytes_read_so_far() - before;
+    assert!(read_alone > 0 && read <= read_alone, "{read} bytes read, {read_alone} by one watch of each form");
 }
 
 #[tokio::test(start_paused = true)]

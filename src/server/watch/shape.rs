@@ -1,13 +1,15 @@
 //! What the lines of a watch look like: events and bookmarks in the form that was asked for, and errors.
 //!
-//! Which event is told, and when, is the parent's. Forms whose lines are the same for every watch say so, so that a line is made once
-//! for all of them (`registry::router`).
+//! Which event is told, and when, is the parent's. A line is made once for all watches of its form (`registry::router`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::model::Version;
 use crate::registry::chain::LAG_ANNOTATION;
+use crate::registry::router::Routed;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
@@ -16,6 +18,7 @@ use super::super::failure::Failure;
 use super::super::negotiate::Form;
 use super::super::table::{Columns, Include, TooLongRow};
 use super::super::{Asked, Clock, Server, empty, list};
+use super::exact;
 
 /// What an event is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +86,7 @@ impl Mark {
 pub(super) struct Shape {
     form: ShapeForm,
     /// Column definitions are told with the first event only.
-    pub(super) is_first: bool,
+    is_first: bool,
     /// Ages are counted up to the moment of each event, not to the opening of the watch.
     clock: Clock,
 }
@@ -111,15 +114,63 @@ impl Shape {
         Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
     }
 
-    /// The number of this form among those whose lines are the same for every watch; a table counts ages to the moment of each
-    /// event, and its first one has columns.
-    pub(super) fn shared(&self) -> Option<usize> {
+    /// Whether its events are rows, which are made of whole objects: as much work as a list.
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.form, ShapeForm::Table(_))
+    }
+
+    /// The number of this form among those of the same kind.
+    fn number(&self) -> usize {
         match &self.form {
-            ShapeForm::Whole => Some(0),
-            ShapeForm::Partial(version) if version == "v1" => Some(1),
-            ShapeForm::Partial(_) => Some(2),
-            ShapeForm::Table(_) => None,
+            ShapeForm::Whole => 0,
+            ShapeForm::Partial(version) => 1 + usize::from(version != "v1"),
+            ShapeForm::Table(columns) => columns.number(),
         }
+    }
+
+    /// An event of a change. It is made once for all watches of this form: those of tables for all of the same second, as they
+    /// count ages, and the column definitions of the first one are put in.
+    ///
+    /// # Errors
+    /// The event is longer than one may be.
+    pub(super) fn routed_event(
+        &mut self,
+        resource: &Resource,
+        routed: &Routed,
+        kind: Kind,
+        shown: Shown<'_>,
+    ) -> Result<Bytes, Failure> {
+        let number = self.number() * Kind::ALL.len() + kind as usize;
+        let is_first = std::mem::take(&mut self.is_first);
+        let ShapeForm::Table(columns) = &self.form else {
+            let mut written = Ok(());
+            let line = routed.line(number, || {
+                let mut line = Vec::with_capacity(shown.object.length() + 256);
+                written = self.write_event(resource, kind, shown, &mut line);
+                Bytes::from(line)
+            });
+            return written.map(|()| line);
+        };
+        let now = (self.clock)();
+        let open = |with_definitions: bool| {
+            let mut line = Vec::new();
+            open_event(kind.as_str(), &mut line);
+            columns.open_single(shown.version, with_definitions, &mut line);
+            line
+        };
+        let line = routed.row(number, now.as_second(), || {
+            let mut line = open(false);
+            columns.write_only_row(shown, now, &mut line).ok()?;
+            line.extend_from_slice(b"}\n");
+            Some(exact(line))
+        });
+        let line = line.ok_or_else(|| too_long_row(resource, shown))?;
+        if !is_first {
+            return Ok(line);
+        }
+        let mut first = open(true);
+        first.extend_from_slice(&line[open(false).len()..]);
+        Ok(exact(first))
     }
 
     /// # Errors
@@ -140,7 +191,7 @@ impl Shape {
             ShapeForm::Table(columns) => {
                 if let Err(TooLongRow) = columns.write_single(shown, (self.clock)(), is_first, out) {
                     out.truncate(start);
-                    return Err(Failure::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() });
+                    return Err(too_long_row(resource, shown));
                 }
             }
         }
@@ -193,12 +244,16 @@ impl Shape {
                 // Without objects there is nothing to say besides the version, which is the Table's own.
                 let is_empty = columns.include() == Include::None && mark.is_bare();
                 let object: &[u8] = if is_empty { b"null" } else { &object };
-                columns.write_bookmark(&at, object, (self.clock)(), is_first, out);
+                columns.write_bookmark(mark.at, object, (self.clock)(), is_first, out);
             }
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }
         out.extend_from_slice(b"}\n");
     }
+}
+
+fn too_long_row(resource: &Resource, shown: Shown<'_>) -> Failure {
+    Failure::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() }
 }
 
 fn open_event(kind: &str, out: &mut Vec<u8>) {
