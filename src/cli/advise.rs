@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::low::{AdviseArguments, Output};
-use super::output::{Table, write_out, yaml};
+use super::output::{Printed, Table, printed, write_out};
 use crate::advise::reading::{Reading, ResourceName};
 use crate::advise::{Row, duration, number, rank};
 use crate::kinds;
@@ -128,11 +128,20 @@ fn time(seconds: f64) -> String {
 }
 
 pub(super) fn text(rows: &[Row], output: Output) -> String {
-    match output {
-        Output::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(document))),
-        Output::Yaml => yaml(&Value::from_iter(rows.iter().map(document))),
-        Output::Name => rows.iter().map(|row| format!("{}\n", row.resource)).collect(),
-        Output::Table | Output::Wide => table(rows, output == Output::Wide).print(),
+    printed(&rows, output)
+}
+
+impl Printed for &[Row] {
+    fn document(&self) -> Value {
+        self.iter().map(document).collect()
+    }
+
+    fn table(&self, is_wide: bool) -> String {
+        table(self, is_wide).print()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|row| row.resource.to_string()).collect()
     }
 }
 

@@ -10,9 +10,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::crds::crd_name;
 use super::exit::Exit;
-use super::low::{CheckArguments, Output};
-use super::output::{write_out, yaml};
+use super::low::CheckArguments;
+use super::output::{Printed, printed, write_out};
 use crate::crd::Crd;
 use crate::extract::judge::{self, Cause, Judgement};
 use crate::manifest::yaml::{Form, documents};
@@ -35,14 +36,22 @@ pub(super) fn answer(arguments: &CheckArguments) -> anyhow::Result<(String, Exit
     if checked.is_empty() {
         bail!("no CustomResourceDefinition in {}", list(arguments));
     }
-    let text = match arguments.output {
-        Output::Json => format!("{:#}\n", Value::from_iter(checked.iter().map(Checked::json))),
-        Output::Yaml => yaml(&Value::from_iter(checked.iter().map(Checked::json))),
-        Output::Name => checked.iter().map(|checked| format!("{}\n", checked.name)).collect(),
-        Output::Table | Output::Wide => checked.iter().map(Checked::text).collect(),
-    };
     let is_accepted = checked.iter().all(|checked| checked.judgement.is_accepted());
-    Ok((text, if is_accepted { Exit::Done } else { Exit::No }))
+    Ok((printed(&checked, arguments.output), if is_accepted { Exit::Done } else { Exit::No }))
+}
+
+impl Printed for Vec<Checked> {
+    fn document(&self) -> Value {
+        self.iter().map(Checked::json).collect()
+    }
+
+    fn table(&self, is_wide: bool) -> String {
+        self.iter().map(|checked| checked.text(is_wide)).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|checked| crd_name(&checked.name)).collect()
+    }
 }
 
 fn list(arguments: &CheckArguments) -> String {
@@ -112,13 +121,19 @@ impl Checked {
         })
     }
 
-    fn text(&self) -> String {
+    /// The verdict and what is wrong; the wide form lists the fields of each version too.
+    fn text(&self, is_wide: bool) -> String {
         let verdict = match self.judgement.causes.len() {
             0 => format!("accepted, selectable fields: {}", self.fields),
             1 => "refused for 1 cause".to_owned(),
             count => format!("refused for {count} causes"),
         };
         let mut text = format!("{}:{}: {}: {verdict}\n", self.file, self.line, self.name);
+        for version in self.judgement.versions.iter().filter(|_| is_wide) {
+            for field in &version.accepted {
+                let _ = writeln!(text, "  {}: {} ({})", version.name, field.label, field.kind);
+            }
+        }
         for cause in &self.judgement.causes {
             let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
             if !cause.hint.is_empty() {

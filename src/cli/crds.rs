@@ -1,44 +1,61 @@
 //! `fieldcache crds`: the CustomResourceDefinitions of our own kinds, for `kubectl apply -f -`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::{CrdsArguments, Output};
-use super::output::write_out;
+use super::low::CrdsArguments;
+use super::output::{Printed, Table, printed, write_out};
 use crate::kinds::definitions;
-use crate::server::yaml;
 
 /// Prints them.
 ///
 /// # Errors
 /// A closed pipe and the like.
 pub fn run(arguments: &CrdsArguments) -> anyhow::Result<Exit> {
-    write_out(&text(arguments.output))?;
+    write_out(&printed(&Definitions, arguments.output))?;
     Ok(Exit::Done)
 }
 
-/// As text in one of the forms.
-pub(super) fn text(output: Output) -> String {
-    let definitions = definitions::all();
-    match output {
-        Output::Json => {
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions});
-            format!("{list:#}\n")
+/// The definitions, to be printed.
+pub(super) struct Definitions;
+
+impl Printed for Definitions {
+    fn document(&self) -> Value {
+        json!({"apiVersion": "v1", "kind": "List", "items": definitions::all()})
+    }
+
+    fn table(&self, is_wide: bool) -> String {
+        let mut headers = vec!["NAME", "KIND", "VERSIONS", "SCOPE"];
+        if is_wide {
+            headers.extend(["SHORT NAMES", "CATEGORIES"]);
         }
-        Output::Name => {
-            let names = definitions.iter().map(definitions::name);
-            names.map(|name| format!("customresourcedefinition.apiextensions.k8s.io/{name}\n")).collect()
+        let mut table = Table::new(&headers);
+        for definition in definitions::all() {
+            let spec = &definition["spec"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(",");
+            let versions: Value =
+                spec["versions"].as_array().into_iter().flatten().map(|version| version["name"].clone()).collect();
+            let mut cells = vec![
+                definitions::name(&definition).to_owned(),
+                text(&spec["names"]["kind"]),
+                texts(&versions),
+                text(&spec["scope"]),
+            ];
+            if is_wide {
+                cells.extend([texts(&spec["names"]["shortNames"]), texts(&spec["names"]["categories"])]);
+            }
+            table.push(cells);
         }
-        // There are no columns to show: what people do with it is apply it.
-        Output::Yaml | Output::Table | Output::Wide => {
-            definitions.iter().map(|definition| format!("---\n{}", yaml_of(definition))).collect()
-        }
+        table.print()
+    }
+
+    fn names(&self) -> Vec<String> {
+        definitions::all().iter().map(|definition| crd_name(definitions::name(definition))).collect()
     }
 }
 
-/// One document in the form that kubectl writes, but for what Go escapes for the sake of HTML: people are to read the rules.
-pub(crate) fn yaml_of(document: &serde_json::Value) -> String {
-    let text = String::from_utf8_lossy(&yaml::from_json(document.to_string().as_bytes())).into_owned();
-    // No text of ours has a backslash in front of a `u`.
-    text.replace("\\u0026", "&").replace("\\u003c", "<").replace("\\u003e", ">")
+/// The name of a CustomResourceDefinition as kubectl prints it.
+pub(super) fn crd_name(name: &str) -> String {
+    format!("customresourcedefinition.apiextensions.k8s.io/{name}")
 }

@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::{FieldsArguments, Output};
-use super::output::{Table, write_out, yaml};
+use super::low::FieldsArguments;
+use super::output::{Printed, Table, printed, write_out};
 use super::resource_name::Names;
 use super::source;
 use crate::extract::Origin;
@@ -39,12 +39,21 @@ pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String
         }
     };
     let rows: Vec<Row> = wanted.into_iter().flat_map(rows).collect();
-    Ok(match arguments.output {
-        Output::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(Row::json))),
-        Output::Yaml => yaml(&Value::from_iter(rows.iter().map(Row::json))),
-        Output::Name => rows.iter().map(|row| format!("{}\n", row.field)).collect(),
-        Output::Table | Output::Wide => table(&rows, arguments.output == Output::Wide).print(),
-    })
+    Ok(printed(&rows, arguments.output))
+}
+
+impl Printed for Vec<Row> {
+    fn document(&self) -> Value {
+        self.iter().map(Row::json).collect()
+    }
+
+    fn table(&self, is_wide: bool) -> String {
+        table(self, is_wide).print()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|row| format!("{}/{}", row.resource, row.field)).collect()
+    }
 }
 
 /// A field of a resource, as it is printed.

@@ -13,10 +13,9 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 
-use super::crds::yaml_of;
 use super::exit::{self, Exit};
-use super::low::{DocumentOutput, KubeconfigArguments};
-use super::output::write_out;
+use super::low::KubeconfigArguments;
+use super::output::{Printed, Table, printed, write_out};
 use crate::access::AUDIENCE;
 use crate::kinds::{self, Endpoint, View};
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
@@ -50,10 +49,7 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
         }
     }
     let document = document(&arguments.view, &place, own);
-    write_out(&match arguments.output {
-        DocumentOutput::Yaml => yaml_of(&document),
-        DocumentOutput::Json => format!("{document:#}\n"),
-    })?;
+    write_out(&printed(&Written(document), arguments.output))?;
     Ok(Exit::Done)
 }
 
@@ -207,6 +203,37 @@ pub(super) fn document(view: &str, place: &Place, own: Identity) -> Value {
         "contexts": [{ "name": name, "context": context }],
         "current-context": name,
     })
+}
+
+/// A kubeconfig, to be printed. As in `kubectl config get-contexts`, names are those of contexts.
+pub(super) struct Written(pub(super) Value);
+
+impl Printed for Written {
+    fn document(&self) -> Value {
+        self.0.clone()
+    }
+
+    fn table(&self, is_wide: bool) -> String {
+        let mut headers = vec!["NAME", "CLUSTER", "AUTHINFO", "NAMESPACE"];
+        if is_wide {
+            headers.push("SERVER");
+        }
+        let mut table = Table::new(&headers);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (named, cluster) = (&self.0["contexts"][0], &self.0["clusters"][0]["cluster"]);
+        let context = &named["context"];
+        let mut cells =
+            vec![text(&named["name"]), text(&context["cluster"]), text(&context["user"]), text(&context["namespace"])];
+        if is_wide {
+            cells.push(text(&cluster["server"]));
+        }
+        table.push(cells);
+        table.print()
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.0["current-context"].as_str().unwrap_or_default().to_owned()]
+    }
 }
 
 /// A token of a ServiceAccount, `NAMESPACE/NAME`, for the operator; for as long as the API server gives one by itself.

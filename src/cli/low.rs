@@ -354,9 +354,9 @@ pub enum Output {
     Wide,
     /// One JSON document
     Json,
-    /// One YAML document
+    /// The same as one YAML document
     Yaml,
-    /// Names only
+    /// Names only, one a line, as other commands take them
     Name,
 }
 
@@ -438,16 +438,7 @@ pub struct KubeconfigArguments {
     pub allow_api_server_credentials: bool,
     /// How to print
     #[arg(short, long, default_value = "yaml")]
-    pub output: DocumentOutput,
-}
-
-/// How one document is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DocumentOutput {
-    /// YAML
-    Yaml,
-    /// JSON
-    Json,
+    pub output: Output,
 }
 
 /// `fieldcache advise`.
@@ -507,6 +498,9 @@ pub struct OpenapiArguments {
     /// Write to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, default_value = "json")]
+    pub output: Output,
 }
 
 /// OpenAPI versions.

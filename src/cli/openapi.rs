@@ -2,13 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "writes the file that --output-file names")]
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, bail};
+use serde::Deserialize;
 
 use super::exit::Exit;
-use super::low::{OpenapiArguments, OpenapiVersion};
-use super::output::write_out;
+use super::low::{OpenapiArguments, OpenapiVersion, Output};
+use super::output::{Table, write_out};
 use super::source;
 use crate::model::GroupVersion;
+use crate::server::yaml;
 
 /// Writes the document to standard output or a file.
 ///
@@ -41,10 +45,94 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
             }
         }
     };
-    let text = format!("{}\n", String::from_utf8_lossy(&json));
+    let text = text(&json, arguments.output)?;
     match &arguments.output_file {
         None => write_out(&text)?,
         Some(path) => std::fs::write(path, text).with_context(|| format!("--output-file {}", path.display()))?,
     }
     Ok(Exit::Done)
+}
+
+/// A document in one of the forms. JSON is as it is served, without line breaks, and YAML the same: documents may nest deeper than a
+/// value can be held.
+pub(super) fn text(json: &[u8], output: Output) -> anyhow::Result<String> {
+    Ok(match output {
+        Output::Json => format!("{}\n", String::from_utf8_lossy(json)),
+        Output::Yaml => String::from_utf8_lossy(&yaml::from_json(json)).into_owned(),
+        Output::Name => Summary::read(json)?.names().into_iter().map(|name| format!("{name}\n")).collect(),
+        Output::Table | Output::Wide => Summary::read(json)?.table(output == Output::Wide).print(),
+    })
+}
+
+/// What columns show of a document: of an index its parts, of others their schemas.
+#[derive(Debug, Default, Deserialize)]
+struct Summary {
+    /// Of an index.
+    #[serde(default)]
+    paths: BTreeMap<String, Part>,
+    /// Of v2.
+    definitions: Option<BTreeMap<String, Schema>>,
+    /// Of v3.
+    components: Option<Components>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Part {
+    #[serde(default, rename = "serverRelativeURL")]
+    url: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Components {
+    #[serde(default)]
+    schemas: BTreeMap<String, Schema>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Schema {
+    #[serde(default, rename = "x-kubernetes-selectable-fields")]
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Field {
+    #[serde(default)]
+    field_path: String,
+}
+
+impl Summary {
+    fn read(json: &[u8]) -> anyhow::Result<Summary> {
+        serde_json::from_slice(json).context("the OpenAPI document cannot be read; -o json prints it as it is")
+    }
+
+    fn schemas(&self) -> Option<&BTreeMap<String, Schema>> {
+        self.definitions.as_ref().or(self.components.as_ref().map(|components| &components.schemas))
+    }
+
+    /// The schemas, or what `--group-version` takes.
+    fn names(&self) -> Vec<String> {
+        let group_version = |path: &String| path.trim_start_matches("apis/").trim_start_matches("api/").to_owned();
+        match self.schemas() {
+            Some(schemas) => schemas.keys().cloned().collect(),
+            None => self.paths.keys().map(group_version).collect(),
+        }
+    }
+
+    /// Schemas with selectable fields, and all of them in the wide form; the parts of an index, and their URLs in the wide form.
+    fn table(&self, is_wide: bool) -> Table {
+        let Some(schemas) = self.schemas() else {
+            let mut table = Table::new(if is_wide { &["GROUP VERSION", "URL"] } else { &["GROUP VERSION"] });
+            for (name, part) in self.names().into_iter().zip(self.paths.values()) {
+                table.push(if is_wide { vec![name, part.url.clone()] } else { vec![name] });
+            }
+            return table;
+        };
+        let mut table = Table::new(&["SCHEMA", "SELECTABLE FIELDS"]);
+        for (name, schema) in schemas.iter().filter(|(_, schema)| is_wide || !schema.fields.is_empty()) {
+            let fields: Vec<&str> = schema.fields.iter().map(|field| &*field.field_path).collect();
+            table.push(vec![name.clone(), fields.join(",")]);
+        }
+        table
+    }
 }

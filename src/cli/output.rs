@@ -1,8 +1,11 @@
-//! Tables, JSON and YAML on standard output.
+//! Results on standard output: `-o json|yaml|wide|table|name` means the same in every command that prints one.
 
 use std::io::{self, Write};
 
 use anyhow::Context;
+use serde_json::Value;
+
+use super::low::Output;
 
 /// A table as kubectl prints them: upper-case headers, columns three spaces apart, no trailing blanks.
 #[derive(Clone, Debug)]
@@ -51,6 +54,28 @@ impl Table {
     }
 }
 
+/// A result that can be printed in every form.
+pub trait Printed {
+    /// The one document of json and yaml, with the same content.
+    fn document(&self) -> Value;
+
+    /// For people, with a line end after each line. The wide form shows more.
+    fn table(&self, is_wide: bool) -> String;
+
+    /// What name shows, a line each: names that other commands take, of objects as kubectl prints them.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A result in one of the forms.
+pub fn printed(result: &impl Printed, output: Output) -> String {
+    match output {
+        Output::Json => format!("{:#}\n", result.document()),
+        Output::Yaml => yaml(&result.document()),
+        Output::Name => result.names().into_iter().map(|name| format!("{name}\n")).collect(),
+        Output::Table | Output::Wide => result.table(output == Output::Wide),
+    }
+}
+
 /// Writes an answer to standard output.
 ///
 /// # Errors
@@ -61,6 +86,6 @@ pub fn write_out(text: &str) -> anyhow::Result<()> {
 }
 
 /// A value as a YAML document.
-pub fn yaml(value: &serde_json::Value) -> String {
+fn yaml(value: &Value) -> String {
     crate::openapi::yaml::text(value)
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::cli::low::SourceArguments;
+use crate::cli::low::{Output, SourceArguments};
 use crate::placement::Taint;
 use crate::placement::review::{NodeLabel, NodeTaint, PodReference};
 use crate::selector::syntax::{label_key_faults, label_value_faults};
@@ -71,22 +71,9 @@ pub struct PlaceArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// How to print; json and yaml are a PlacementReview
+    /// How to print; json and yaml are a PlacementReview, wide has every reason and score, name the nodes that fit
     #[arg(short, long, default_value = "table")]
-    pub output: PlaceOutput,
-}
-
-/// How a placement is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PlaceOutput {
-    /// A line a node, the nearest misses first
-    Table,
-    /// The same with every reason and every score
-    Wide,
-    /// One JSON document
-    Json,
-    /// One YAML document
-    Yaml,
+    pub output: Output,
 }
 
 fn pod_name(text: &str) -> Result<String, String> {

@@ -14,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
-use super::output::{write_out, yaml};
+use super::output::{Printed, printed as text_of, write_out};
 use super::source::{self, FollowOptions};
 use crate::placement::pod::Toleration;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
@@ -33,7 +34,7 @@ use crate::server::placement_review::answering::{self, Outcome, Runtime, Unanswe
 use crate::server::placement_review::field_validation::FieldValidation;
 use crate::server::placement_review::index::{Copies, Indexed, PlacementIndex};
 use crate::source::kubeconfig::identity;
-use arguments::{PlaceArguments, PlaceOutput};
+use arguments::PlaceArguments;
 use asking::MOST_NAMED;
 use questions::Question;
 
@@ -210,21 +211,40 @@ fn printed(arguments: &PlaceArguments, answers: &[Answered]) -> (String, Exit) {
         (None, _) => false,
     };
     let exit = if answers.iter().all(fits) { Exit::Done } else { Exit::No };
-    let text = match arguments.output {
-        PlaceOutput::Json => format!("{:#}\n", document(answers)),
-        PlaceOutput::Yaml => yaml(&document(answers)),
-        PlaceOutput::Table | PlaceOutput::Wide => {
-            let is_wide = arguments.output == PlaceOutput::Wide;
-            let one = |answered: &Answered| match (&arguments.node, answered.is_event) {
-                (_, true) => table::event(&answered.subject, &answered.review),
-                (Some(name), false) => reasoning::text(answered, name),
-                (None, false) => table::text(&answered.subject, &answered.review, is_wide),
-            };
-            let footer = answers.first().map(|answered| table::footer(&answered.review, is_wide));
-            format!("{}{}", answers.iter().map(one).collect::<Vec<_>>().join("\n"), footer.unwrap_or_default())
-        }
-    };
-    (text, exit)
+    (text_of(&Answers { arguments, answers }, arguments.output), exit)
+}
+
+/// Reviews, to be printed.
+struct Answers<'a> {
+    arguments: &'a PlaceArguments,
+    answers: &'a [Answered],
+}
+
+impl Printed for Answers<'_> {
+    fn document(&self) -> Value {
+        document(self.answers)
+    }
+
+    /// A line a node, the nearest misses first; the wide form has every reason and every score.
+    fn table(&self, is_wide: bool) -> String {
+        let one = |answered: &Answered| match (&self.arguments.node, answered.is_event) {
+            (_, true) => table::event(&answered.subject, &answered.review),
+            (Some(name), false) => reasoning::text(answered, name),
+            (None, false) => table::text(&answered.subject, &answered.review, is_wide),
+        };
+        let footer = self.answers.first().map(|answered| table::footer(&answered.review, is_wide));
+        format!("{}{}", self.answers.iter().map(one).collect::<Vec<_>>().join("\n"), footer.unwrap_or_default())
+    }
+
+    /// The nodes on which everything fits that was named.
+    fn names(&self) -> Vec<String> {
+        let fitting = |answered: &Answered| {
+            let nodes = answered.review.status.iter().flat_map(|status| &status.nodes);
+            nodes.filter(|node| node.fits).map(|node| node.name.clone()).collect::<BTreeSet<_>>()
+        };
+        let common = self.answers.iter().map(fitting).reduce(|all, one| all.intersection(&one).cloned().collect());
+        common.unwrap_or_default().into_iter().map(|name| format!("node/{name}")).collect()
+    }
 }
 
 /// One review, or a List of them.

@@ -3,11 +3,11 @@
 use anyhow::bail;
 use serde_json::{Value, json};
 
-use super::arguments::{PlaceArguments, PlaceOutput};
+use super::arguments::PlaceArguments;
 use super::table::reason;
 use super::{node_names, nodes_there};
 use crate::cli::exit::Exit;
-use crate::cli::output::{Table, yaml};
+use crate::cli::output::{Printed, Table, printed};
 use crate::placement::misplaced::{LabelKeyUse, Resident};
 use crate::placement::{Eviction, Options};
 use crate::server::placement_review::index::{Copies, Indexed};
@@ -19,7 +19,7 @@ pub(super) fn answer(
     options: &Options,
 ) -> anyhow::Result<(String, Exit)> {
     if arguments.uses_match_label_keys {
-        return Ok((label_keys(&indexed.cluster.label_key_uses(), arguments.output), Exit::Done));
+        return Ok((printed(&LabelKeys(&indexed.cluster.label_key_uses()), arguments.output), Exit::Done));
     }
     let names = match &arguments.node {
         Some(name) => vec![name.clone()],
@@ -33,18 +33,28 @@ pub(super) fn answer(
         }
     }
     let exit = if found.is_empty() { Exit::Done } else { Exit::No };
-    Ok((misplaced(&found, arguments.output), exit))
+    Ok((printed(&Misplaced(&found), arguments.output), exit))
 }
 
-fn misplaced(found: &[(String, Resident)], output: PlaceOutput) -> String {
-    let is_wide = output == PlaceOutput::Wide;
-    let mut table = Table::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
-    let document = || Value::from_iter(found.iter().map(|(node, resident)| one(node, resident)));
-    match output {
-        PlaceOutput::Json => return format!("{:#}\n", document()),
-        PlaceOutput::Yaml => return yaml(&document()),
-        PlaceOutput::Table | PlaceOutput::Wide => {}
+/// Pods that could not be placed again on their nodes, to be printed.
+struct Misplaced<'a>(&'a [(String, Resident)]);
+
+impl Printed for Misplaced<'_> {
+    fn document(&self) -> Value {
+        self.0.iter().map(|(node, resident)| one(node, resident)).collect()
     }
+
+    fn table(&self, is_wide: bool) -> String {
+        misplaced(self.0, is_wide)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.iter().map(|(_, resident)| format!("pod/{}", resident.pod.name)).collect()
+    }
+}
+
+fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
+    let mut table = Table::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
     if found.is_empty() {
         return "Every Pod could be placed where it runs, and none is evicted.\n".to_owned();
     }
@@ -86,21 +96,33 @@ fn one(node: &str, resident: &Resident) -> Value {
     })
 }
 
-fn label_keys(uses: &[LabelKeyUse], output: PlaceOutput) -> String {
-    let document = || {
-        Value::from_iter(uses.iter().map(|one| {
+/// Pods that use keys of labels, to be printed.
+struct LabelKeys<'a>(&'a [LabelKeyUse]);
+
+impl Printed for LabelKeys<'_> {
+    fn document(&self) -> Value {
+        let one = |one: &LabelKeyUse| {
             json!({
                 "namespace": one.pod.namespace, "name": one.pod.name, "fieldPath": one.field_path,
                 "matchLabelKeys": one.match_label_keys, "mismatchLabelKeys": one.mismatch_label_keys,
                 "derived": one.derived,
             })
-        }))
-    };
-    match output {
-        PlaceOutput::Json => return format!("{:#}\n", document()),
-        PlaceOutput::Yaml => return yaml(&document()),
-        PlaceOutput::Table | PlaceOutput::Wide => {}
+        };
+        self.0.iter().map(one).collect()
     }
+
+    fn table(&self, _: bool) -> String {
+        label_keys(self.0)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.0.iter().map(|one| format!("pod/{}", one.pod.name)).collect();
+        names.dedup();
+        names
+    }
+}
+
+fn label_keys(uses: &[LabelKeyUse]) -> String {
     if uses.is_empty() {
         return "No Pod uses matchLabelKeys or mismatchLabelKeys in its affinity.\n".to_owned();
     }

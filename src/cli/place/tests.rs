@@ -133,7 +133,7 @@ fn what_is_typed_is_checked() {
         (&["pod/a", "--without-pod", "a"], "write NAMESPACE/NAME"),
         (&["pod/a", "--target-version", "2"], "write a version such as 1.33"),
         (&["--misplaced", "--label", "n:a=b"], "cannot be used with"),
-        (&["pod/a", "-o", "name"], "possible values: table, wide, json, yaml"),
+        (&["pod/a", "-o", "text"], "possible values: table, wide, json, yaml, name"),
     ] {
         let error = parsed(arguments).unwrap_err().to_string();
         assert!(error.contains(expected), "{arguments:?}: {error}");

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{CommandFactory, Parser};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::{Arguments, Command};
-use super::output::Table;
+use super::low::{Arguments, Command, Output};
+use super::output::{Table, printed};
 use super::program::Program;
-use super::{check, crds, fields, run, serve, source};
+use super::{check, crds, fields, openapi, place, run, serve, source};
+use crate::manifest::yaml::{Form, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::server::limits::LimitSettings;
@@ -240,7 +241,9 @@ async fn fields_of_the_samples_are_listed() {
     assert!(row.starts_with("shirts.v1.stable.example.com") && row.ends_with("CustomResourceDefinition"), "{row}");
     for name in ["shirt", "Shirt", "shirts.stable.example.com", "shirts.v1.stable.example.com"] {
         let names = fields_of(&["fields", name, "--dir", SAMPLES, "-o", "name"]).await.unwrap();
-        assert!(names.starts_with("metadata.name\nmetadata.namespace\n") && names.contains("spec.color\n"), "{name}");
+        let [first, color] =
+            ["metadata.name", "spec.color"].map(|field| format!("shirts.v1.stable.example.com/{field}\n"));
+        assert!(names.starts_with(&first) && names.contains(&color), "{name}: {names}");
     }
     let json: Value =
         serde_json::from_str(&fields_of(&["fields", "pods", "--dir", SAMPLES, "-o", "json"]).await.unwrap()).unwrap();
@@ -252,13 +255,74 @@ async fn fields_of_the_samples_are_listed() {
 
 #[test]
 fn the_definitions_are_printed_in_every_form() {
-    use super::low::Output;
-    let yaml = crds::text(Output::Yaml);
-    assert_eq!(yaml.matches("---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n").count(), 3);
-    let list: Value = serde_json::from_str(&crds::text(Output::Json)).unwrap();
+    let text = |output| printed(&crds::Definitions, output);
+    let list: Value = serde_json::from_str(&text(Output::Json)).unwrap();
     assert_eq!((&list["kind"], list["items"].as_array().map(Vec::len)), (&Value::from("List"), Some(3)));
-    let names = crds::text(Output::Name);
+    let table = text(Output::Table);
+    assert!(table.starts_with("NAME ") && table.contains("\nfieldcaches.fieldcache.dev "), "{table}");
+    assert!(text(Output::Wide).lines().next().unwrap().ends_with("CATEGORIES"), "more columns");
+    let names = text(Output::Name);
     assert_eq!(names.lines().next(), Some("customresourcedefinition.apiextensions.k8s.io/fieldcaches.fieldcache.dev"));
+}
+
+/// Every command that prints a result has every form: one document in JSON and YAML, columns, and names that other commands take.
+#[tokio::test]
+async fn forms_mean_the_same_in_every_command() {
+    let directory = Directory::new();
+    let good = directory.write("good.yaml", GOOD);
+    let pod = format!("{SAMPLES}/../placement/disktype/pod.yaml");
+    let nodes = format!("{SAMPLES}/../placement/disktype");
+    let commands: [&[&str]; 4] = [
+        &["check", &good],
+        &["fields", "shirts", "--dir", SAMPLES],
+        &["place", "-f", &pod, "--dir", &nodes],
+        &["crds"],
+    ];
+    for arguments in commands {
+        let mut texts = Vec::new();
+        for form in ["json", "yaml", "table", "wide", "name"] {
+            texts.push(match parsed(&[arguments, &["-o", form]].concat()) {
+                Command::Check(arguments) => check::answer(&arguments).unwrap().0,
+                Command::Fields(arguments) => fields::answer(&arguments).await.unwrap(),
+                Command::Place(arguments) => place::answer(&arguments).await.unwrap().0,
+                Command::Crds(arguments) => printed(&crds::Definitions, arguments.output),
+                other => panic!("{other:?}"),
+            });
+        }
+        let [json, yaml, table, wide, names] = &texts[..] else { panic!("five forms") };
+        // The reader of manifests reads objects only.
+        let (result, yaml) = match serde_json::from_str(json).unwrap() {
+            items @ Value::Array(_) => (json!({"items": items}), format!("items:\n{yaml}")),
+            object => (object, yaml.clone()),
+        };
+        let (documents, broken) = documents(yaml.as_bytes(), Form::Yaml);
+        assert!(broken.is_empty() && documents.len() == 1, "{arguments:?}: one document: {yaml}");
+        // Versions of a folder begin with the time at which it is read, which is another one for each form.
+        let timeless = |mut value: Value| {
+            if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("resourceVersions");
+            }
+            value
+        };
+        assert_eq!(timeless(documents[0].value.clone()), timeless(result), "{arguments:?}");
+        assert_ne!(table, wide, "{arguments:?}");
+        assert!(table.ends_with('\n') && names.lines().all(|name| name.contains('/')), "{arguments:?}: {names}");
+    }
+    let document =
+        |kind: &str| json!({"kind": kind, "paths": {"apis/stable.example.com/v1": {"serverRelativeURL": "/x"}}});
+    let index = document("").to_string();
+    assert_eq!(openapi::text(index.as_bytes(), Output::Name).unwrap(), "stable.example.com/v1\n");
+    assert_eq!(openapi::text(index.as_bytes(), Output::Table).unwrap(), "GROUP VERSION\nstable.example.com/v1\n");
+    let fields = json!({"x-kubernetes-selectable-fields": [{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}]});
+    let schemas = json!({"Shirt": fields, "Sock": {"type": "object"}});
+    for document in [json!({"definitions": schemas}), json!({"components": {"schemas": schemas}})] {
+        let text = |output| openapi::text(document.to_string().as_bytes(), output).unwrap();
+        assert_eq!(text(Output::Name), "Shirt\nSock\n");
+        assert_eq!(text(Output::Table), "SCHEMA   SELECTABLE FIELDS\nShirt    spec.color,spec.size\n");
+        assert_eq!(text(Output::Wide).lines().count(), 3);
+        let (documents, _) = documents(text(Output::Yaml).as_bytes(), Form::Yaml);
+        assert_eq!(documents[0].value, document);
+    }
 }
 
 #[test]
