@@ -163,6 +163,10 @@ impl Leases {
         Leases { authorizer, tokens, trust, counts, every, places, permissions, of_tokens }
     }
 
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
     /// Who decides about permissions.
     pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer

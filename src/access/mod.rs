@@ -103,8 +103,8 @@ impl fmt::Debug for Access {
 /// Why a request is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not known who asks.
-    Unauthorized,
+    /// It is not known who asks; which credentials are accepted.
+    Unauthorized(Arc<str>),
     /// It cannot be found out now who asks.
     Unreviewed,
     /// It shows a certificate, and whom the cluster trusts is not known yet.
@@ -169,6 +169,11 @@ impl Admitted {
     /// Whether the caller may do something else as well. Without a decision it may not.
     pub async fn may(&self, attributes: &Attributes) -> bool {
         self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
+    }
+
+    /// Why a request is rejected whose credential is not valid any more.
+    pub fn unauthorized(&self) -> Refusal {
+        self.leases.tokens().unauthorized()
     }
 
     /// Whether the credential is still valid, whatever was cached; `None` while that is not known.
@@ -411,7 +416,7 @@ impl Access {
             authentication::authenticate(recognized, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
         let (identity, credential) = match found {
             Found::Somebody(identity, credential) => (identity, credential),
-            Found::Wrong => return Err(Refusal::Unauthorized),
+            Found::Wrong => return Err(self.tokens.unauthorized()),
             Found::Unanswered => return Err(Refusal::Unreviewed),
             Found::Limited => return Err(Refusal::TooManyFailures),
         };
@@ -422,7 +427,7 @@ impl Access {
             let result = if may_be_nobody { Authenticated::Success } else { Authenticated::Failure };
             self.counts.authenticated(counts::Method::None, result);
             if !may_be_nobody {
-                return Err(Refusal::Unauthorized);
+                return Err(self.tokens.unauthorized());
             }
         }
         if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {

@@ -19,6 +19,7 @@ use rustls::pki_types::UnixTime;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
+use super::Refusal;
 use super::backend::{Asker, Backend, LONGEST, Unanswered};
 use super::bucket::{Buckets, TokenClass};
 use super::counts::{Counts, Review};
@@ -105,6 +106,8 @@ pub struct Tokens {
     audiences: Vec<String>,
     /// Whether tokens for the API server itself are accepted too.
     accept_api_audience: bool,
+    /// Which credentials are accepted, for people.
+    accepted: Arc<str>,
 }
 
 /// Tokens by the result of their last review.
@@ -128,6 +131,7 @@ impl Tokens {
             Owner::Unknown { is_certain: false } | Owner::Unanswered(_) | Owner::Limited => None,
         };
         let seen = Seen { valid: Recent::new(MOST, KNOWN_FOR), failed: Recent::new(MOST, FAILED_FOR) };
+        let accepted = accepted(&audiences, accept_api_audience).into();
         Tokens {
             backend,
             counts,
@@ -138,7 +142,13 @@ impl Tokens {
             new: Arc::new(Turns::of_places(MOST_NEW_AT_ONCE, 0)),
             audiences,
             accept_api_audience,
+            accepted,
         }
+    }
+
+    /// Why a request is rejected whose user is not known.
+    pub(super) fn unauthorized(&self) -> Refusal {
+        Refusal::Unauthorized(self.accepted.clone())
     }
 
     /// What is cached of a token.
@@ -261,6 +271,17 @@ impl Tokens {
             owner
         }
     }
+}
+
+/// Which credentials are accepted. A token for another audience is the most common mistake.
+fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
+    let own = match audiences {
+        [] => None,
+        audiences => Some(format!("with the audience {}", audiences.join(" or "))),
+    };
+    let kinds = own.into_iter().chain(accept_api_audience.then(|| "for the API server".to_owned()));
+    let tokens = kinds.collect::<Vec<_>>().join(", or ");
+    format!("accepted are valid tokens {tokens}, and client certificates that the API server accepts")
 }
 
 /// What a JSON Web Token claims. Nothing of it is verified here: it only chooses whose tries a review takes, and when a token that

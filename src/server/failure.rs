@@ -367,7 +367,9 @@ impl Failure {
 /// do, and tell that it was not the certificate.
 fn refused(refusal: &Refusal) -> Parts {
     match refusal {
-        Refusal::Unauthorized => Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
+        Refusal::Unauthorized(accepted) => {
+            Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", format!("Unauthorized: {accepted}"))
+        }
         Refusal::Unreviewed => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",

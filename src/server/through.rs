@@ -188,7 +188,7 @@ async fn followed_pod(
     }
     match admitted.confirm().await {
         Some(true) => Ok(None),
-        Some(false) => Err(Failure::Refused(Refusal::Unauthorized)),
+        Some(false) => Err(Failure::Refused(admitted.unauthorized())),
         None => Err(Failure::Refused(Refusal::Unreviewed)),
     }
 }

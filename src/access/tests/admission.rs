@@ -17,6 +17,12 @@ use crate::access::counts::{Authenticated, Method as By};
 use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Identity, Refusal};
 use crate::server::params::Query;
 
+/// Why a request is rejected whose user is not known.
+fn unauthorized() -> Refusal {
+    let accepted = "accepted are valid tokens with the audience fieldcache.dev, and client certificates that the API server accepts";
+    Refusal::Unauthorized(accepted.into())
+}
+
 /// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
 pub(super) fn cluster(what: &str, review: &Value) -> Says {
     match what {
@@ -113,7 +119,7 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
                 assert_eq!(admitted.identity.user, user, "{what}");
                 assert!(admitted.identity.groups.contains(&"system:authenticated".to_owned()), "{what}");
             }
-            None => assert_eq!(found.unwrap_err(), Refusal::Unauthorized, "{what}"),
+            None => assert_eq!(found.unwrap_err(), unauthorized(), "{what}"),
         }
     }
     let success = |by: By| access.counts().authentications(by, Authenticated::Success);
@@ -163,18 +169,14 @@ async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_somet
     let access = access(&reviewer, &config_map("", "")).await;
     for path in ["/livez", "/readyz", "/healthz", "/readyz?verbose"] {
         assert!(ask(&access, &peer(&[]), path, &[]).await.is_ok(), "{path}");
-        assert_eq!(ask(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), Refusal::Unauthorized, "{path}");
+        assert_eq!(ask(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), unauthorized(), "{path}");
     }
     for path in ["/", "/version", "/api", "/readyz/ping", "/openapi/v3", "/metrics", "/api/v1/pods"] {
-        assert_eq!(ask(&access, &peer(&[]), path, &[]).await.unwrap_err(), Refusal::Unauthorized, "{path}");
+        assert_eq!(ask(&access, &peer(&[]), path, &[]).await.unwrap_err(), unauthorized(), "{path}");
     }
     let nobody = known("system:anonymous", &["fieldcache.dev"]);
     reviewer.now(move |_, _| nobody.clone());
-    assert_eq!(
-        ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(),
-        Refusal::Unauthorized,
-        "said to be nobody"
-    );
+    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), unauthorized(), "said to be nobody");
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +187,7 @@ async fn nobody_acts_as_somebody_else_and_that_is_said() {
         let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
         assert_eq!(refusal, Refusal::Impersonation(header.to_ascii_lowercase()), "{header}");
         let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[(header, "bob")]).await.unwrap_err();
-        assert_eq!(refusal, Refusal::Unauthorized, "{header} of nobody");
+        assert_eq!(refusal, unauthorized(), "{header} of nobody");
     }
     let asked = reviewer.asked();
     assert!(asked.iter().all(|(what, _)| what != "subjectaccessreviews"), "{asked:?}");
@@ -264,8 +266,8 @@ async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wro
         (&[&alice], &[WRONG], "/api", Some(Refusal::Unjudged), "nor is it said yet that the token is wrong"),
         (&[&alice], &[], "/readyz", None, "it is told that this is not ready"),
         (&[], &[TOKEN], "/api", None, "tokens are reviewed by the API server"),
-        (&[], &[WRONG], "/api", Some(Refusal::Unauthorized), "a wrong token"),
-        (&[], &[], "/api", Some(Refusal::Unauthorized), "nobody"),
+        (&[], &[WRONG], "/api", Some(unauthorized()), "a wrong token"),
+        (&[], &[], "/api", Some(unauthorized()), "nobody"),
     ];
     for (chain, headers, url, expected, why) in rows {
         assert_eq!(ask(&access, &peer(chain), url, headers).await.err(), expected, "{url}: {why}");
@@ -287,7 +289,7 @@ async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
         never = access.follow() => match never {},
         () = async { while access.trust().generation < 2 { sleep(Duration::from_millis(10)).await; } } => {}
     }
-    assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), Refusal::Unauthorized);
+    assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), unauthorized());
 }
 
 #[tokio::test(start_paused = true)]
