@@ -1,7 +1,11 @@
-//! Whether a replica has what it is to serve: every store complete, or given up on with a condition that says why, and the Views read.
+//! Whether a replica has what it must serve: the stores of its start complete, or given up on with a condition that says why, and the
+//! Views read.
 //!
 //! A replica that is not ready gets no requests from its Service; what it has is served nevertheless. What it has not is then not known to
 //! be missing: until it [knows](Synced::knows) what there is to serve, nobody is told that something is not there.
+//!
+//! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store that is added later
+//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +18,31 @@ use crate::registry::{Readiness, Registry};
 #[derive(Debug, Default)]
 pub struct Synced {
     /// The stores; `None` before the FieldCaches have been listed.
-    stores: Mutex<Option<Arc<BTreeSet<Gvr>>>>,
+    stores: Mutex<Option<Expected>>,
     /// Whether all Views are served, or refused, that there were at the beginning.
     views: AtomicBool,
     /// Once known, for ever: afterwards something is missing for as long as it is about to be there, as in kube-apiserver.
     known: AtomicBool,
 }
 
+/// The stores that must be there.
+#[derive(Clone, Debug)]
+struct Expected {
+    /// All of them.
+    stores: Arc<BTreeSet<Gvr>>,
+    /// Those of the start that have not been complete yet.
+    gating: BTreeSet<Gvr>,
+}
+
 impl Synced {
-    /// From now on these stores are to be there.
+    /// From now on these stores must be there. Those of the first call gate readiness.
     pub fn expect(&self, stores: Arc<BTreeSet<Gvr>>) {
-        *self.stores.lock().unwrap_or_else(PoisonError::into_inner) = Some(stores);
+        let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let gating = match held.take() {
+            None => BTreeSet::clone(&stores),
+            Some(before) => before.gating.into_iter().filter(|gvr| stores.contains(gvr)).collect(),
+        };
+        *held = Some(Expected { stores, gating });
     }
 
     /// The Views are served.
@@ -33,7 +51,26 @@ impl Synced {
     }
 
     fn expected(&self) -> Option<Arc<BTreeSet<Gvr>>> {
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|expected| expected.stores.clone())
+    }
+
+    /// How far each store is, as far as readiness is concerned.
+    fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
+        let catalog = registry.catalog();
+        let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Expected { stores, gating }) = held.as_mut() else { return Vec::new() };
+        let store = |gvr: &Gvr| {
+            let readiness = match catalog.readiness(gvr) {
+                Readiness::NotReady(progress) if !gating.contains(gvr) => Readiness::Loading(progress),
+                Readiness::NotReady(progress) => Readiness::NotReady(progress),
+                other => {
+                    gating.remove(gvr);
+                    other
+                }
+            };
+            (gvr.clone(), readiness)
+        };
+        stores.iter().map(store).collect()
     }
 
     /// Whether what is not served is not there: everything that is to be served is in the catalog, complete or not.
@@ -56,10 +93,8 @@ impl Synced {
             if known { Readiness::Ready } else { Readiness::NotReady(format!("the {kind} have not been listed yet")) }
         };
         let views = ("views".to_owned(), unless(self.views.load(Ordering::Acquire), "Views or their admission policy"));
-        let expected = self.expected();
-        let field_caches = ("fieldcaches".to_owned(), unless(expected.is_some(), "FieldCaches"));
-        let catalog = registry.catalog();
-        let store = |gvr: &Gvr| (format!("store/{gvr}"), catalog.readiness(gvr));
-        [field_caches, views].into_iter().chain(expected.iter().flat_map(|stores| stores.iter()).map(store)).collect()
+        let field_caches = ("fieldcaches".to_owned(), unless(self.expected().is_some(), "FieldCaches"));
+        let stores = self.stores(registry).into_iter().map(|(gvr, readiness)| (format!("store/{gvr}"), readiness));
+        [field_caches, views].into_iter().chain(stores).collect()
     }
 }

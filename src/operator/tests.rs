@@ -348,6 +348,44 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }
 
+/// All replicas load a store that is added later at the same time.
+#[test]
+fn a_store_that_is_added_later_leaves_a_replica_ready() {
+    let (pods, hats) = (resource("pods"), resource("hats"));
+    let (registry, synced) = (Registry::new(catalog(&[&pods, &hats])), Synced::default());
+    let expect = |names: &[&Arc<crate::registry::Resource>]| {
+        synced.expect(Arc::new(names.iter().map(|resource| resource.gvr.clone()).collect()));
+    };
+    let readiness = |name: &str| {
+        let found = synced.probe(&registry).into_iter().find(|(found, _)| *found == format!("store/{name}.v1"));
+        found.map(|(_, readiness)| readiness)
+    };
+    let progress = || "7 objects read".to_owned();
+    let loading = || LiveState::Loading(progress());
+    pods.live.publish(loading());
+    hats.live.publish(loading());
+    expect(&[&pods]);
+    expect(&[&pods, &hats]);
+    assert_eq!(readiness("pods"), Some(Readiness::NotReady(progress())), "it was there at the start");
+    assert_eq!(readiness("hats"), Some(Readiness::Loading(progress())), "it was added while the first one is read");
+    pods.live.publish(LiveState::Refused { code: 403, message: "no permission".to_owned() });
+    assert_eq!(readiness("pods"), Some(Readiness::Unavailable("no permission".to_owned())));
+    pods.live.publish(loading());
+    assert_eq!(readiness("pods"), Some(Readiness::Loading(progress())), "others were served meanwhile");
+
+    let synced_later = Synced::default();
+    let replaced = |names: &[&Arc<crate::registry::Resource>]| {
+        synced_later.expect(Arc::new(names.iter().map(|resource| resource.gvr.clone()).collect()));
+        synced_later.probe(&registry).pop().map(|(_, readiness)| readiness)
+    };
+    assert_eq!(replaced(&[&pods]), Some(Readiness::NotReady(progress())), "another replica that starts now");
+    assert_eq!(
+        replaced(&[]),
+        Some(Readiness::NotReady("the Views or their admission policy have not been listed yet".to_owned()))
+    );
+    assert_eq!(replaced(&[&pods]), Some(Readiness::Loading(progress())), "it was named again");
+}
+
 #[test]
 fn only_permissions_that_are_not_needed_are_warned_of() {
     use super::own_permissions::{excessive, warning};

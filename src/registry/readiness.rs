@@ -7,6 +7,9 @@ pub enum Readiness {
     Ready,
     /// It is not, and waiting does not help: reported, but everything else is served. The text says why.
     Unavailable(String),
+    /// It is not there yet, but was added after this replica began to serve: reported, but everything else is served. The text says how
+    /// far it is.
+    Loading(String),
     /// It is not there yet, or has failed; the text says why.
     NotReady(String),
 }

@@ -96,7 +96,7 @@ pub(super) fn answer(
     if let Some(single) = single {
         return match results.iter().find(|(name, _)| name == single) {
             Some((_, Readiness::Ready)) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
-            Some((name, Readiness::Unavailable(reason) | Readiness::NotReady(reason))) => {
+            Some((name, Readiness::Unavailable(reason) | Readiness::Loading(reason) | Readiness::NotReady(reason))) => {
                 tracing::warn!(endpoint, check = name, reason, "health check failed");
                 text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld\n".to_owned())
             }
@@ -114,6 +114,7 @@ pub(super) fn answer(
             Readiness::Unavailable(_) => {
                 writeln!(lines, "[!]{name} unavailable, which does not count: reason withheld")
             }
+            Readiness::Loading(_) => writeln!(lines, "[!]{name} loading, which does not count: reason withheld"),
             Readiness::NotReady(reason) => {
                 failed = true;
                 tracing::warn!(endpoint, check = name, reason, "health check failed");

@@ -117,8 +117,11 @@ async fn health_asks_its_checks() {
     let check = |name, is_vital, is_well: bool| {
         Check::one(name, is_vital, move || if is_well { Ok(()) } else { Err("no".to_owned()) })
     };
-    let unavailable = Readiness::Unavailable("no permission".to_owned());
-    let store = move || vec![("store/hats".to_owned(), unavailable.clone())];
+    let stores = [
+        ("store/hats".to_owned(), Readiness::Unavailable("no permission".to_owned())),
+        ("store/socks".to_owned(), Readiness::Loading("7 objects read".to_owned())),
+    ];
+    let store = move || stores.to_vec();
     let store = Check { is_vital: false, probe: Arc::new(store) };
     let checks = vec![check("source", false, false), check("disk", true, true), store];
     let fixture = Fixture::with(Settings { checks, ..Settings::default() }, HistoryLimits::default());
@@ -128,19 +131,22 @@ async fn health_asks_its_checks() {
         (
             "/readyz",
             500,
-            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[!]store/hats unavailable, which does not count: reason withheld\n[+]shutdown ok\nreadyz check failed\n",
+            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[!]store/hats unavailable, which does not count: reason withheld\n\
+             [!]store/socks loading, which does not count: reason withheld\n[+]shutdown ok\nreadyz check failed\n",
         ),
         ("/readyz?exclude=source", 200, "ok"),
         (
             "/readyz?exclude=source&exclude=frob&verbose=1",
             200,
             "[+]ping ok\n[+]source excluded: ok\n[+]disk ok\n\
-             [!]store/hats unavailable, which does not count: reason withheld\n[+]shutdown ok\n\
+             [!]store/hats unavailable, which does not count: reason withheld\n\
+             [!]store/socks loading, which does not count: reason withheld\n[+]shutdown ok\n\
              warn: some health checks cannot be excluded: no matches for \"frob\"\nreadyz check passed\n",
         ),
         ("/readyz/disk", 200, "ok"),
         ("/readyz/source", 500, "internal server error: reason withheld\n"),
         ("/readyz/store/hats", 500, "internal server error: reason withheld\n"),
+        ("/readyz/store/socks", 500, "internal server error: reason withheld\n"),
         ("/readyz/frob", 404, "404 page not found\n"),
         ("/livez/source", 404, "404 page not found\n"),
         ("/healthz/ping", 200, "ok"),

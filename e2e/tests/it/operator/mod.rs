@@ -9,6 +9,7 @@ mod definitions;
 mod escapes;
 mod memory;
 mod placement;
+mod readiness;
 mod replicas;
 mod rights;
 mod views;
