@@ -1,12 +1,12 @@
-//! How many tokens of one address may fail review: buckets of tries for each address, refilled over time.
+//! Buckets of tries for each key, refilled over time; and how many tokens of one address may fail review.
 //!
 //! Each class of tokens has buckets of its own, so that a flood of one class leaves the tries of the others. Pure: the caller
-//! passes the time. The number of addresses is bounded; an address that has not failed for long is forgotten, which gives it no
-//! more than the full bucket that it has by then.
+//! passes the time. The number of keys is bounded; a key whose bucket is full is forgotten, which changes nothing.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,11 +23,11 @@ pub const JWT_TRIES: u32 = 200;
 /// See [`JWT_TRIES`].
 pub const JWT_EVERY: Duration = Duration::from_millis(20);
 
-/// Most addresses of a class that are remembered. All further addresses share one bucket.
-const MOST_ADDRESSES: usize = 4096;
+/// Most keys that are remembered. All further ones share one bucket.
+const MOST_KEYS: usize = 4096;
 
-/// The bucket of all addresses beyond [`MOST_ADDRESSES`]. No client has this address.
-const OVERFLOW: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// No client has this address.
+pub const OVERFLOW: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// What is known of a token before its review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,67 +40,101 @@ pub enum TokenClass {
     NewJwt,
 }
 
-/// Failures by class and address.
-#[derive(Debug, Default)]
-pub struct Buckets(Mutex<[HashMap<IpAddr, Bucket>; 3]>);
-
-#[derive(Debug)]
-struct Bucket {
-    /// When it will be full.
-    full_at: Instant,
-}
-
 impl TokenClass {
-    /// Tries, and the time after which one is returned.
-    fn budget(self) -> (u32, Duration) {
+    fn budget(self) -> Budget {
         match self {
-            TokenClass::Failed | TokenClass::NewOpaque => (TRIES, EVERY),
-            TokenClass::NewJwt => (JWT_TRIES, JWT_EVERY),
+            TokenClass::Failed | TokenClass::NewOpaque => Budget { tries: TRIES, every: EVERY },
+            TokenClass::NewJwt => Budget { tries: JWT_TRIES, every: JWT_EVERY },
         }
     }
 }
 
-impl Buckets {
+/// How many tries there are at first, and the time after which one is returned.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Tries.
+    pub tries: u32,
+    /// One is returned after this time.
+    pub every: Duration,
+}
+
+/// A bucket of tries for each key.
+#[derive(Debug)]
+pub struct Buckets<Key> {
+    budget: Budget,
+    /// When each will be full.
+    full_at: HashMap<Key, Instant>,
+    /// The key of all further ones beyond [`MOST_KEYS`].
+    overflow: Key,
+}
+
+impl<Key: Clone + Eq + Hash> Buckets<Key> {
+    /// All buckets are full. No caller has the key `overflow`.
+    pub fn new(budget: Budget, overflow: Key) -> Buckets<Key> {
+        Buckets { budget, full_at: HashMap::new(), overflow }
+    }
+
     /// Takes one try; false when none is left.
-    pub fn take(&self, class: TokenClass, address: IpAddr, now: Instant) -> bool {
-        let mut classes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buckets = &mut classes[class as usize];
-        let mut address = neighbourhood(address);
-        if buckets.len() >= MOST_ADDRESSES && !buckets.contains_key(&address) {
-            buckets.retain(|_, bucket| bucket.full_at > now);
-            if buckets.len() >= MOST_ADDRESSES {
-                address = OVERFLOW;
+    pub fn take(&mut self, mut key: Key, now: Instant) -> bool {
+        if self.full_at.len() >= MOST_KEYS && !self.full_at.contains_key(&key) {
+            self.full_at.retain(|_, full_at| *full_at > now);
+            if self.full_at.len() >= MOST_KEYS {
+                key = self.overflow.clone();
             }
         }
-        let (tries, every) = class.budget();
-        let bucket = buckets.entry(address).or_insert(Bucket { full_at: now });
-        let full_at = bucket.full_at.max(now) + every;
-        if full_at.duration_since(now) > every * tries {
+        let Budget { tries, every } = self.budget;
+        let full_at = self.full_at.entry(key).or_insert(now);
+        let next = (*full_at).max(now) + every;
+        if next.duration_since(now) > every * tries {
             return false;
         }
-        bucket.full_at = full_at;
+        *full_at = next;
         true
     }
 
     /// Returns a try that was no failure.
-    pub fn give_back(&self, class: TokenClass, address: IpAddr, now: Instant) {
-        let mut classes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buckets = &mut classes[class as usize];
-        let mut address = neighbourhood(address);
-        if !buckets.contains_key(&address) {
-            address = OVERFLOW;
+    pub fn give_back(&mut self, mut key: Key, now: Instant) {
+        if !self.full_at.contains_key(&key) {
+            key = self.overflow.clone();
         }
-        if let Some(bucket) = buckets.get_mut(&address) {
-            bucket.full_at = bucket.full_at.checked_sub(class.budget().1).unwrap_or(now);
-            if bucket.full_at <= now {
-                buckets.remove(&address);
+        if let Some(full_at) = self.full_at.get_mut(&key) {
+            *full_at = full_at.checked_sub(self.budget.every).unwrap_or(now);
+            if *full_at <= now {
+                self.full_at.remove(&key);
             }
         }
     }
 }
 
+/// Failures by class and address.
+#[derive(Debug)]
+pub struct Failures(Mutex<[Buckets<IpAddr>; 3]>);
+
+impl Default for Failures {
+    fn default() -> Failures {
+        let classes = [TokenClass::Failed, TokenClass::NewOpaque, TokenClass::NewJwt];
+        Failures(Mutex::new(classes.map(|class| Buckets::new(class.budget(), OVERFLOW))))
+    }
+}
+
+impl Failures {
+    /// Takes one try; false when none is left.
+    pub fn take(&self, class: TokenClass, address: IpAddr, now: Instant) -> bool {
+        self.lock()[class as usize].take(neighbourhood(address), now)
+    }
+
+    /// Returns a try that was no failure.
+    pub fn give_back(&self, class: TokenClass, address: IpAddr, now: Instant) {
+        self.lock()[class as usize].give_back(neighbourhood(address), now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Buckets<IpAddr>; 3]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A client with one address of IPv6 has the 2^64 around it.
-pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
+pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [first, second, third, fourth, ..] = address.segments();

@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Refusal;
 use super::backend::{Asker, Backend, LONGEST, Unanswered};
-use super::bucket::{Buckets, TokenClass};
+use super::bucket::{Failures, TokenClass};
 use super::counts::{Counts, Review};
 use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
@@ -98,7 +98,7 @@ pub struct Tokens {
     counts: Arc<Counts>,
     secret: Arc<Secret>,
     owners: Arc<Flights<Owner>>,
-    failures: Buckets,
+    failures: Failures,
     seen: Mutex<Seen>,
     /// Places for reviews of tokens that are not known, shared by address.
     new: Arc<Turns<Asker>>,
@@ -137,7 +137,7 @@ impl Tokens {
             counts,
             secret,
             owners: Flights::new(MOST, keep),
-            failures: Buckets::default(),
+            failures: Failures::default(),
             seen: Mutex::new(seen),
             new: Arc::new(Turns::of_places(MOST_NEW_AT_ONCE, 0)),
             audiences,

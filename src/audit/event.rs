@@ -24,9 +24,16 @@ pub const VIEW: &str = "view.fieldcache.dev/view";
 /// The annotation with the reason why that View is not served. The response has it only for callers that may use the View.
 pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 
-/// Longer ones are cut, as upstream cuts them (apiserver `pkg/audit/request.go`).
-const LONGEST_USER_AGENT: usize = 1024;
+/// Longer names of clients are cut, as upstream cuts them (apiserver `pkg/audit/request.go`); of rejected requests every text that the
+/// caller chooses is.
+const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
+
+/// Addresses of a rejected request: all but the last can be made up.
+const MOST_ADDRESSES: usize = 16;
+
+/// How deep a Status has texts: those of the causes in its details.
+const STATUS_DEPTH: usize = 4;
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -128,6 +135,30 @@ struct Line<'e> {
 }
 
 impl Event {
+    /// The same with every text cut to a length that does not depend on the caller: whoever is rejected fills no log with it.
+    pub fn shortened(mut self) -> Event {
+        self.uri = cut(self.uri);
+        self.verb = cut(self.verb);
+        self.source_addresses.truncate(MOST_ADDRESSES);
+        if let Some(object) = &mut self.object {
+            for text in [
+                &mut object.resource,
+                &mut object.namespace,
+                &mut object.name,
+                &mut object.api_group,
+                &mut object.api_version,
+                &mut object.subresource,
+            ] {
+                *text = cut(std::mem::take(text));
+            }
+        }
+        if let Some(status) = &mut self.status {
+            cut_texts(status, STATUS_DEPTH);
+        }
+        self.annotations.values_mut().for_each(|text| *text = cut(std::mem::take(text)));
+        self
+    }
+
     /// As one line of JSON, with its end.
     pub fn line(&self) -> Vec<u8> {
         let nobody = User::default();
@@ -203,11 +234,25 @@ pub fn failure(mut document: Value, code: u16) -> Value {
 
 /// What a client calls itself, of bounded length.
 pub fn user_agent(text: &str) -> String {
-    if text.len() <= LONGEST_USER_AGENT {
-        return text.to_owned();
+    cut(text.to_owned())
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
     }
-    let end = (0..=LONGEST_USER_AGENT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}{CUT}", &text[..end])
+}
+
+/// Cuts the texts of a document, at most `depth` levels deep; what is deeper has none.
+fn cut_texts(value: &mut Value, depth: usize) {
+    match value {
+        Value::String(text) => *text = cut(std::mem::take(text)),
+        Value::Object(members) if depth > 0 => members.values_mut().for_each(|member| cut_texts(member, depth - 1)),
+        Value::Array(items) if depth > 0 => items.iter_mut().for_each(|item| cut_texts(item, depth - 1)),
+        _ => {}
+    }
 }
 
 fn time(timestamp: Timestamp) -> String {

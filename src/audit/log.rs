@@ -4,9 +4,10 @@
 //! It is rejected at once if the last write failed. When its response is ready, it takes a [`Place`] in the queue, and its event is
 //! written; if either is not done within some seconds, it is rejected too. No place is held while a request waits for anything else, so
 //! slow requests of one user do not delay others. That is kube-apiserver's mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of a watch whose start was written) do not wait.
-//! They are dropped if the queue is full, and counted and logged then.
+//! They are dropped if the queue is full, and counted and logged then. So are rejections of one caller beyond ten in a second.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +15,14 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 pub use super::writer::Counts;
 
 use super::output::{Followed, Output, StandardOutput};
 use super::writer::{LogInterval, Message, Writer};
 use super::{Event, Policy};
+use crate::access::bucket::{Buckets, Budget, OVERFLOW, neighbourhood};
 
 /// Events that may wait to be written: about a megabyte while the disk is stalled, and 64 MB if all have the longest paths.
 const QUEUE: usize = 1024;
@@ -63,8 +65,21 @@ pub struct Log {
     queue: mpsc::Sender<Message>,
     counts: Arc<Counts>,
     logged: Mutex<LogInterval>,
+    rejections: Mutex<Buckets<Rejected>>,
     write_wait: Duration,
 }
+
+/// Whose rejected requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rejected {
+    /// An authenticated user.
+    User(String),
+    /// Everyone else, by address.
+    Address(IpAddr),
+}
+
+/// How many events of rejected requests one caller fills the log with: so many at first, and then ten in a second.
+const REJECTIONS: Budget = Budget { tries: 100, every: Duration::from_millis(100) };
 
 /// A place in the queue.
 #[derive(Debug)]
@@ -94,7 +109,8 @@ impl Log {
             .name("audit".to_owned())
             .spawn(move || writer.run(waiting))
             .map_err(OpenError::Thread)?;
-        Ok(Log { policy, queue, counts, logged: Mutex::default(), write_wait: WRITE_WAIT })
+        let rejections = Mutex::new(Buckets::new(REJECTIONS, Rejected::Address(OVERFLOW)));
+        Ok(Log { policy, queue, counts, logged: Mutex::default(), rejections, write_wait: WRITE_WAIT })
     }
 
     /// The same, with responses that wait for so long.
@@ -147,12 +163,29 @@ impl Log {
     /// Puts an event into the queue if there is a place.
     pub fn offer(&self, event: &Event) {
         if self.queue.try_send(Message::Line { bytes: event.line(), written: None }).is_err() {
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-            if self.is_log_due() {
-                tracing::error!(
-                    "the queue of the audit log is full: ends of watches and rejected requests are missing in it"
-                );
-            }
+            self.drop_event("the queue is full");
+        }
+    }
+
+    /// Puts the event of a rejected request into the queue, if there is a place and its caller has not been rejected too often.
+    /// Otherwise one caller could fill the disk, or have the events of others rotated away.
+    pub fn offer_rejected(&self, event: Event, caller: Rejected) {
+        let caller = match caller {
+            Rejected::Address(address) => Rejected::Address(neighbourhood(address)),
+            user @ Rejected::User(_) => user,
+        };
+        let may = self.rejections.lock().unwrap_or_else(PoisonError::into_inner).take(caller, Instant::now());
+        if may {
+            self.offer(&event.shortened());
+        } else {
+            self.drop_event("one caller was rejected more than ten times in a second");
+        }
+    }
+
+    fn drop_event(&self, reason: &str) {
+        self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        if self.is_log_due() {
+            tracing::error!(reason, "ends of watches or rejected requests are missing in the audit log");
         }
     }
 

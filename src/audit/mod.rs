@@ -19,7 +19,7 @@ mod tests;
 mod writer;
 
 pub use event::{Event, ObjectReference, Stage};
-pub use log::{Counts, Log, Place};
+pub use log::{Counts, Log, Place, Rejected};
 
 /// Which requests are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,9 +22,10 @@ use super::{Clock, Server};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
+use crate::access::bucket::OVERFLOW;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::audit::event::{self, DECISION, REASON, User, VIEW, VIEW_PROBLEM};
-use crate::audit::{Event, Log, Policy, Stage, Subject};
+use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
 use crate::registry::views::ViewRights;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
@@ -38,6 +39,8 @@ pub(super) struct Audited {
     begun: Event,
     /// Why the View is missing or not served: for events of callers that may know.
     problem: Option<String>,
+    /// The address that the request comes from.
+    peer: Option<IpAddr>,
     known: OnceLock<Arc<Identity>>,
     decided: OnceLock<Decided>,
     failed: Mutex<Option<Failure>>,
@@ -137,6 +140,7 @@ impl Auditing<'_> {
             log: log.clone(),
             clock: self.server.settings.clock.clone(),
             begun,
+            peer,
             problem: view.and_then(|view| view.as_ref().err()).map(Failure::message),
             known: rejected.flatten().map_or_else(OnceLock::new, OnceLock::from),
             decided: OnceLock::new(),
@@ -221,6 +225,14 @@ impl Audited {
         Ok(())
     }
 
+    /// Whose rejection this is.
+    fn rejected(&self) -> Rejected {
+        match self.known.get().filter(|identity| !identity.is_anonymous()) {
+            Some(identity) => Rejected::User(identity.user.clone()),
+            None => Rejected::Address(self.peer.unwrap_or(OVERFLOW)),
+        }
+    }
+
     fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
         if let Some(problem) = self.problem.as_ref().filter(|_| !self.is_rejected.load(Ordering::Relaxed)) {
@@ -256,8 +268,14 @@ fn not_written() -> Failure {
 
 impl Drop for Audited {
     fn drop(&mut self) {
-        if !self.is_complete.load(Ordering::Relaxed) {
-            self.log.offer(&self.event(Stage::ResponseComplete, self.code.get().copied()));
+        if self.is_complete.load(Ordering::Relaxed) {
+            return;
+        }
+        let event = self.event(Stage::ResponseComplete, self.code.get().copied());
+        if self.is_rejected.load(Ordering::Relaxed) {
+            self.log.offer_rejected(event, self.rejected());
+        } else {
+            self.log.offer(&event);
         }
     }
 }

@@ -63,6 +63,7 @@ mod written;
 pub mod yaml;
 
 use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -123,6 +124,7 @@ pub struct Server {
     draining: state::Sender<bool>,
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
+    audit_ids: RandomState,
     tally: Arc<Tally>,
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
@@ -161,6 +163,7 @@ impl Server {
             settings,
             draining: state::Sender::new(false),
             answers: AtomicU64::new(0),
+            audit_ids: RandomState::new(),
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
             making_documents: Arc::new(Semaphore::new(documents::MOST_AT_ONCE)),
@@ -645,13 +648,14 @@ impl Server {
         Ok(response)
     }
 
-    /// The client's own id if it sent one, else one made of the process's start and the number of the answer: unique
-    /// and of the usual shape, which is all that it must be.
+    /// The client's own id if it sent one, else one made of the process's start and the number of the answer: of the usual shape,
+    /// and different for each answer.
     fn audit_id(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
             return sent.clone();
         }
-        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        // Hashed with a key: the difference of two ids would tell a client how many requests others have sent.
+        let number = self.audit_ids.hash_one(self.answers.fetch_add(1, Ordering::Relaxed));
         let mut bits = (u128::from(read::jitter_seed()) << 64) | u128::from(number);
         let mut text = *b"00000000-0000-4000-a000-000000000000";
         // By hand and from the right: formatted, it would be the dearest part of an answer that finds nothing.

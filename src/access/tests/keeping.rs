@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, sleep};
 
-use crate::access::bucket::{Buckets, EVERY, JWT_TRIES, TRIES, TokenClass};
+use crate::access::bucket::{EVERY, Failures, JWT_TRIES, TRIES, TokenClass};
 use crate::access::flights::{FlightKey, Flights, Had};
 use crate::access::secret::Secret;
 
@@ -106,7 +106,7 @@ fn a_key_tells_texts_and_their_borders_apart_and_is_the_processes_own() {
 
 #[tokio::test(start_paused = true)]
 async fn an_address_has_its_tries_and_gets_them_back_with_time() {
-    let (buckets, address) = (Buckets::default(), IpAddr::from([10, 0, 0, 1]));
+    let (buckets, address) = (Failures::default(), IpAddr::from([10, 0, 0, 1]));
     let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize);
     assert!(take(IpAddr::from([10, 0, 0, 2])), "another address has its own");
@@ -122,7 +122,7 @@ async fn an_address_has_its_tries_and_gets_them_back_with_time() {
 
 #[tokio::test(start_paused = true)]
 async fn who_has_many_addresses_has_one_bucket_or_none() {
-    let buckets = Buckets::default();
+    let buckets = Failures::default();
     let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     let near = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, number]);
     assert_eq!((0..500).filter(|number| take(near(*number))).count(), TRIES as usize, "a /64 is one place");

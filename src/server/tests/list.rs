@@ -32,6 +32,21 @@ async fn custom_lists_have_alphabetical_keys_and_an_empty_continue() {
 }
 
 #[tokio::test]
+async fn ids_of_responses_tell_no_number_of_requests() {
+    let fixture = Fixture::new();
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        let id = fixture.get(SHIRTS).await.header("audit-id").replace('-', "");
+        ids.push(u64::from_str_radix(&id[16..], 16).unwrap());
+    }
+    let is_near = |pair: &[u64]| pair[0].abs_diff(pair[1]) < 1 << 32;
+    assert!(!ids.windows(2).all(is_near), "an id follows from the one before: {ids:x?}");
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 50, "each is different");
+}
+
+#[tokio::test]
 async fn built_in_lists_keep_their_items_bare() {
     let mut fixture = Fixture::new();
     let empty = fixture.get("/api/v1/pods").await.body;
