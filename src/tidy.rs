@@ -67,8 +67,8 @@ const EDGES: [(&str, &[&str]); 28] = [
             "turns",
         ],
     ),
-    // The outermost: it reads what the server counted and what the stores hold, and nothing reads it but `cli`.
-    ("metrics", &["model", "query", "store", "registry", "access", "audit", "server"]),
+    // The outermost: it reads what the server counted, what the stores hold and what the controllers wrote, and nothing reads it but `cli`.
+    ("metrics", &["model", "query", "store", "registry", "access", "audit", "operator", "server"]),
     ("telemetry", &[]),
     (
         "cli",

@@ -5,7 +5,7 @@
 //! that the kubelet keeps ([`KubeconfigArguments::token_file`]) or is asked for here
 //! ([`KubeconfigArguments::service_account`]). It does not try the View out, and writes no file: that is the shell's.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use http::Uri;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -18,6 +18,7 @@ use super::low::KubeconfigArguments;
 use super::output::{Printed, Table, printed, write_out};
 use crate::access::AUDIENCE;
 use crate::kinds::{self, Endpoint, View};
+use crate::operator::api_error::described;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
 use crate::source::kubeconfig::{Identity, identity};
 
@@ -250,9 +251,10 @@ async fn token(connection: &Connection, account: &str) -> anyhow::Result<String>
     };
     let accounts: Api<ServiceAccount> = Api::namespaced(connection.client(), namespace);
     let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
-    let answer = answer.with_context(|| {
-        format!(
-            "a token of ServiceAccount {name} in namespace {namespace}: it must be there, and you need the right to create serviceaccounts/token there"
+    let answer = answer.map_err(|error| {
+        anyhow!(
+            "no token of ServiceAccount {name} in namespace {namespace}: {}; it must exist, and you need the permission to create serviceaccounts/token there",
+            described(&error)
         )
     })?;
     answer.status.and_then(|status| status.token).context("the API server answered without a token")

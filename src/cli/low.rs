@@ -314,9 +314,12 @@ impl LogArguments {
             LogLevelArgument::Debug => "debug",
             LogLevelArgument::Trace => "trace",
         };
-        // Of libraries only what is wrong, and not what kube says of each answer that is an error.
+        // Of libraries only what is wrong, and not what kube says of each answer that is an error: that is logged where it is handled.
         let others = if level == "error" { "error" } else { "warn" };
-        let filter = self.log.clone().unwrap_or_else(|| format!("{others},kube_client=off,fieldcache={level}"));
+        let filter = self
+            .log
+            .clone()
+            .unwrap_or_else(|| format!("{others},kube_client=off,kube_runtime=error,fieldcache={level}"));
         telemetry::start(&filter, format, std::io::stderr().is_terminal())
     }
 }

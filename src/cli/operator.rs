@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use prometheus_client::collector::Collector;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -21,9 +22,12 @@ use crate::access::certificates::Requested;
 use crate::access::{Access, AccessSettings, KnownField};
 use crate::audit::{Log, Policy};
 use crate::extract::Origin;
+use crate::metrics::certificate::Certificate;
+use crate::metrics::conditions::Conditions;
 use crate::metrics::{Metrics, Scrapers};
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
+use crate::operator::reported::Reported;
 use crate::operator::synced::Synced;
 use crate::operator::views::Address;
 use crate::operator::{self, Operator};
@@ -88,6 +92,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         }
     };
     let metrics_listener = metrics_listener.map(|listener| listener.with_tls(tls.shared()));
+    let shown = Certificate::new(tls.shared());
     let listener = listener.with_tls(tls);
     let authorities = match (&own, arguments.tls_ca_file) {
         (Some(own), _) => own.authorities(),
@@ -114,6 +119,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         self_check,
         history: arguments.limits.history(),
         memory_limit: arguments.limits.memory_limit,
+        how_to_permit: Some(operator::how_to_permit),
     };
     let opened = source::follow(source, options).await?;
     let settings = AccessSettings {
@@ -133,7 +139,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         renew_deadline: election::RENEW_DEADLINE,
         retry_period: election::RETRY_PERIOD,
     };
-    let synced = Arc::new(Synced::default());
+    let (synced, reported) = (Arc::new(Synced::default()), Arc::new(Reported::default()));
     let operator = Operator {
         client: connection.client(),
         registry: opened.registry.clone(),
@@ -144,6 +150,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         store_options,
         synced: synced.clone(),
         address,
+        reported: reported.clone(),
     };
     let mut controlling = tokio::spawn(operator::run(operator));
     let ready = access.clone();
@@ -179,7 +186,8 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
         let scrapers =
             Scrapers::Known { access: access.clone(), audit: audit.as_ref().map(|log| log.counts().clone()) };
         let (tally, limits) = (server.tally().clone(), server.limits().clone());
-        let metrics = Metrics::new(opened.registry.clone(), tally, limits, scrapers);
+        let others: Vec<Box<dyn Collector>> = vec![Box::new(shown), Box::new(Conditions::new(reported))];
+        let metrics = Metrics::new(opened.registry.clone(), tally, limits, scrapers, others);
         let listener = listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)));
         let address = listener.address();
         (address, tokio::spawn(listener.run(Arc::new(metrics), std::future::pending())))

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
@@ -23,6 +23,7 @@ use tokio::time::sleep;
 
 use crate::access::certificates::Requested;
 use crate::access::self_made::{Due, FILES, SelfMade, due, renew};
+use crate::operator::api_error::described;
 use crate::server::tls::{Replacer, Tls};
 
 /// How often it is looked at what is due, and what other replicas have made. Clocks are set, so a far time is not waited for in
@@ -143,10 +144,7 @@ async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfMade> 
 
 /// What the Secret holds, if it is of use, and its version, if it is there.
 async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfMade>, Option<String>)> {
-    let found = api
-        .get_opt(name)
-        .await
-        .with_context(|| format!("--cert-secret: Secret {name} cannot be read; manifests/ have the right for it"))?;
+    let found = api.get_opt(name).await.map_err(|error| unusable(name, "read", &error))?;
     let Some(secret) = found else { return Ok((None, None)) };
     let data = secret.data.unwrap_or_default();
     let files = FILES
@@ -173,10 +171,15 @@ async fn write_secret(api: &Api<Secret>, name: &str, held: &SelfMade, version: O
     match written {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-        Err(error) => Err(error).with_context(|| {
-            format!("--cert-secret: Secret {name} cannot be written; manifests/ have the right for it")
-        }),
+        Err(error) => Err(unusable(name, "written", &error)),
     }
+}
+
+fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
+    anyhow!(
+        "--cert-secret: Secret {name} cannot be {what}: {}; manifests/rbac.yaml grants the permission for it",
+        described(error)
+    )
 }
 
 fn read(folder: &Path) -> anyhow::Result<Option<SelfMade>> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use prometheus_client::collector::Collector;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{interval, timeout};
 
@@ -18,6 +19,7 @@ use super::exit::Exit;
 use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::write_out;
 use super::source::{self, FollowOptions};
+use crate::metrics::certificate::Certificate as CertificateMetric;
 use crate::metrics::{Metrics, Scrapers};
 use crate::model::Gvr;
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
@@ -62,10 +64,13 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     // First of all: a port that is in use, or a key that is none, should be known before minutes of reading.
     let mut listener = Listener::bind(arguments.address).await?;
     let mut reached = Reached { address: listener.address(), certificate: None, metrics: None };
+    let mut others: Vec<Box<dyn Collector>> = Vec::new();
     if let (Some(certificate), Some(key)) = (arguments.tls_cert_file, arguments.tls_private_key_file) {
         reached.certificate = Some(certificate.clone());
         let files = CertificateFiles { certificate, key };
-        listener = listener.with_tls(Tls::open(files, tls::no_client_certificates()).await?);
+        let tls = Tls::open(files, tls::no_client_certificates()).await?;
+        others.push(Box::new(CertificateMetric::new(tls.shared())));
+        listener = listener.with_tls(tls);
     }
     let metrics_listener = match arguments.metrics_address {
         Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
@@ -83,6 +88,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         self_check,
         history: arguments.limits.history(),
         memory_limit: arguments.limits.memory_limit,
+        how_to_permit: None,
     };
     let opened = source::follow(arguments.source, options).await?;
     let pass_through = match arguments.pass_through {
@@ -121,6 +127,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
             server.tally().clone(),
             server.limits().clone(),
             Scrapers::Anybody(Some(Guard::default())),
+            others,
         );
         // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
         tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))

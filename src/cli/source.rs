@@ -55,6 +55,8 @@ pub struct FollowOptions {
     pub history: HistoryLimits,
     /// `--memory-limit`.
     pub memory_limit: Option<Bytes>,
+    /// Says how to grant the permission to list and watch a resource; `None`: in the words for the user of a kubeconfig.
+    pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
 impl Default for FollowOptions {
@@ -67,6 +69,7 @@ impl Default for FollowOptions {
             self_check: None,
             history: HistoryLimits::default(),
             memory_limit: None,
+            how_to_permit: None,
         }
     }
 }
@@ -193,6 +196,7 @@ async fn open_cluster(
         max_lag: options.max_lag,
         self_check: options.self_check,
         history: options.history,
+        how_to_permit: options.how_to_permit,
     };
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await

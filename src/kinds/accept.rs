@@ -183,6 +183,20 @@ pub enum Shown {
     Missing(Vec<String>),
 }
 
+/// Which fields a resource has, and how it gets others.
+fn offered(plan: &Plan, name: &str) -> String {
+    const MOST: usize = 8;
+    let namespace = plan.accepts_namespace().then_some("metadata.namespace");
+    let own = plan.fields().iter().map(|field| &*field.label);
+    let all: Vec<&str> = std::iter::once("metadata.name").chain(namespace).chain(own).collect();
+    let more = match all.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown = all[..all.len().min(MOST)].join(", ");
+    format!("{name} has {shown}{more}. Name one of them, or add a field to the selectableFields of FieldCache {name}")
+}
+
 /// Judges a View. `shown_of` says what is known of a group's resource.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -233,7 +247,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
         for (number, requirement) in requirements.enumerate() {
             if let Err(unsupported) = plan.resolve(&requirement.key) {
                 let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
-                let message = format!("{}; offer it with the FieldCache's selectableFields", unsupported.message);
+                let message = format!("{}; {}", unsupported.message, offered(&plan, &name));
                 problems.push(problem(place, Reason::FieldNotSelectable, message));
             }
         }
@@ -241,9 +255,9 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             if let Err(unsupported) = plan.resolve(&field.key) {
                 let place = format!("spec.consumer.fields[{number}].key");
                 let message = format!(
-                    "spec.resources[{index}] has no such field: {}; every resource of the View needs it, so offer it with the \
-                     FieldCache's selectableFields",
-                    unsupported.message
+                    "every resource of the View needs this field, but spec.resources[{index}] does not have it: {}; {}",
+                    unsupported.message,
+                    offered(&plan, &name)
                 );
                 problems.push(problem(place, Reason::FieldNotSelectable, message));
             }

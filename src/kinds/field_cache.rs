@@ -34,6 +34,12 @@ pub const MAX_EXTRA_FIELDS: usize = 32;
         description = "Whether reads are answered from the copy"
     ),
     printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Accepted\")].status",
+        description = "Whether all versions and fields of the spec are right"
+    ),
+    printcolumn(
         name = "Objects",
         type_ = "integer",
         json_path = ".status.objects",
@@ -145,7 +151,7 @@ pub struct Scope {
 #[serde(rename_all = "camelCase")]
 pub struct FieldCacheStatus {
     /// Accepted: the spec is right and can be served. Synced: the copy is complete and up to date. Ready: reads are answered
-    /// from it.
+    /// from it; with the reason PartlyAccepted without what Accepted names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,

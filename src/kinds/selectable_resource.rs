@@ -39,14 +39,21 @@ pub const MAX_LISTED: usize = 32;
     printcolumn(
         name = "Fields",
         type_ = "string",
-        json_path = ".status.fieldPaths",
-        description = "What field selectors can name"
+        json_path = ".status.fieldSummary",
+        description = "What field selectors can name: the first few, and how many more there are"
     ),
     printcolumn(
         name = "Cached",
         type_ = "boolean",
         json_path = ".status.cached",
         description = "Whether a FieldCache keeps a copy"
+    ),
+    printcolumn(
+        name = "All Fields",
+        type_ = "string",
+        json_path = ".status.fieldPaths",
+        description = "Everything that field selectors can name",
+        priority = 1
     ),
     printcolumn(
         name = "Published",
@@ -85,6 +92,10 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub field_paths: Vec<String>,
+    /// The first of fieldPaths, and how many more there are, such as spec.color,spec.size,+2: short enough for a column of a terminal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 128))]
+    pub field_summary: String,
     /// Where the fields are published.
     #[serde(default, rename = "openAPI", skip_serializing_if = "Option::is_none")]
     pub open_api: Option<OpenApi>,

@@ -156,7 +156,8 @@ pub struct ViewResource {
 ]))]
 pub struct Consumer {
     /// Selectable fields that must have a value out of the caller's own token. The token must be bound to a Pod for NodeName, PodName
-    /// and PodUID. Absent or empty: no restriction.
+    /// and PodUID. PodName and ServiceAccountName belong to one owner only together with Namespace: with authorization View, the condition
+    /// ConsumerNamespaced warns of a View without it. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,

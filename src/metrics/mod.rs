@@ -1,16 +1,19 @@
 //! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
 //!
 //! Map: [`requests`] shows what the server has counted, [`limits`] how far its limits are used; [`stores`] asks every loaded store for its
-//! sizes; [`access`] shows what has been decided about who may what; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and
+//! sizes; [`access`] shows what has been decided about who may what, [`conditions`] what the controllers wrote, [`certificate`] when the serving
+//! certificate expires; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and
 //! the plain text format.
 //! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
-//! their fields, verbs and codes, never an object, a selector or a user.
+//! their fields, verbs and codes, FieldCaches and Views, never an object that is served, a selector or a user.
 //!
 //! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ. In the operator
 //! it asks whoever comes who they are, and the API server whether they may get the nonResourceURL `/metrics`, as every component of Kubernetes does ([`Scrapers`]).
 
 pub mod access;
 pub mod audit;
+pub mod certificate;
+pub mod conditions;
 pub mod format;
 pub mod limits;
 pub mod process;
@@ -72,8 +75,15 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, of the server that counts into `tally` and `limits`, and of who may what, where that is asked.
-    pub fn new(resources: Arc<Resources>, tally: Arc<Tally>, limits: Arc<Limits>, scrapers: Scrapers) -> Metrics {
+    /// Of these resources, of the server that counts into `tally` and `limits`, of who may what, where that is asked, and of what else there
+    /// is.
+    pub fn new(
+        resources: Arc<Resources>,
+        tally: Arc<Tally>,
+        limits: Arc<Limits>,
+        scrapers: Scrapers,
+        others: Vec<Box<dyn Collector>>,
+    ) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
         families.register_collector(Box::new(Build));
         families.register_collector(Box::new(requests::Requests::new(tally)));
@@ -84,6 +94,9 @@ impl Metrics {
             if let Some(counts) = audit {
                 families.register_collector(Box::new(audit::Audit::new(counts.clone())));
             }
+        }
+        for other in others {
+            families.register_collector(other);
         }
         families.register_collector(Box::new(process::Process));
         Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }

@@ -15,14 +15,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
+use prometheus_client::collector::Collector;
 use serde_json::json;
 
+use super::certificate::Certificate;
+use super::conditions::Conditions;
 use super::format::Format;
 use super::process::Figures;
 use super::{Metrics, Scrapers, format};
+use crate::access::self_made;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
+use crate::operator::reported::{MOST_OBJECTS, Reported, ReportedKind};
+use crate::operator::status::{Finding, Holds};
 use crate::query::Access;
 use crate::registry::{
     Catalog, CheckOutcome, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
@@ -30,6 +36,7 @@ use crate::registry::{
 use crate::server::guards::Guard;
 use crate::server::limits::{LimitSettings, Limits};
 use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
+use crate::server::tls::{self, Tls};
 use crate::store::{HistoryLimits, Store};
 
 fn resource(plural: &str) -> Resource {
@@ -120,7 +127,24 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings { seats: 32, ..LimitSettings::default() }));
-    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers), shirts, hats)
+    let others = if matches!(scrapers, Scrapers::Known { .. }) { of_operator() } else { Vec::new() };
+    (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers, others), shirts, hats)
+}
+
+/// When the certificate was made, in seconds since 1970, and when it expires.
+const MADE_AT: u64 = 1_800_000_000;
+const EXPIRES_AT: u64 = MADE_AT + 90 * 86_400;
+
+/// What an operator that leads shows besides.
+fn of_operator() -> Vec<Box<dyn Collector>> {
+    let held = self_made::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
+    let (tls, _) = Tls::in_memory(&held.serving.certificate, &held.serving.key, tls::no_client_certificates()).unwrap();
+    let reported = Arc::new(Reported::default());
+    reported.lead(true);
+    let finding = |kind, holds| Finding::new(kind, holds, "Reason", "message");
+    reported.set(ReportedKind::FieldCache, "pods", &[finding("Ready", Holds::True)]);
+    reported.set(ReportedKind::View, "own-node", &[finding("Accepted", Holds::True), finding("Ready", Holds::False)]);
+    vec![Box::new(Certificate::new(tls)), Box::new(Conditions::new(reported))]
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
@@ -191,6 +215,44 @@ fn a_field_that_no_object_has_keeps_its_series() {
             assert!(text.contains(&format!("{series} 0\n")), "{series}: {text}");
         }
     }
+}
+
+#[test]
+fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
+    let families = |others: Vec<Box<dyn Collector>>| {
+        let mut families = prometheus_client::registry::Registry::default();
+        others.into_iter().for_each(|other| families.register_collector(other));
+        super::text(&families, Format::Plain)
+    };
+    let text = families(of_operator());
+    let expires = format!("fieldcache_certificate_expiration_timestamp_seconds {EXPIRES_AT}");
+    for line in [
+        &*expires,
+        "fieldcache_leader 1",
+        "fieldcache_fieldcache_condition{name=\"pods\",condition=\"Ready\",status=\"True\"} 1",
+        "fieldcache_fieldcache_condition{name=\"pods\",condition=\"Ready\",status=\"False\"} 0",
+        "fieldcache_fieldcache_condition{name=\"pods\",condition=\"Ready\",status=\"Unknown\"} 0",
+        "fieldcache_view_condition{name=\"own-node\",condition=\"Accepted\",status=\"True\"} 1",
+        "fieldcache_view_condition{name=\"own-node\",condition=\"Ready\",status=\"True\"} 0",
+        "fieldcache_view_condition{name=\"own-node\",condition=\"Ready\",status=\"False\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+
+    let reported = Arc::new(Reported::default());
+    let shown = || families(vec![Box::new(Conditions::new(reported.clone()))]);
+    assert!(shown().contains("fieldcache_leader 0\n") && !shown().contains("status="), "{}", shown());
+    let ready = [Finding::new("Ready", Holds::True, "Ready", "")];
+    reported.lead(true);
+    for number in 0..=MOST_OBJECTS {
+        reported.set(ReportedKind::View, &format!("view-{number}"), &ready);
+    }
+    reported.set(ReportedKind::FieldCache, "pods", &ready);
+    assert_eq!(reported.conditions(ReportedKind::View).len(), MOST_OBJECTS, "no more than there may be");
+    reported.retain(ReportedKind::View, |name| name == "view-7");
+    assert!(shown().contains("view-7") && shown().contains("pods") && !shown().contains("view-8"), "{}", shown());
+    reported.lead(false);
+    assert!(!shown().contains("status="), "another replica shows them: {}", shown());
 }
 
 #[test]

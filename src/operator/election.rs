@@ -13,6 +13,8 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::api_error::{Logged, described};
+
 /// How a replica takes part.
 #[derive(Clone, Debug)]
 pub struct Election {
@@ -85,13 +87,20 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
     // What was seen last, and since when it has not changed.
     let mut seen: Option<(LeaseSpec, Instant)> = None;
     let mut renewed = Instant::now();
+    let mut logged = Logged::default();
     loop {
         let began = Instant::now();
         let attempt = timeout(election.renew_deadline, step(&leases, &election, &mut seen)).await;
         let holds = match attempt {
-            Ok(Ok(holds)) => Some(holds),
+            Ok(Ok(holds)) => {
+                logged.forget();
+                Some(holds)
+            }
             Ok(Err(error)) => {
-                tracing::warn!(lease = %election.name, error = %error, "the Lease could not be read or written");
+                let problem = described(&error);
+                if logged.is_new(&problem) {
+                    tracing::warn!(lease = %election.name, problem, "the Lease cannot be read or written, trying again");
+                }
                 None
             }
             Err(_) => {
@@ -141,7 +150,9 @@ pub async fn release(client: Client, election: &Election) {
     };
     match timeout(election.renew_deadline, given_back).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(error = %error, "the Lease was not given back; it ends by itself"),
+        Ok(Err(error)) => {
+            tracing::debug!(problem = described(&error), "the Lease was not given back; it ends by itself")
+        }
         Err(_) => tracing::debug!("giving the Lease back was not answered in time; it ends by itself"),
     }
 }

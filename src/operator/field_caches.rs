@@ -15,10 +15,13 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::api_error::{Logged, described};
+use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::Verdict;
 use super::world::World;
 use super::{FIELD_MANAGER, events};
+use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
 use crate::registry::LiveState;
@@ -32,24 +35,37 @@ struct Context {
     world: World,
     api: Api<FieldCache>,
     recorder: Recorder,
+    reported: Arc<Reported>,
+    /// Failed writes.
+    logged: Mutex<Logged>,
     /// When the counts of an object were written last, by this leader.
     counted: Mutex<HashMap<String, Instant>>,
 }
 
 /// Writes statuses for as long as it is polled; `phases` has an item whenever a store's phase has changed or another verdict has been
 /// given.
-pub async fn run(client: Client, world: World, recorder: Recorder, phases: impl Stream<Item = ()> + Send + 'static) {
+pub async fn run(
+    client: Client,
+    world: World,
+    recorder: Recorder,
+    reported: Arc<Reported>,
+    phases: impl Stream<Item = ()> + Send + 'static,
+) {
     let api: Api<FieldCache> = Api::all(client);
-    let context = Context { world, api: api.clone(), recorder, counted: Mutex::default() };
+    let context =
+        Context { world, api: api.clone(), recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
     Controller::new(api, watcher::Config::default())
         .reconcile_all_on(phases)
-        .run(reconcile, |_, error, _| after(error), Arc::new(context))
+        .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
         .for_each(|_| std::future::ready(()))
         .await;
 }
 
-fn after(error: &kube::Error) -> Action {
-    tracing::warn!(error = %error, "the status of a FieldCache could not be written");
+fn after(error: &kube::Error, context: &Context) -> Action {
+    let problem = described(error);
+    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
+        tracing::warn!(problem, "the status of a FieldCache cannot be written, trying again");
+    }
     Action::requeue(AFTER_FAILURE)
 }
 
@@ -88,13 +104,17 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
         context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
         if (status.objects, status.bytes) != (held.objects, held.bytes) {
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            counted.insert(name, Instant::now());
+            counted.insert(name.clone(), Instant::now());
         }
-        for kind in [READY, PREFERRED_ONLY] {
-            let finding = findings.iter().find(|finding| finding.kind == kind);
+        // Where nothing is accepted, both conditions say the same.
+        let is_partial = |finding: &&Finding| finding.holds == Holds::False && !verdict.stores.is_empty();
+        let of = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
+        let accepted = of(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
+        for finding in [accepted, of(READY), of(PREFERRED_ONLY)] {
             events::tell(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
         }
     }
+    context.reported.set(ReportedKind::FieldCache, &name, &findings);
     Ok(Action::requeue(COUNTS_EVERY))
 }
 
@@ -103,6 +123,14 @@ const SYNCED: &str = "Synced";
 const READY: &str = "Ready";
 /// Only while versions are kept that nobody named.
 const PREFERRED_ONLY: &str = "PreferredVersionOnly";
+/// The label of ClusterRoles that grant reads to fieldcache; see manifests/rbac.yaml.
+const READER: &str = "fieldcache.dev/aggregate-to-reader";
+/// The reason of a store that fieldcache may not read.
+const FORBIDDEN: &str = "Forbidden";
+/// The reason of a FieldCache that is served without some of its fields or versions.
+const PARTLY_ACCEPTED: &str = "PartlyAccepted";
+/// Problems that one message names.
+const MOST_NAMED: usize = 8;
 /// The reason of a store that there is no room for.
 const MEMORY_LIMIT: &str = "MemoryLimit";
 
@@ -129,7 +157,7 @@ impl Stores {
                     continue;
                 }
                 Some(LiveState::Loading(progress)) => ("Loading", progress),
-                Some(LiveState::Refused { code: 403, .. }) => ("Forbidden", how_to_permit(gvr)),
+                Some(LiveState::Refused { code: 403, message }) => (FORBIDDEN, message),
                 Some(LiveState::Refused { code: 401, message }) => ("Unauthorized", message),
                 Some(LiveState::Refused { message, .. }) => ("SourceFailed", message),
                 Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
@@ -141,12 +169,16 @@ impl Stores {
     }
 }
 
-/// What to do where the operator may not read a resource: the first mistake of most people.
-fn how_to_permit(gvr: &Gvr) -> String {
+/// What to do where the operator may not read a resource: the most common first mistake. Shown in the condition, the log and responses.
+pub fn how_to_permit(gvr: &Gvr) -> String {
+    let name = object_name(&gvr.group, &gvr.resource);
+    if &*gvr.group == "apiextensions.k8s.io" {
+        return format!("fieldcache may not list and watch {name}: apply manifests/rbac.yaml, which grants it");
+    }
     format!(
-        "fieldcache may not list and watch it. Apply a ClusterRole with the label fieldcache.dev/aggregate-to-reader: \"true\" and the rule \
-         {{apiGroups: [\"{}\"], resources: [{}], verbs: [list, watch]}}",
-        gvr.group, gvr.resource
+        "fieldcache may not list and watch {name}: no ClusterRole with the label {READER} grants it. These two commands do:\n\
+         kubectl create clusterrole fieldcache-reads-{name} --verb=list,watch --resource={name}\n\
+         kubectl label clusterrole fieldcache-reads-{name} {READER}=true"
     )
 }
 
@@ -162,26 +194,42 @@ fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
     let kept = names.join(", ");
     let accepted = match verdict.problems.split_first() {
         None => Finding::new(ACCEPTED, Holds::True, "Accepted", format!("kept: {kept}")),
-        Some((first, rest)) => {
-            let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
-            let message = format!("{}{more}; kept without what is wrong: {kept}", first.message);
+        Some((first, _)) => {
+            let named: Vec<&str> = verdict.problems.iter().take(MOST_NAMED).map(|problem| &*problem.message).collect();
+            let more = match verdict.problems.len() - named.len() {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            let message = format!("{}{more}; kept without what is wrong: {kept}", named.join("; "));
             Finding::new(ACCEPTED, Holds::False, first.reason, message)
         }
+    };
+    let ready = if verdict.problems.is_empty() {
+        Finding::new(READY, Holds::True, "Ready", "get, list and watch are answered from the copy")
+    } else {
+        let message = "get, list and watch are answered from the copy, but without what is not accepted: see Accepted";
+        Finding::new(READY, Holds::True, PARTLY_ACCEPTED, message)
     };
     let mut findings = match &stores.waiting {
         None => vec![
             accepted,
             Finding::new(SYNCED, Holds::True, "Synced", "the copy is complete and follows the API server"),
-            Finding::new(READY, Holds::True, "Ready", "get, list and watch are answered from the copy"),
+            ready,
         ],
         Some((gvr, reason, message)) => {
-            let waiting = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr}: {message}"));
+            let text = if *reason == FORBIDDEN { message.clone() } else { format!("{gvr}: {message}") };
+            let waiting = |kind| Finding::new(kind, Holds::False, *reason, &*text);
             // How far a load is moves all the time, and is in the metrics.
             let loading = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr} is being read"));
             let finding = |kind| if *reason == "Loading" { loading(kind) } else { waiting(kind) };
             // What there is no room for is refused as a whole, whatever its spec.
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
-            vec![accepted, finding(SYNCED), finding(READY)]
+            // One condition says it at length, the one whose message `kubectl get -o wide` shows.
+            let synced = match *reason {
+                FORBIDDEN => Finding::new(SYNCED, Holds::False, FORBIDDEN, format!("{gvr} cannot be read: see Ready")),
+                _ => finding(SYNCED),
+            };
+            vec![accepted, synced, finding(READY)]
         }
     };
     findings.extend(older_versions(verdict));

@@ -2,14 +2,16 @@
 //!
 //! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
 pub mod admission_policy;
+pub mod api_error;
 pub mod election;
 mod events;
 pub mod field_caches;
 pub mod own_permissions;
 pub mod phases;
+pub mod reported;
 pub mod selectable_resources;
 pub mod status;
 pub mod stores;
@@ -33,10 +35,13 @@ use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
 use crate::source::store_options::StoreOptions;
 use election::Election;
+use reported::{Reported, ReportedKind};
 use stores::Verdicts;
 use synced::Synced;
 use views::Judged;
 use world::World;
+
+pub use field_caches::how_to_permit;
 
 /// Who wrote a field, in managedFields.
 pub const FIELD_MANAGER: &str = "fieldcache-operator";
@@ -61,11 +66,14 @@ pub struct Operator {
     pub synced: Arc<Synced>,
     /// Where Views are reached.
     pub address: views::Address,
+    /// What was written, for metrics.
+    pub reported: Arc<Reported>,
 }
 
 /// Runs the controllers until the future is dropped.
 pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address } = operator;
+    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
+        operator;
     let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone(), Config::default());
     let (views, view_changes) = views::follow(client.clone());
     let judged = watch::Sender::default();
@@ -81,7 +89,7 @@ pub async fn run(operator: Operator) {
     let (changed, admitting) = (watch::Sender::new(0), admission_policy::follow(client.clone(), policy.clone()));
     let leading = watch::Sender::new(false);
     let serving = views::serve(world.clone(), views, view_changes, judged.clone(), &synced);
-    let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address };
+    let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
     let writing = write_while_leading(client.clone(), written, leading.subscribe(), &election.identity);
     tokio::join!(
         world::judge(
@@ -106,15 +114,18 @@ struct Written {
     judged: watch::Receiver<Arc<Judged>>,
     phases: watch::Receiver<u64>,
     address: views::Address,
+    reported: Arc<Reported>,
 }
 
 /// Writes statuses for as long as this replica leads.
 async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: &str) {
-    let Written { world, judged, phases, address } = written;
+    let Written { world, judged, phases, address, reported } = written;
     loop {
+        reported.lead(false);
         if leading.wait_for(|leads| *leads).await.is_err() {
             return;
         }
+        reported.lead(true);
         let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.to_owned()) };
         let recorder = Recorder::new(client.clone(), reporter);
         let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone(), Config::default());
@@ -124,10 +135,31 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
         let of_views = stream::select(of_views, ticks(world.policy.clone()));
         let (served, address) = ((world.clone(), judged.clone()), address.clone());
         tokio::select! {
-            () = field_caches::run(client.clone(), world.clone(), recorder.clone(), triggers) => {}
-            () = views::run(client.clone(), served.0, served.1, recorder, address, of_views) => {}
+            () = field_caches::run(client.clone(), world.clone(), recorder.clone(), reported.clone(), triggers) => {}
+            () = views::run(client.clone(), served.0, served.1, (recorder, reported.clone()), address, of_views) => {}
+            () = forget_deleted(&reported, world.verdicts.clone(), judged.clone()) => {}
             () = selectable_resources::run(client.clone(), world.clone(), selectable, selectable_changes) => {}
             _ = leading.wait_for(|leads| !*leads) => {}
+        }
+    }
+}
+
+/// Forgets what was written to objects that do not exist any more.
+async fn forget_deleted(
+    reported: &Reported,
+    mut verdicts: watch::Receiver<Arc<Verdicts>>,
+    mut judged: watch::Receiver<Arc<Judged>>,
+) {
+    loop {
+        let (field_caches, views) = (verdicts.borrow_and_update().clone(), judged.borrow_and_update().clone());
+        reported.retain(ReportedKind::FieldCache, |name| field_caches.contains_key(name));
+        reported.retain(ReportedKind::View, |name| views.contains_key(name));
+        let changed = tokio::select! {
+            changed = verdicts.changed() => changed,
+            changed = judged.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
         }
     }
 }

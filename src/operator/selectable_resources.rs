@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::FIELD_MANAGER;
+use super::api_error::{Logged, described};
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Store, Verdicts};
 use super::world::World;
@@ -181,14 +182,21 @@ pub async fn run(
 ) {
     let api: Api<SelectableResource> = Api::all(client);
     let mut changes = std::pin::pin!(changes);
+    let mut logged = Logged::default();
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
         let definitions = world.definitions.borrow_and_update().clone();
         let verdicts = world.verdicts.borrow_and_update().clone();
         let wanted = describe(&definitions, &verdicts);
         let documents = hashes(&world, &wanted).await;
-        if let Err(error) = compare(&api, &held, &wanted, &documents).await {
-            tracing::warn!(error = %error, "a SelectableResource could not be written");
+        match compare(&api, &held, &wanted, &documents).await {
+            Ok(()) => logged.forget(),
+            Err(error) => {
+                let problem = described(&error);
+                if logged.is_new(&problem) {
+                    tracing::warn!(problem, "a SelectableResource cannot be written, trying again");
+                }
+            }
         }
         tokio::select! {
             change = changes.next() => if change.is_none() { return },
@@ -271,6 +279,29 @@ fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     paths
 }
 
+/// The first paths with a comma between them, as many as fit a column, and how many more there are.
+pub(super) fn summary(paths: &[String]) -> String {
+    const WIDTH: usize = 30;
+    let mut text = String::new();
+    let mut shown = 0;
+    for path in paths {
+        let separator = if shown == 0 { "" } else { "," };
+        if shown > 0 && text.chars().count() + 1 + path.chars().count() > WIDTH {
+            break;
+        }
+        text.push_str(separator);
+        text.push_str(path);
+        shown += 1;
+    }
+    if text.chars().count() > WIDTH {
+        text = format!("{}...", shortened(&text, WIDTH - 3));
+    }
+    match paths.len() - shown {
+        0 => text,
+        more => format!("{text},+{more}"),
+    }
+}
+
 fn status(
     described: &Described,
     before: &SelectableResourceStatus,
@@ -289,9 +320,11 @@ fn status(
         }
         Err(error) => (None, Finding::new(PUBLISHED, Holds::Unknown, "DocumentsUnavailable", error.clone())),
     };
+    let field_paths = field_paths(&described.versions);
     SelectableResourceStatus {
         versions: described.versions.clone(),
-        field_paths: field_paths(&described.versions),
+        field_summary: summary(&field_paths),
+        field_paths,
         open_api,
         cached: described.cached,
         // It has no spec, so its generation says nothing.

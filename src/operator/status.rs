@@ -18,7 +18,8 @@ pub enum Holds {
 }
 
 impl Holds {
-    fn text(self) -> &'static str {
+    /// As it stands in a condition.
+    pub fn as_str(self) -> &'static str {
         match self {
             Holds::True => "True",
             Holds::False => "False",
@@ -55,7 +56,7 @@ pub fn conditions(
     now: jiff::Timestamp,
 ) -> Vec<Condition> {
     let made = |finding: &Finding| {
-        let status = finding.holds.text();
+        let status = finding.holds.as_str();
         let since = condition(previous, finding.kind)
             .filter(|held| held.status == status)
             .map_or(Time(now), |held| held.last_transition_time.clone());

@@ -76,20 +76,28 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     let follows_preferred = field_cache.spec.versions.is_empty();
     match stores(field_cache, definitions) {
         Ok((stores, unserved)) => {
-            let several = stores.len() > 1;
-            let rejected = |store: &Store| -> Vec<Problem> {
-                let version = if several { format!("version {}: ", store.gvr.version) } else { String::new() };
-                let problem = |problem: &extra::Problem| Problem {
-                    reason: problem.reason.as_str(),
-                    message: format!("{version}{problem}"),
-                };
-                store.rejected.iter().map(problem).collect()
-            };
-            let problems = unserved.into_iter().chain(stores.iter().flat_map(rejected)).collect();
+            let problems = unserved.into_iter().chain(rejected(&stores)).collect();
             Verdict { generation, stores, problems, follows_preferred }
         }
         Err(problems) => Verdict { generation, stores: Vec::new(), problems, follows_preferred },
     }
+}
+
+/// The problems of the fields. One that all versions have is there once; others name their version.
+fn rejected(stores: &[Store]) -> Vec<Problem> {
+    let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
+    let mut problems = Vec::new();
+    for (index, store) in stores.iter().enumerate() {
+        for problem in &store.rejected {
+            let message = match is_common(problem) {
+                true if index > 0 => continue,
+                true => problem.to_string(),
+                false => format!("version {}: {problem}", store.gvr.version),
+            };
+            problems.push(Problem { reason: problem.reason.as_str(), message });
+        }
+    }
+    problems
 }
 
 /// The stores, and what is wrong with others that they do without.

@@ -387,6 +387,95 @@ fn a_store_that_is_added_later_leaves_a_replica_ready() {
 }
 
 #[test]
+fn a_problem_that_all_versions_have_is_named_once() {
+    let spec = json!({
+        "group": "stable.example.com", "resource": "shirts", "versions": ["v1", "v1beta1"],
+        "selectableFields": [{"name": "a", "jsonPath": "$.spec.none"}, {"name": "b", "jsonPath": "$.spec.color"}],
+    });
+    let verdict = super::stores::judge(&field_cache(SHIRTS, spec), &definitions());
+    assert_eq!((verdict.stores.len(), verdict.problems.len()), (2, 1), "{:?}", verdict.problems);
+    assert!(verdict.problems[0].message.starts_with("spec.selectableFields[0].jsonPath: "), "{:?}", verdict.problems);
+}
+
+#[test]
+fn a_view_with_a_wrong_name_names_what_there_is() {
+    let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
+    let verdicts = judge_all(&[shirts], &definitions());
+    let message = |resource: &str, key: &str| {
+        let view: View = serde_json::from_value(json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "blue"},
+            "spec": {"resources": [{
+                "group": "stable.example.com", "resource": resource,
+                "fieldSelector": {"matchExpressions": [{"key": key, "operator": "In", "values": ["blue"]}]},
+            }]},
+        }))
+        .unwrap();
+        views::judge(&view, &verdicts, &definitions()).outcome.unwrap_err().remove(0).message
+    };
+    let singular = message("shirt", "spec.color");
+    assert!(singular.ends_with("; there is shirts.stable.example.com"), "{singular}");
+    let field = message("shirts", "spec.colour");
+    let fields =
+        "; shirts.stable.example.com has metadata.name, metadata.namespace, spec.color. Name one of them, or add";
+    assert!(field.contains(fields), "{field}");
+}
+
+#[test]
+fn a_summary_of_fields_fits_a_column() {
+    use super::selectable_resources::summary;
+    let long = format!("spec.{}", "x".repeat(90));
+    for (paths, expected) in [
+        (&[][..], ""),
+        (&["spec.color"], "spec.color"),
+        (&["spec.color", "spec.size"], "spec.color,spec.size"),
+        (&["spec.color", "spec.size", "spec.quantity", "spec.branded"], "spec.color,spec.size,+2"),
+        (&[&*long], "spec.xxxxxxxxxxxxxxxxxxxxxx..."),
+        (&[&*long, "spec.size"], "spec.xxxxxxxxxxxxxxxxxxxxxx...,+1"),
+    ] {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        assert_eq!(summary(&paths), expected);
+    }
+}
+
+/// A name is chosen by whoever creates the object, in any namespace.
+#[test]
+fn a_view_that_takes_a_name_without_its_namespace_is_warned_of() {
+    let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
+    let verdicts = judge_all(&[shirts], &definitions());
+    let finding = |authorization: &str, values: &[&str]| {
+        let keys = ["metadata.name", "metadata.namespace", "spec.color"];
+        let fields: Vec<_> = keys.iter().zip(values).map(|(key, value)| json!({"key": key, "value": value})).collect();
+        let view: View = serde_json::from_value(json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "own"},
+            "spec": {
+                "authorization": authorization, "consumer": {"fields": fields},
+                "resources": [{"group": "stable.example.com", "resource": "shirts"}],
+            },
+        }))
+        .unwrap();
+        let definition = views::judge(&view, &verdicts, &definitions()).outcome.unwrap();
+        views::not_namespaced(&definition).map(|finding| finding.message)
+    };
+    for (authorization, values, expected) in [
+        ("View", &["PodName"][..], Some("selects metadata.name by PodName")),
+        ("View", &["ServiceAccountName"], Some("selects metadata.name by ServiceAccountName")),
+        ("View", &["PodName", "Namespace"], None),
+        ("View", &["ServiceAccountName", "Namespace"], None),
+        ("View", &["PodName", "PodUID"], None),
+        ("View", &["NodeName"], None),
+        ("View", &["Namespace"], None),
+        ("Caller", &["PodName"], None),
+    ] {
+        let found = finding(authorization, values);
+        let is_expected = match (&found, expected) {
+            (Some(found), Some(expected)) => found.contains(expected) && found.contains("value: Namespace"),
+            (found, expected) => found.is_none() && expected.is_none(),
+        };
+        assert!(is_expected, "{authorization} {values:?}: {found:?}");
+    }
+}
+
+#[test]
 fn only_permissions_that_are_not_needed_are_warned_of() {
     use super::own_permissions::{excessive, warning};
     use k8s_openapi::api::authorization::v1::ResourceRule;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
@@ -21,6 +21,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::api_error::{Logged, described};
+use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Problem, Verdicts};
 use super::synced::Synced;
@@ -54,6 +56,8 @@ const ACCEPTED: &str = "Accepted";
 const READY: &str = "Ready";
 /// Only on Views that prune.
 const PRUNED: &str = "Pruned";
+/// Only on Views that take a name from their consumers without its namespace.
+const CONSUMER_NAMESPACED: &str = "ConsumerNamespaced";
 
 /// The verdict on one View.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,9 +187,12 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         if !definitions.versions(group, resource).is_empty() {
             return Shown::NotKept;
         }
-        let others = definitions.resources.keys().filter(|gvr| gvr.resource == resource);
+        // The plural in another group, or a kind in lower case, which is the usual singular.
+        let others = definitions.resources.iter().filter(|(gvr, definition)| {
+            gvr.resource == resource || (&*gvr.group == group && definition.kind.to_lowercase() == resource)
+        });
         // In the order of groups; versions of one stand together.
-        let mut names: Vec<String> = others.map(|gvr| object_name(&gvr.group, &gvr.resource)).collect();
+        let mut names: Vec<String> = others.map(|(gvr, _)| object_name(&gvr.group, &gvr.resource)).collect();
         names.dedup();
         Shown::Missing(names)
     };
@@ -311,6 +318,9 @@ struct Context {
     judged: watch::Receiver<Arc<Judged>>,
     api: Api<View>,
     recorder: Recorder,
+    reported: Arc<Reported>,
+    /// Failed writes.
+    logged: Mutex<Logged>,
     address: Address,
 }
 
@@ -320,22 +330,25 @@ pub async fn run(
     client: Client,
     world: World,
     judged: watch::Receiver<Arc<Judged>>,
-    recorder: Recorder,
+    (recorder, reported): (Recorder, Arc<Reported>),
     address: Address,
     triggers: impl Stream<Item = ()> + Send + 'static,
 ) {
     let api: Api<View> = Api::all(client.clone());
-    let context = Context { world, judged, api, recorder, address };
+    let context = Context { world, judged, api, recorder, reported, logged: Mutex::default(), address };
     let (store, changes) = world::reflected(client, watcher::Config::default(), shorten);
     Controller::for_stream(changes.applied_objects(), store)
         .reconcile_all_on(triggers)
-        .run(reconcile, |_, error, _| after(error), Arc::new(context))
+        .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
         .for_each(|_| ready(()))
         .await;
 }
 
-fn after(error: &kube::Error) -> Action {
-    tracing::warn!(error = %error, "the status of a View could not be written");
+fn after(error: &kube::Error, context: &Context) -> Action {
+    let problem = described(error);
+    if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
+        tracing::warn!(problem, "the status of a View cannot be written, trying again");
+    }
     Action::requeue(AFTER_FAILURE)
 }
 
@@ -357,9 +370,12 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
             "metadata": { "name": name }, "status": status,
         });
         context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
-        let finding = findings.iter().find(|finding| finding.kind == READY);
-        events::tell(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
+        for kind in [READY, CONSUMER_NAMESPACED] {
+            let finding = findings.iter().find(|finding| finding.kind == kind);
+            events::tell(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
+        }
     }
+    context.reported.set(ReportedKind::View, &name, &findings);
     Ok(Action::requeue(COMPARE_EVERY))
 }
 
@@ -379,7 +395,7 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
     let policy = world.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
         let ready = Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem);
-        return [accepted, ready].into_iter().chain(pruned(definition)).collect();
+        return [accepted, ready].into_iter().chain(notes(definition)).collect();
     }
     let catalog = world.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
@@ -399,7 +415,33 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
             Finding::new(READY, Holds::False, "NotSynced", message)
         }
     };
-    [accepted, ready].into_iter().chain(pruned(definition)).collect()
+    [accepted, ready].into_iter().chain(notes(definition)).collect()
+}
+
+/// What the author of a View that is served should know.
+fn notes(definition: &ViewDefinition) -> impl Iterator<Item = Finding> {
+    pruned(definition).into_iter().chain(not_namespaced(definition))
+}
+
+/// That a name alone does not say whose it is, where the View itself is the permission. With the caller's own permissions it is a
+/// convenience.
+pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
+    let fields = &definition.consumer.fields;
+    let takes = |wanted: Taken| fields.iter().find(|(_, value)| *value == wanted);
+    let is_unique = takes(Taken::Namespace).or(takes(Taken::PodUid)).is_some();
+    let (name, owner, value) = match (takes(Taken::PodName), takes(Taken::ServiceAccountName)) {
+        (Some((name, _)), _) => (name, "a Pod", "PodName"),
+        (None, Some((name, _))) => (name, "a ServiceAccount", "ServiceAccountName"),
+        (None, None) => return None,
+    };
+    (definition.rights == ViewRights::View && !is_unique).then(|| {
+        let message = format!(
+            "spec.consumer.fields selects {name} by {value} without the namespace: a user of the View who may create {owner} in any \
+             namespace chooses the name, and so what the View shows. Add {{key: metadata.namespace, value: Namespace}}, or another field \
+             with the value Namespace"
+        );
+        Finding::new(CONSUMER_NAMESPACED, Holds::False, "NamespaceNotSelected", message)
+    })
 }
 
 /// What a View that prunes leaves out beside the paths that it names, and where the same data can still be read.

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::admission_policy::PolicyState;
+use super::api_error::{Logged, described_watch};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
@@ -77,7 +78,20 @@ where
         (metadata.managed_fields, metadata.annotations) = (None, None);
         shorten(object);
     });
-    (store, short.reflect(writer))
+    let mut logged = Logged::default();
+    let followed = short.reflect(writer).inspect(move |event| match event {
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
+        Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => logged.forget(),
+        Err(error) => {
+            let (kind, problem) = (<K as Resource>::kind(&()), described_watch(error));
+            if logged.is_new(&problem) {
+                tracing::warn!(%kind, problem, "objects of this kind cannot be followed, trying again; are crds/ applied and the permissions of manifests/ granted?");
+            } else {
+                tracing::debug!(%kind, problem, "objects of this kind still cannot be followed");
+            }
+        }
+    });
+    (store, followed)
 }
 
 /// The same, where it matters whether what is known may be known: an item is an error for as long as the objects may not be read. Other
@@ -94,11 +108,7 @@ where
         ready(match event {
             Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(Ok(())),
             Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
-            Err(error) => {
-                let kind = <K as Resource>::kind(&());
-                tracing::warn!(%kind, error = %error, "objects of this kind cannot be followed; are crds/ applied and the rights of manifests/ granted?");
-                is_forbidden(&error).then_some(Err(Forbidden))
-            }
+            Err(error) => is_forbidden(&error).then_some(Err(Forbidden)),
         })
     });
     (store, changes)

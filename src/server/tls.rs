@@ -197,6 +197,11 @@ impl Tls {
         }
     }
 
+    /// The server's own certificate, as it is now.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
+    }
+
     /// Whether clients are asked who they are.
     pub(super) fn asks_clients(&self) -> bool {
         self.asks_clients

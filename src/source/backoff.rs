@@ -5,10 +5,10 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
-/// While no connection can be made at all. A server that answers can be overloaded, and thirty seconds spare it; one that
+/// While no connection can be made at all, or a permission is expected. A server that answers can be overloaded, and thirty seconds spare it; one that
 /// is not there, or is just being started again, is spared nothing by them, and everybody who reads here waits them out
 /// after it has come back. One connection each second or two from one process is kind enough to what is in between.
-const LONGEST_UNREACHABLE: Duration = Duration::from_secs(1);
+const LONGEST_EXPECTED: Duration = Duration::from_secs(1);
 /// Time without a failure after which the next one counts as the first.
 const RESET_AFTER: Duration = Duration::from_secs(120);
 
@@ -31,9 +31,9 @@ impl Backoff {
         self.delay(quiet, LONGEST)
     }
 
-    /// The same when no connection could be made: two seconds at most.
-    pub fn after_unreachable(&mut self, quiet: Duration) -> Duration {
-        self.delay(quiet, LONGEST_UNREACHABLE)
+    /// The same where what is missing may come at any time, such as a server that cannot be reached: two seconds at most.
+    pub fn within_two_seconds(&mut self, quiet: Duration) -> Duration {
+        self.delay(quiet, LONGEST_EXPECTED)
     }
 
     fn delay(&mut self, quiet: Duration, longest: Duration) -> Duration {

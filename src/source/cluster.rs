@@ -16,7 +16,7 @@ use super::connection::{Connection, RequestError};
 use super::discovery::{self, Discovery};
 use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
-use super::list_watch::follow;
+use super::list_watch::{Following, follow};
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::phase_log;
 use super::self_check::{self, SelfCheck};
@@ -71,6 +71,14 @@ pub struct ClusterSettings {
     pub self_check: Option<Duration>,
     /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
     pub store_options: watch::Receiver<Arc<StoreOptions>>,
+    /// Says how to grant the permission to list and watch a resource, where that is more than to renew a kubeconfig.
+    pub how_to_permit: Option<fn(&Gvr) -> String>,
+}
+
+impl ClusterSettings {
+    fn following(&self) -> Following {
+        Following { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
+    }
 }
 
 /// Bookmarks come about once a minute; one that is late is not yet a fault.
@@ -85,6 +93,7 @@ impl Default for ClusterSettings {
             self_check: Some(self_check::DEFAULT_INTERVAL),
             // Nobody will send.
             store_options: watch::channel(Arc::default()).1,
+            how_to_permit: None,
         }
     }
 }
@@ -582,7 +591,7 @@ async fn keep(
                     served = *demands.borrow();
                     break;
                 }
-                () = follow(&connection, resource, &mut feed, settings.max_lag) => {
+                () = follow(&connection, resource, &mut feed, settings.following()) => {
                     take_leave(&mut feed, &resource.live);
                     return;
                 }

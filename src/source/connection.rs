@@ -140,6 +140,16 @@ fn remedy(code: u16) -> &'static str {
 }
 
 impl RequestError {
+    /// Without the address and the path of an error response.
+    pub fn without_address(&self) -> String {
+        match self {
+            RequestError::Refused { code, message, .. } => {
+                format!("the API server answered {code}: {message}{}", remedy(*code))
+            }
+            RequestError::Unreachable { .. } | RequestError::Broken { .. } => self.to_string(),
+        }
+    }
+
     /// The HTTP status of an error answer.
     pub fn code(&self) -> Option<u16> {
         match self {

@@ -17,6 +17,7 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::backoff::Backoff;
+use super::cluster::DEFAULT_MAX_LAG;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
@@ -84,6 +85,16 @@ enum End {
     Error(String),
 }
 
+impl End {
+    /// The HTTP status of an error response.
+    fn code(&self) -> Option<u16> {
+        match self {
+            End::Failed(error) => error.code(),
+            _ => None,
+        }
+    }
+}
+
 /// How the initial list is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListMode {
@@ -93,9 +104,26 @@ enum ListMode {
     Pages,
 }
 
+/// How a resource is followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Following {
+    /// The longest lag that readers accept: progress notifications come in time for it.
+    pub max_lag: Duration,
+    /// Says how to grant the permission to list and watch a resource. With it the permission is expected at any time, so it is looked for
+    /// every second or two; without it, error responses are retried with growing pauses.
+    pub how_to_permit: Option<fn(&Gvr) -> String>,
+}
+
+impl Default for Following {
+    fn default() -> Following {
+        Following { max_lag: DEFAULT_MAX_LAG, how_to_permit: None }
+    }
+}
+
 /// Follows a resource until the source has ended its watch of one that it does not serve any more ([`Live::departure`]). The caller may
-/// drop the future at any point. Proofs come in time for readers who accept a lag of `max_lag`.
-pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, max_lag: Duration) {
+/// drop the future at any point.
+pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: Following) {
+    let Following { max_lag, how_to_permit } = following;
     let (gvr, live) = (&resource.gvr, &*resource.live);
     let (base, selection) = (collection(gvr), selection(resource));
     let lacks_bookmarks = AtomicBool::new(false);
@@ -108,6 +136,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     let mut not_older = true;
     let mut silent_proofs = 0;
     let mut refusals = 0;
+    // Whether the last response was 401 or 403, which is logged once.
+    let mut lacks_permission = false;
     let mut answer_wait = ANSWER_WAIT;
     loop {
         let started = Instant::now();
@@ -147,6 +177,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         // A server that is busy, or behind, is waited for.
         let is_refused = matches!(&end, End::Failed(RequestError::Refused { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
         refusals = if is_refused { refusals + 1 } else { 0 };
+        let (code, lacked_permission) = (end.code(), lacks_permission);
+        lacks_permission = matches!(code, Some(401 | 403));
         let waited = answer_wait;
         answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
@@ -202,20 +234,28 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                     feed.expect_list();
                     not_older &= !too_large_version;
                 }
-                if error.code() == Some(429) {
+                // Clients and conditions show it: the address and the path of the source say nothing to them.
+                let message = match how_to_permit.filter(|_| code == Some(403)) {
+                    Some(how_to_permit) => how_to_permit(gvr),
+                    None => error.without_address(),
+                };
+                match code {
                     // As kube-apiserver answers while it loads the objects of a definition that has changed.
-                    tracing::info!(resource = %gvr, error = %error, "the source is busy, trying again");
-                } else {
-                    tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again");
+                    Some(429) => tracing::info!(resource = %gvr, error = %error, "the source is busy, trying again"),
+                    Some(401 | 403) if lacked_permission => {
+                        tracing::debug!(resource = %gvr, error = %error, "a permission is still missing");
+                    }
+                    Some(401 | 403) => {
+                        tracing::warn!(resource = %gvr, reason = message, "a permission is missing, trying again until it is granted");
+                    }
+                    _ => tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again"),
                 }
-                live.freshness().interrupted(error.to_string());
+                live.freshness().interrupted(message.clone());
                 if !feed.is_ready() {
-                    live.publish(match error.code() {
-                        Some(code @ (401 | 403)) => LiveState::Refused { code, message: error.to_string() },
-                        Some(code) if refusals >= MOST_WAITED_REFUSALS => {
-                            LiveState::Refused { code, message: error.to_string() }
-                        }
-                        _ => LiveState::Loading(error.to_string()),
+                    live.publish(match code {
+                        Some(code @ (401 | 403)) => LiveState::Refused { code, message },
+                        Some(code) if refusals >= MOST_WAITED_REFUSALS => LiveState::Refused { code, message },
+                        _ => LiveState::Loading(message),
                     });
                 }
                 if let RequestError::Refused { retry_after: Some(wait), .. } = error {
@@ -230,8 +270,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 }
             }
         }
-        let wait = if is_unreachable || is_unanswered {
-            backoff.after_unreachable(lasted)
+        let is_expected = code == Some(403) && how_to_permit.is_some();
+        let wait = if is_unreachable || is_unanswered || is_expected {
+            backoff.within_two_seconds(lasted)
         } else {
             backoff.after_failure(lasted)
         };

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::control_plane::ControlPlane;
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
+use e2e::run_directory::RunDirectory;
 use e2e::{fixtures, objects, unique};
 use serde_json::{Value, json};
 
@@ -114,5 +115,34 @@ async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
         .filter(|line| line["msg"] != "health check failed")
         .collect();
     ensure!(warnings.is_empty(), "{warnings:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_list_definitions_is_warned_of_it_once() -> Result<()> {
+    let control_plane = ControlPlane::shared().await?;
+    let (_, kubeconfig) = control_plane.as_user(&unique::name("somebody"), None)?;
+    let folder = RunDirectory::create("logs")?;
+    let kubeconfig = folder.write("kubeconfig", kubeconfig.to_string())?.display().to_string();
+    let arguments = ["--kubeconfig", &kubeconfig, "--log-level", "debug", "--log-format", "json"];
+    let fieldcache = Box::pin(Fieldcache::serve(arguments.map(str::to_owned))).await?;
+    let definitions = "customresourcedefinitions";
+    let of = |level: &str, message: &str| {
+        let is_meant = |line: &Value| {
+            line["level"] == level
+                && line.to_string().contains(definitions)
+                && line["msg"].to_string().contains(message)
+        };
+        Ok::<_, anyhow::Error>(lines(&fieldcache)?.into_iter().filter(is_meant).collect::<Vec<_>>())
+    };
+    eventually("it is tried again", SOON, async || {
+        ensure!(of("debug", "still missing")?.len() >= 2, "{:?}", lines(&fieldcache)?);
+        Ok(())
+    })
+    .await?;
+    let warned = of("warn", "")?;
+    ensure!(warned.len() == 1 && warned[0]["msg"].to_string().contains("a permission is missing"), "{warned:?}");
+    let reason = warned[0]["reason"].as_str().unwrap_or_default();
+    ensure!(reason.contains("grant get, list and watch on it") && !reason.contains("https://"), "{reason}");
     Ok(())
 }

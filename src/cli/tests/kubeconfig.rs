@@ -3,7 +3,9 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::{Place, credentials, document, endpoint};
+use super::super::kubeconfig::{Place, Written, credentials, document, endpoint};
+use super::super::low::Output;
+use super::super::output::printed;
 use crate::kinds::{Endpoint, View};
 use crate::source::kubeconfig::Identity;
 
@@ -127,8 +129,12 @@ fn the_whole_document_is_a_kubeconfig() {
         "current-context": "fieldcache-blue",
     });
     assert_eq!(document("blue", &Place::of(&endpoint, None).unwrap(), own), expected);
-    let read = kube::config::Kubeconfig::from_yaml(&super::super::crds::yaml_of(&expected)).unwrap();
+    let read = kube::config::Kubeconfig::from_yaml(&printed(&Written(expected.clone()), Output::Yaml)).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), expected, "as kube-rs reads it");
+    let text = |output| printed(&Written(expected.clone()), output);
+    assert_eq!(text(Output::Name), "fieldcache-blue\n");
+    let [table, wide] = [Output::Table, Output::Wide].map(text);
+    assert!(table.ends_with(" team-a\n") && wide.ends_with(" https://a:1\n"), "{wide}");
 }
 
 #[test]

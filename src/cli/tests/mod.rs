@@ -229,6 +229,8 @@ fn check_says_what_is_accepted_and_why_not() {
     assert!(text.contains("only \"color\""), "{text}");
     assert_eq!(exit, Exit::No);
     assert_eq!(answer(&["check", &good, &bad, "-o", "name"]).0.lines().count(), 2);
+    let list = directory.write("list.yaml", &printed(&crds::Definitions, Output::Yaml));
+    assert_eq!(answer(&["check", &list, "-o", "name"]).0.lines().count(), 3, "a List of definitions");
     let json: Value = serde_json::from_str(&answer(&["check", &good, &bad, "-o", "json"]).0).unwrap();
     assert_eq!((&json[0]["accepted"], &json[1]["accepted"]), (&Value::Bool(true), &Value::Bool(false)));
 }
@@ -290,13 +292,12 @@ async fn forms_mean_the_same_in_every_command() {
             });
         }
         let [json, yaml, table, wide, names] = &texts[..] else { panic!("five forms") };
-        // The reader of manifests reads objects only.
-        let (result, yaml) = match serde_json::from_str(json).unwrap() {
-            items @ Value::Array(_) => (json!({"items": items}), format!("items:\n{yaml}")),
-            object => (object, yaml.clone()),
+        // The reader of manifests reads objects only, and a List as its items.
+        let (results, yaml) = match serde_json::from_str::<Value>(json).unwrap() {
+            items @ Value::Array(_) => (vec![json!({"items": items})], format!("items:\n{yaml}")),
+            list if list["kind"] == "List" => (list["items"].as_array().unwrap().clone(), yaml.clone()),
+            object => (vec![object], yaml.clone()),
         };
-        let (documents, broken) = documents(yaml.as_bytes(), Form::Yaml);
-        assert!(broken.is_empty() && documents.len() == 1, "{arguments:?}: one document: {yaml}");
         // Versions of a folder begin with the time at which it is read, which is another one for each form.
         let timeless = |mut value: Value| {
             if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
@@ -304,7 +305,10 @@ async fn forms_mean_the_same_in_every_command() {
             }
             value
         };
-        assert_eq!(timeless(documents[0].value.clone()), timeless(result), "{arguments:?}");
+        let (documents, broken) = documents(yaml.as_bytes(), Form::Yaml);
+        assert!(broken.is_empty() && !yaml.contains("---"), "{arguments:?}: one document: {yaml}");
+        let read: Vec<Value> = documents.into_iter().map(|document| timeless(document.value)).collect();
+        assert_eq!(read, results.into_iter().map(timeless).collect::<Vec<_>>(), "{arguments:?}");
         assert_ne!(table, wide, "{arguments:?}");
         assert!(table.ends_with('\n') && names.lines().all(|name| name.contains('/')), "{arguments:?}: {names}");
     }

@@ -11,11 +11,10 @@ use tokio::time::timeout;
 
 use super::feed::resource;
 use crate::registry::{NotReady, Offers};
-use crate::source::cluster::DEFAULT_MAX_LAG;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
 use crate::source::discovery::discover;
 use crate::source::feed::Feed;
-use crate::source::list_watch::follow;
+use crate::source::list_watch::{Following, follow};
 use crate::source::self_check::Pages;
 use crate::store::HistoryLimits;
 
@@ -130,7 +129,7 @@ async fn a_list_without_an_end_is_given_up() {
         let sent = tokio::select! {
             biased;
             sent = timeout(SOON, sending) => sent,
-            () = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => panic!("the source still serves the resource"),
+            () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
         };
         let sent = sent.unwrap_or_else(|_| panic!("{what} is read without an end")).unwrap();
         assert!(sent >> 20 <= megabytes + 16, "{what}: {sent} bytes");
@@ -156,7 +155,7 @@ async fn who_waits_for_a_list_that_only_fails_is_told_how() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let waited = tokio::select! {
         waited = resource.live.snapshot(SOON) => waited.unwrap_err(),
-        () = follow(&connection, &resource, &mut feed, DEFAULT_MAX_LAG) => panic!("the source still serves the resource"),
+        () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
     };
     assert!(
         matches!(&waited, NotReady::Refused { code: 500, message } if message.contains("no such path")),

@@ -8,6 +8,7 @@ mod credentials;
 mod definitions;
 mod escapes;
 mod memory;
+mod messages;
 mod placement;
 mod readiness;
 mod replicas;
@@ -15,7 +16,7 @@ mod rights;
 mod views;
 mod walk_through;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -26,6 +27,7 @@ use e2e::http::Client;
 use e2e::kubectl::Kubectl;
 use e2e::objects;
 use e2e::run_directory::RunDirectory;
+use e2e::shell::Shell;
 use serde_json::{Value, json};
 
 /// What each step may take: CRDs and discovery settle in kube-apiserver first.
@@ -84,12 +86,12 @@ impl Stage {
         self.kubectl.succeed(&["apply", "-f", &file.display().to_string()]).await
     }
 
-    /// A kubeconfig with the token of the ServiceAccount that the manifests make.
-    async fn kubeconfig(&self) -> Result<std::path::PathBuf> {
-        let token = self.token(NAMESPACE, "fieldcache", None).await?;
-        let mut kubeconfig = self.control_plane.kubeconfig_for(self.control_plane.endpoint().base());
-        kubeconfig["users"][0]["user"] = json!({ "token": token });
-        self.folder.write("kubeconfig", kubeconfig.to_string())
+    /// A kubeconfig with the token of the ServiceAccount that the manifests make, as the README says for a cluster without nodes.
+    async fn kubeconfig(&self) -> Result<PathBuf> {
+        let shell = Shell::with_kubeconfig(&self.control_plane.kubeconfig_for(self.control_plane.endpoint().base()))?;
+        shell.succeed(&format!("set -e\n{}", include_str!("beside.sh"))).await?;
+        let kubeconfig = std::fs::read_to_string(shell.home().path().join("operator.kubeconfig"))?;
+        self.folder.write("kubeconfig", kubeconfig)
     }
 
     /// A token of a ServiceAccount; without an audience for the API server itself.

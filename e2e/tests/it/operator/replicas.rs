@@ -137,7 +137,10 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
         let ready = stage.condition("fieldcache/configmaps", "Ready").await?;
         ensure!(ready["status"] == "False" && ready["reason"] == "Forbidden", "{ready}");
         let message = ready["message"].as_str().unwrap_or_default();
-        let says = ["fieldcache.dev/aggregate-to-reader: \"true\"", "{apiGroups: [", "verbs: [list, watch]}"];
+        let says = [
+            "kubectl create clusterrole fieldcache-reads-configmaps --verb=list,watch --resource=configmaps\n",
+            "kubectl label clusterrole fieldcache-reads-configmaps fieldcache.dev/aggregate-to-reader=true",
+        ];
         ensure!(says.iter().all(|part| message.contains(part)) && !message.contains("http"), "{ready}");
         ensure!(ready["message"].as_str().is_some_and(|message| message.contains("configmaps")), "{ready}");
         Ok(())

@@ -54,7 +54,7 @@ fn the_code_in_the_readme_is_the_code_that_is_tested() {
     let readme = std::fs::read_to_string(repository("README.md")).expect("the README must be there");
     let shown = shown(&readme);
     let names: BTreeSet<&str> = shown.iter().map(|(_, name, _)| *name).collect();
-    let recipes = ["client-go", "controller-runtime", "drop-in", "drop-in-authority", "kube-rs"];
+    let recipes = ["beside", "client-go", "controller-runtime", "drop-in", "drop-in-authority", "kube-rs"];
     assert_eq!(names, recipes.into(), "the README shows each recipe");
     for (file, name, text) in shown {
         let source = std::fs::read_to_string(repository(file)).unwrap_or_else(|error| panic!("{file}: {error}"));

@@ -110,8 +110,7 @@ fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_i
     let waker = Waker::from(woken.clone());
     let context = Context::from_waker(&waker);
     let [mut ended, mut next, waiting] = ["ended", "next", "waiting"].map(|name| unread.meter(&user(name), true, None));
-    let count =
-        |meter: &mut Meter, bytes: usize| meter.count(bytes::Bytes::from(vec![0; bytes]), &context).unwrap();
+    let count = |meter: &mut Meter, bytes: usize| meter.count(bytes::Bytes::from(vec![0; bytes]), &context).unwrap();
     let (read, rest) = (count(&mut ended, 900), count(&mut ended, 101));
     assert!(ended.answer().is_some_and(|answer| answer.is_ended()));
     // Its client reads meanwhile, so the other bytes exceed the bound by more than is known.

@@ -1,0 +1,36 @@
+//! When the certificate ends with which this server is reached.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+
+use crate::access::certificates::Subject;
+use crate::server::tls::Tls;
+
+/// Shows the certificate of a listener.
+#[derive(Debug)]
+pub struct Certificate {
+    tls: Tls,
+}
+
+impl Certificate {
+    /// Of the listener with this certificate, or with one that takes its place.
+    pub fn new(tls: Tls) -> Certificate {
+        Certificate { tls }
+    }
+}
+
+impl Collector for Certificate {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "When the serving certificate expires, in seconds since 1970";
+        let name = "fieldcache_certificate_expiration_timestamp_seconds";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        // One that cannot be read cannot be served with either.
+        match self.tls.certificate().and_then(|certificate| Subject::read(&certificate).ok()) {
+            Some(subject) => family.encode_gauge(&subject.not_after),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Whether this replica leads, and the conditions that it has written to FieldCaches and Views, in the form of kube-state-metrics: one series
+//! for each status, of which one is 1.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+
+use crate::operator::reported::{Reported, ReportedKind};
+use crate::operator::status::Holds;
+
+/// Shows what the controllers have reported.
+#[derive(Debug)]
+pub struct Conditions {
+    reported: Arc<Reported>,
+}
+
+impl Conditions {
+    /// Of these controllers.
+    pub fn new(reported: Arc<Reported>) -> Conditions {
+        Conditions { reported }
+    }
+}
+
+impl Collector for Conditions {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Whether this replica holds the Lease and writes statuses: 1 or 0";
+        let mut family = encoder.encode_descriptor("fieldcache_leader", help, None, MetricType::Gauge)?;
+        family.encode_gauge(&i64::from(self.reported.leads()))?;
+        let kinds = [
+            ("fieldcache_fieldcache_condition", ReportedKind::FieldCache, "FieldCaches"),
+            ("fieldcache_view_condition", ReportedKind::View, "Views"),
+        ];
+        for (metric, kind, objects) in kinds {
+            let help = format!(
+                "The conditions of {objects}: 1 for the status that a condition has, 0 for the others. Only the leader has them, of at most 2,000 objects"
+            );
+            let mut family = encoder.encode_descriptor(metric, &help, None, MetricType::Gauge)?;
+            for (name, conditions) in self.reported.conditions(kind) {
+                for (condition, holds) in conditions {
+                    for status in [Holds::True, Holds::False, Holds::Unknown] {
+                        let labels = [("name", &*name), ("condition", condition), ("status", status.as_str())];
+                        family.encode_family(&labels)?.encode_gauge(&i64::from(status == holds))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! What the operator has written to FieldCaches and Views, and whether this replica writes: for metrics.
+//!
+//! Only the leader writes conditions, so only the leader has any here. A replica that does not lead any more forgets them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::status::{Finding, Holds};
+
+/// Objects of one kind whose conditions are remembered, at most. Users choose how many there are.
+pub const MOST_OBJECTS: usize = 2_000;
+
+/// The kinds that have conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportedKind {
+    /// FieldCaches.
+    FieldCache,
+    /// Views.
+    View,
+}
+
+/// A condition as it was written: its type, and whether it holds.
+pub type ReportedCondition = (&'static str, Holds);
+
+type Objects = BTreeMap<String, Vec<ReportedCondition>>;
+
+/// What was written; clones of an Arc of it share it.
+#[derive(Debug, Default)]
+pub struct Reported {
+    leads: AtomicBool,
+    field_caches: Mutex<Objects>,
+    views: Mutex<Objects>,
+}
+
+impl Reported {
+    fn of(&self, kind: ReportedKind) -> &Mutex<Objects> {
+        match kind {
+            ReportedKind::FieldCache => &self.field_caches,
+            ReportedKind::View => &self.views,
+        }
+    }
+
+    /// This replica writes from now on, or not any more.
+    pub fn lead(&self, leads: bool) {
+        self.leads.store(leads, Ordering::Release);
+        if !leads {
+            for kind in [ReportedKind::FieldCache, ReportedKind::View] {
+                self.retain(kind, |_| false);
+            }
+        }
+    }
+
+    /// Whether this replica writes.
+    pub fn leads(&self) -> bool {
+        self.leads.load(Ordering::Acquire)
+    }
+
+    /// These are the conditions of an object now.
+    pub fn set(&self, kind: ReportedKind, name: &str, findings: &[Finding]) {
+        let mut objects = self.of(kind).lock().unwrap_or_else(PoisonError::into_inner);
+        if objects.len() < MOST_OBJECTS || objects.contains_key(name) {
+            let conditions = findings.iter().map(|finding| (finding.kind, finding.holds)).collect();
+            objects.insert(name.to_owned(), conditions);
+        }
+    }
+
+    /// Forgets the objects that do not exist any more.
+    pub fn retain(&self, kind: ReportedKind, exists: impl Fn(&str) -> bool) {
+        self.of(kind).lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
+    }
+
+    /// The objects and their conditions, by name.
+    pub fn conditions(&self, kind: ReportedKind) -> BTreeMap<String, Vec<ReportedCondition>> {
+        self.of(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
