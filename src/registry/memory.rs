@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::quantity::Bytes;
+use crate::store::Pinned;
 
 /// Why a store is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,12 +34,13 @@ pub struct Memory {
     /// `None`: no limit.
     limit: Option<u64>,
     held: AtomicU64,
+    pinned: Arc<Pinned>,
 }
 
 impl Memory {
     /// With `--memory-limit`, if there is one.
     pub fn new(limit: Option<Bytes>) -> Memory {
-        Memory { limit: limit.map(|limit| limit.0), held: AtomicU64::new(0) }
+        Memory { limit: limit.map(|limit| limit.0), held: AtomicU64::new(0), pinned: Arc::default() }
     }
 
     /// The limit.
@@ -49,6 +51,11 @@ impl Memory {
     /// What all stores hold now.
     pub fn held(&self) -> Bytes {
         Bytes(self.held.load(Ordering::Relaxed))
+    }
+
+    /// What readers hold of past states of all stores; it has a bound of its own.
+    pub fn pinned(&self) -> &Arc<Pinned> {
+        &self.pinned
     }
 
     /// Whether more is held than the limit allows.

@@ -29,6 +29,7 @@ use super::request_log::RequestLog;
 use super::streams::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
+use crate::store::Revocation;
 
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
@@ -55,6 +56,8 @@ pub struct Body {
     meter: Option<Box<Meter>>,
     /// Bytes in memory besides its pieces.
     held_bytes: u64,
+    /// Whether the state that its pieces are made of has been let go.
+    revocation: Option<Revocation>,
     /// What a small body holds, until its bytes are free.
     share: Option<Share>,
     /// When its last piece was given, and how slowly further ones may be asked for.
@@ -93,6 +96,7 @@ impl Body {
             worker: None,
             meter: None,
             held_bytes: 0,
+            revocation: None,
             share: None,
             given: None,
             pace: Pace::default(),
@@ -181,6 +185,11 @@ impl Body {
     /// Has its unread bytes counted.
     pub(super) fn count_unread(&mut self, meter: Meter) {
         self.meter = Some(Box::new(meter));
+    }
+
+    /// Breaks off when the state that its pieces are made of is let go.
+    pub(super) fn breaks_off(&mut self, revocation: Revocation) {
+        self.revocation = Some(revocation);
     }
 
     /// Has its panics counted.
@@ -294,6 +303,15 @@ impl HttpBody for Body {
         });
         let next = catch_unwind(poll).unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))));
         self.worker = worker;
+        // Looked at after the piece was made: it can be cut, and so look like the last one.
+        let next =
+            if matches!(self.kind, Kind::Pieces(_)) && self.revocation.as_ref().is_some_and(Revocation::is_revoked) {
+                tracing::warn!("the state that a client reads slowly was let go: readers held too much of past states");
+                self.cut();
+                Poll::Ready(Some(Err("the response was read too slowly while much has changed".into())))
+            } else {
+                next
+            };
         let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
         streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         if let (Some(log), Poll::Ready(Some(Ok(frame)))) = (&mut self.log, &next) {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::model::{Scope, Version};
 use crate::query::{ContinueToken, Listing, Selection, State};
 use crate::registry::{Live, Resource, ResourceOrigin};
-use crate::store::{Object, Snapshot};
+use crate::store::{Object, Revocation, Snapshot};
 
 use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
@@ -23,7 +23,7 @@ use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Clock, Server, chunked, explain, read, yaml};
+use super::{Asked, Clock, Server, chunked, explain, read, watch, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -96,8 +96,16 @@ pub(super) async fn answer(
         Form::Table(version) => Some(Arc::new(Columns::of(resource, version, include))),
         _ => None,
     };
-    let pieces = pieces(page, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
+    let snapshot = state.snapshot().clone();
+    let (pieces, revocation) =
+        pieces(page, &snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
+    drop(snapshot);
     let mut response = chunked(pieces, agreed.format, asked);
+    // The first pieces have been made, maybe all of them.
+    if revocation.is_revoked() {
+        return Err(watch::let_go());
+    }
+    response.body_mut().breaks_off(revocation);
     response.body_mut().holds(held_bytes);
     if let Some(columns) = table {
         response.body_mut().holds(columns.most_held(longest));
@@ -329,12 +337,13 @@ type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 /// The answer, piece by piece.
 fn pieces(
     page: Page,
+    snapshot: &Snapshot,
     resource: &Arc<Resource>,
     format: Format,
     form: &Form,
     table: Option<&Arc<Columns>>,
     clock: &Clock,
-) -> Pieces {
+) -> (Pieces, Revocation) {
     let resource = resource.clone();
     let Page { meta, objects, .. } = page;
     let shown = resource.clone();
@@ -342,11 +351,14 @@ fn pieces(
         true => Box::new(objects),
         false => Box::new(objects.filter_map(move |object| shown.show(object))),
     };
+    if let Some(sorted) = table.and_then(|columns| columns.sorted(&mut objects)) {
+        objects = Box::new(sorted.into_iter());
+    }
+    let held = snapshot.hold(objects);
+    let revocation = held.revocation();
+    let objects = std::iter::from_fn(move || held.with(Iterator::next).flatten());
     if let Some(columns) = table {
-        if let Some(sorted) = columns.sorted(&mut objects) {
-            objects = Box::new(sorted.into_iter());
-        }
-        return table::pieces(columns, columns.envelope(&meta), objects, format, clock());
+        return (table::pieces(columns, columns.envelope(&meta), objects, format, clock()), revocation);
     }
     let (envelope, mut write): (Envelope, WriteItem) = match form {
         Form::PartialList(version) => {
@@ -359,7 +371,7 @@ fn pieces(
             (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
         }
     };
-    match format {
+    let pieces: Pieces = match format {
         Format::Json => Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
             write(object, out);
             None
@@ -373,5 +385,6 @@ fn pieces(
                 yaml::begin_item(json, out)
             }))
         }
-    }
+    };
+    (pieces, revocation)
 }

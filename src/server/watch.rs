@@ -27,7 +27,7 @@ use crate::registry::consumer::FollowedPod;
 use crate::registry::router::{Mailed, Routed, Subscription};
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Cursor, Snapshot};
+use crate::store::{Cursor, Held, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::audited::Audited;
@@ -42,7 +42,7 @@ use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
 use super::{Asked, Server, explain, media_type, read, with_type};
-use large::LargeEvents;
+use large::{LargeEvents, large_object};
 use shape::{Kind, Mark, Shape, write_error};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
@@ -124,7 +124,7 @@ pub(super) async fn answer(
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
-        place: Place::Before { start, snapshot: Box::new(snapshot), initial },
+        place: Place::Before { start, snapshot: snapshot.hold(snapshot.clone()), initial },
         bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
         proofs,
@@ -195,9 +195,9 @@ impl Initial {
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
-    Before { start: Start, snapshot: Box<Snapshot>, initial: Option<Initial> },
+    Before { start: Start, snapshot: Held<Snapshot>, initial: Option<Initial> },
     /// In the middle of its initial events.
-    Listing { listing: Box<Listing>, version: Version, then: Cursor, large: Box<LargeEvents> },
+    Listing { listing: Held<Listing>, version: Version, then: Cursor, large: Box<LargeEvents> },
     /// Following history.
     Following(Following),
     /// No more.
@@ -323,11 +323,15 @@ impl Watch {
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot, initial } => {
                     // In a box, so that its place is not held for as long as the watch lasts.
-                    Box::pin(self.begin(start, *snapshot, initial, &mut batch.rest)).await;
+                    match snapshot.take() {
+                        Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
+                        None => write_error(&let_go(), &mut batch.rest),
+                    }
                     false
                 }
-                Place::Listing { mut listing, version, then, mut large } => {
-                    match Box::pin(large.admit(&mut listing)).await {
+                Place::Listing { listing, version, then, mut large } => {
+                    let size = listing.with(large_object).flatten();
+                    match Box::pin(large.admit(size)).await {
                         Ok(()) => {
                             let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
                             worker.work(|| self.list(listing, version, then, large, &mut batch.rest));
@@ -397,7 +401,7 @@ impl Watch {
             Start::Initial { .. } => {
                 let Some(Initial { selection, large, .. }) = initial else { return };
                 let then = snapshot.end();
-                let listing = Box::new(Listing::new(State::current(snapshot), &selection, None));
+                let listing = snapshot.hold(Listing::new(State::current(snapshot.clone()), &selection, None));
                 Place::Listing { listing, version, then, large }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
@@ -413,30 +417,34 @@ impl Watch {
 
     fn list(
         &mut self,
-        mut listing: Box<Listing>,
+        listing: Held<Listing>,
         version: Version,
         then: Cursor,
         large: Box<LargeEvents>,
         batch: &mut Vec<u8>,
     ) {
-        let mut read = 0;
-        while batch.len() < CHUNK && read < MOST_READ && large.admits(&mut listing) {
-            let Some(object) = listing.next() else {
+        let listed = listing.with(|listing| -> Result<bool, Failure> {
+            let mut read = 0;
+            while batch.len() < CHUNK && read < MOST_READ && large.admits(listing) {
+                let Some(object) = listing.next() else { return Ok(true) };
+                if let Some(object) = self.resource.show(object) {
+                    read += object.length();
+                    self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch)?;
+                }
+            }
+            Ok(false)
+        });
+        match listed {
+            None => write_error(&let_go(), batch),
+            Some(Err(failure)) => write_error(&failure, batch),
+            Some(Ok(true)) => {
                 if self.marks_initial_end {
                     self.write_bookmark(version, true, batch);
                 }
                 self.place = Place::following(then, version, version);
-                return;
-            };
-            if let Some(object) = self.resource.show(object) {
-                read += object.length();
-                if let Err(failure) = self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch)
-                {
-                    return write_error(&failure, batch);
-                }
             }
+            Some(Ok(false)) => self.place = Place::Listing { listing, version, then, large },
         }
-        self.place = Place::Listing { listing, version, then, large };
     }
 
     /// Tells what has changed since the watch's place; true when it is up to date.
@@ -625,6 +633,13 @@ impl Watch {
             () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
         }
     }
+}
+
+/// The state that a reader began with has been let go, because it was read too slowly.
+pub(super) fn let_go() -> Failure {
+    tracing::warn!("the state that a client reads slowly was let go: readers held too much of past states");
+    let message = "the state that this request began with was let go: it was read too slowly while much has changed";
+    Failure::Expired { message: message.to_owned(), continue_token: None }
 }
 
 /// Without the room that a text has grown by: what is unread is counted by its length.

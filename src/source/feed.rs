@@ -114,6 +114,7 @@ impl Feed {
     /// the limit: [`Feed::refused`] tells.
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
+        self.store = self.store.pinned_by(memory.pinned());
         self.held = Some(Held {
             account: memory.open(),
             may_be_refused,

@@ -4,7 +4,7 @@
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
 //! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
 //! what is read all the time; `order` is the order of a
-//! list; [`postings`] are the indexes, made of `labels`, `terms` and [`slots`], and [`indexed`] says which objects are indexed
+//! list; [`pins`] bounds what readers hold of past states; [`postings`] are the indexes, made of `labels`, `terms` and [`slots`], and [`indexed`] says which objects are indexed
 //! completely; `heap` is what parts take in memory; `relist` is a full list under way; [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
@@ -19,6 +19,7 @@ mod lengths;
 pub mod object;
 mod order;
 mod packing;
+pub mod pins;
 pub mod postings;
 mod relist;
 pub mod slots;
@@ -35,12 +36,14 @@ use crate::model::{Key, Record, Version};
 pub use history::{Change, Cursor, HistoryLimits, TooOld};
 pub use indexed::{IndexLimits, Part};
 pub use object::Object;
+pub use pins::{Held, Pinned, Revocation};
 pub use postings::{Attribute, AttributeUsage};
 pub use relist::{Replaced, Trust};
 pub use snapshot::{Snapshot, Usage};
 pub use undone::Undone;
 
 use packing::Packing;
+use pins::Pins;
 use relist::Relist;
 
 /// The writer's side of one resource. Not `Clone`: one task owns it.
@@ -70,6 +73,9 @@ pub enum Outcome {
 /// Objects that a dictionary is trained on are taken from all over a store, so many at most.
 const SAMPLES: usize = 1_000;
 
+/// What the change of one term copies of its index, in bytes: a node of its tree.
+const NODE: usize = 1 << 10;
+
 impl Store {
     /// An empty store.
     pub fn new(limits: HistoryLimits) -> Store {
@@ -93,6 +99,13 @@ impl Store {
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
         self.packing.limits = limits;
+        self
+    }
+
+    /// The same with a bound on what readers hold of past states, which other stores share.
+    #[must_use]
+    pub fn pinned_by(mut self, all: &Arc<Pinned>) -> Store {
+        self.current.pins = Pins::new(all.clone());
         self
     }
 
@@ -221,6 +234,18 @@ impl Store {
         }
     }
 
+    /// Counts what a change lets go unless a reader of an earlier state holds it.
+    fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
+        let changed = match (before, after) {
+            (Some(before), Some(after)) if before.has_terms_of(after) => 0,
+            _ => terms(before) + terms(after),
+        };
+        let bytes = before.map_or(0, Object::held_bytes) + NODE * (1 + changed);
+        self.current.pins.retire(bytes as u64);
+        self.current.retired = self.current.pins.retired();
+    }
+
     /// Puts an object in its slot, or in one of its own; answers what was there.
     fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
@@ -245,6 +270,7 @@ impl Store {
             current.lengths.remove(before.length());
             current.held_bytes -= before.held_bytes() as u64;
         }
+        self.retire(before.as_ref(), Some(&object));
         before
     }
 
@@ -261,6 +287,7 @@ impl Store {
         if let Some(relist) = &mut self.relist {
             relist.forget(slot);
         }
+        self.retire(Some(&object), None);
         self.free_slots.push(slot);
         Some(object)
     }

@@ -94,8 +94,8 @@ impl Store {
     /// Lets go what the first list has put in, which nobody has seen.
     fn clear(&mut self) {
         let limits = self.current.postings.limits;
-        self.current =
-            Snapshot { epoch: self.current.epoch, history: self.current.history.clone(), ..Snapshot::default() };
+        let Snapshot { epoch, history, pins, retired, .. } = std::mem::take(&mut self.current);
+        self.current = Snapshot { epoch, history, pins, retired, ..Snapshot::default() };
         Arc::make_mut(&mut self.current.postings).limits = limits;
         self.free_slots.clear();
     }

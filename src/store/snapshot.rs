@@ -8,6 +8,7 @@ use imbl::Vector;
 use super::history::History;
 use super::lengths::Lengths;
 use super::order::Order;
+use super::pins::{Held, Pins};
 use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
 use super::{Change, Cursor, Object, TooOld, Undone};
@@ -32,6 +33,9 @@ pub struct Snapshot {
     pub(super) lengths: Lengths,
     /// Sum of what the objects take in memory.
     pub(super) held_bytes: u64,
+    pub(super) pins: Arc<Pins>,
+    /// What changes had let go before it.
+    pub(super) retired: u64,
 }
 
 /// What a store takes in memory, in bytes, as far as it knows; sizes are those that the allocator gives.
@@ -54,6 +58,11 @@ pub struct Usage {
 }
 
 impl Snapshot {
+    /// Holds something that has this state in it, for a reader who can be slow.
+    pub fn hold<Value: Send + 'static>(&self, value: Value) -> Held<Value> {
+        self.pins.hold(self.retired, value)
+    }
+
     /// Every change up to this version is applied, and nothing of a later one.
     pub fn version(&self) -> Version {
         self.version

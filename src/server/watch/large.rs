@@ -18,13 +18,14 @@ impl LargeEvents {
         LargeEvents { limits, user, held: None }
     }
 
-    /// Waits for a place if the next object is large. The last one's place is free: its event has been taken.
+    /// Waits for a place if the next object is large, of so many bytes ([`large_object`]). The last one's place is free: its event has
+    /// been taken.
     ///
     /// # Errors
     /// 429 when there is no place in time.
-    pub(super) async fn admit(&mut self, listing: &mut Listing) -> Result<(), Limited> {
+    pub(super) async fn admit(&mut self, large: Option<u64>) -> Result<(), Limited> {
         self.held = None;
-        let Some(bytes) = large(listing) else { return Ok(()) };
+        let Some(bytes) = large else { return Ok(()) };
         let turn = match self.limits.lists().enter(&self.user, bytes) {
             Ok(Turn::Now(place)) => Ok(place),
             Ok(Turn::Later(waiting)) => waiting.turn().await,
@@ -36,11 +37,11 @@ impl LargeEvents {
 
     /// Whether the next object may be written in this batch.
     pub(super) fn admits(&self, listing: &mut Listing) -> bool {
-        self.held.is_some() || large(listing).is_none()
+        self.held.is_some() || large_object(listing).is_none()
     }
 }
 
 /// The size of the next object, if it is large.
-fn large(listing: &mut Listing) -> Option<u64> {
+pub(super) fn large_object(listing: &mut Listing) -> Option<u64> {
     listing.peek().map(|object| object.length() as u64).filter(|bytes| *bytes > LARGE)
 }

@@ -9,6 +9,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 mod memory;
 mod packing;
+mod pins;
 mod structures;
 pub(crate) mod work;
 

@@ -3,6 +3,7 @@
 mod bodies;
 mod held;
 mod lifetimes;
+mod pinned;
 mod places;
 mod seats;
 mod selectors;

@@ -1,0 +1,77 @@
+//! Readers that are slow while much changes: the state that they began with is let go, and they are told so.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
+
+use super::fill;
+use crate::model::Version;
+use crate::server::Settings;
+use crate::server::tests::{ALL_SHIRTS, Fixture};
+use crate::store::{HistoryLimits, Pinned, Store};
+
+const MOST: u64 = 1 << 20;
+
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::loading(Settings::default(), HistoryLimits::default());
+    fixture.shirts.store = Store::new(HistoryLimits::default()).pinned_by(&Arc::new(Pinned::new(MOST)));
+    fixture.shirts.store.replace(&[], Version::new(100));
+    fixture.shirts.publish();
+    fill(&mut fixture);
+    fixture
+}
+
+/// Changes one object so often that more than the bound is let go. A node of an index is a kilobyte.
+fn churn(fixture: &mut Fixture) {
+    for _ in 0..MOST / 1024 {
+        fixture.put_without_publishing("default", "churned", "blue");
+    }
+    fixture.shirts.publish();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_state_is_let_go_breaks_off_and_is_never_taken_for_a_whole_one() {
+    let mut fixture = fixture();
+    for (what, accept) in [
+        ("a list", "application/json"),
+        ("a table", "application/json;as=Table;v=v1;g=meta.k8s.io"),
+        ("metadata", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+        ("YAML", "application/yaml"),
+    ] {
+        for path in [ALL_SHIRTS.to_owned(), format!("{ALL_SHIRTS}?limit=500")] {
+            let read = async |fixture: &Fixture| {
+                let response = fixture.ask(Method::GET, &path, &[("accept", accept)]).await;
+                assert_eq!(response.status(), StatusCode::OK, "{what}");
+                response.into_body()
+            };
+            let whole = read(&fixture).await.collect().await;
+            assert!(whole.is_ok(), "{what}: one that is read is sent");
+            let slow = read(&fixture).await;
+            churn(&mut fixture);
+            assert!(slow.collect().await.is_err(), "{what}: {path}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_initial_state_is_let_go_ends_with_410() {
+    let mut fixture = fixture();
+    let path = format!("{ALL_SHIRTS}?watch=1");
+    let mut followed = fixture.watch(&format!("{path}&resourceVersion=100")).await;
+    let unread = fixture.watch(&path).await;
+    let mut begun = fixture.watch(&path).await;
+    begun.next().await.unwrap();
+    churn(&mut fixture);
+    for (what, mut watch) in [("one of which nothing was read", unread), ("one in the middle", begun)] {
+        let last = loop {
+            let event = watch.next().await.unwrap();
+            if event["type"] != "ADDED" {
+                break event;
+            }
+        };
+        assert_eq!((last["type"].as_str(), last["object"]["code"].as_u64()), (Some("ERROR"), Some(410)), "{what}");
+        watch.expect_end(what).await;
+    }
+    assert!(followed.next().await.is_some(), "a watch that follows holds no state");
+}

@@ -1,0 +1,241 @@
+//! How much memory past states take that readers hold, and the bound on it.
+//!
+//! A reader of a list or of the initial events of a watch holds the state that it began with. What has been replaced or deleted since
+//! then stays in memory for it, however slowly it reads. So each store counts what changes let go, in bytes, and knows how far this count was when
+//! its oldest reader began: at most the difference is held for readers. When all stores together hold more than a bound, the readers
+//! of the oldest states lose them, and find out when they want to go on ([`Held::with`]).
+//!
+//! What a change lets go in indexes is estimated: a node of a tree for each term of the object. Nothing here knows what readers do
+//! with a state, or what they tell their clients.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Bytes of past states that all readers together may hold.
+const MOST: u64 = 256 << 20;
+
+/// What all stores hold for readers of past states.
+#[derive(Debug)]
+pub struct Pinned {
+    most: u64,
+    bytes: AtomicU64,
+    revoked: AtomicU64,
+    stores: Mutex<Vec<Weak<Pins>>>,
+}
+
+impl Default for Pinned {
+    fn default() -> Pinned {
+        Pinned::new(MOST)
+    }
+}
+
+impl Pinned {
+    /// With another bound, in bytes.
+    pub fn new(most: u64) -> Pinned {
+        Pinned { most, bytes: AtomicU64::new(0), revoked: AtomicU64::new(0), stores: Mutex::default() }
+    }
+
+    /// What is held now at most, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many readers have lost their state.
+    pub fn revoked(&self) -> u64 {
+        self.revoked.load(Ordering::Relaxed)
+    }
+
+    /// Takes the oldest states away until the bound is kept, and an eighth more, so that this is done rarely.
+    fn enforce(&self) {
+        if self.bytes() <= self.most {
+            return;
+        }
+        let stores: Vec<Arc<Pins>> = lock(&self.stores).iter().filter_map(Weak::upgrade).collect();
+        while self.bytes() > self.most - self.most / 8 {
+            let Some(most) = stores.iter().max_by_key(|store| lock(&store.readers).counted) else { return };
+            if !most.revoke_oldest() {
+                return;
+            }
+        }
+    }
+}
+
+/// The readers of one store.
+#[derive(Debug)]
+pub struct Pins {
+    all: Arc<Pinned>,
+    /// What changes have let go, ever.
+    retired: AtomicU64,
+    readers: Mutex<Readers>,
+}
+
+/// Its place among the readers of a store: what had been let go when its state was taken, and a number.
+type Place = (u64, u64);
+
+#[derive(Default)]
+struct Readers {
+    /// The oldest state first.
+    held: BTreeMap<Place, Weak<dyn Revocable>>,
+    next: u64,
+    /// What of [`Pinned::bytes`] is of this store.
+    counted: u64,
+}
+
+impl std::fmt::Debug for Readers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Readers").field("held", &self.held.len()).field("counted", &self.counted).finish()
+    }
+}
+
+impl Default for Pins {
+    fn default() -> Pins {
+        Pins { all: Arc::default(), retired: AtomicU64::new(0), readers: Mutex::default() }
+    }
+}
+
+impl Pins {
+    /// Of a new store.
+    pub(super) fn new(all: Arc<Pinned>) -> Arc<Pins> {
+        let pins = Arc::new(Pins { all: all.clone(), ..Pins::default() });
+        let mut stores = lock(&all.stores);
+        stores.retain(|store| store.strong_count() > 0);
+        stores.push(Arc::downgrade(&pins));
+        drop(stores);
+        pins
+    }
+
+    /// What has been let go so far.
+    pub(super) fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// A change lets so many bytes go, unless a reader holds a state that has them.
+    pub(super) fn retire(&self, bytes: u64) {
+        self.retired.fetch_add(bytes, Ordering::Relaxed);
+        {
+            let mut readers = lock(&self.readers);
+            if readers.held.is_empty() {
+                return;
+            }
+            self.count(&mut readers);
+        }
+        self.all.enforce();
+    }
+
+    fn count(&self, readers: &mut Readers) {
+        let counted = readers.held.first_key_value().map_or(0, |((at, _), _)| self.retired().saturating_sub(*at));
+        if counted > readers.counted {
+            self.all.bytes.fetch_add(counted - readers.counted, Ordering::Relaxed);
+        } else {
+            self.all.bytes.fetch_sub(readers.counted - counted, Ordering::Relaxed);
+        }
+        readers.counted = counted;
+    }
+
+    /// Holds something that has a state in it, which was taken when `at` bytes had been let go.
+    pub(super) fn hold<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> Held<Value> {
+        let slot = Arc::new(Slot { is_revoked: Arc::default(), value: Mutex::new(Some(value)) });
+        let revocable: Arc<dyn Revocable> = slot.clone();
+        let mut readers = lock(&self.readers);
+        let place = (at, readers.next);
+        readers.next += 1;
+        readers.held.insert(place, Arc::downgrade(&revocable));
+        self.count(&mut readers);
+        drop(readers);
+        Held { slot, pins: self.clone(), place }
+    }
+
+    fn release(&self, place: Place) {
+        let mut readers = lock(&self.readers);
+        if readers.held.remove(&place).is_some() {
+            self.count(&mut readers);
+        }
+    }
+
+    /// False when there is no reader.
+    fn revoke_oldest(&self) -> bool {
+        let mut readers = lock(&self.readers);
+        let Some((_, oldest)) = readers.held.pop_first() else { return false };
+        self.count(&mut readers);
+        drop(readers);
+        if let Some(oldest) = oldest.upgrade() {
+            self.all.revoked.fetch_add(1, Ordering::Relaxed);
+            oldest.revoke();
+        }
+        true
+    }
+}
+
+trait Revocable: Send + Sync {
+    fn revoke(&self);
+}
+
+struct Slot<Value> {
+    is_revoked: Arc<AtomicBool>,
+    value: Mutex<Option<Value>>,
+}
+
+impl<Value: Send> Revocable for Slot<Value> {
+    fn revoke(&self) {
+        self.is_revoked.store(true, Ordering::SeqCst);
+        // A reader that is using it lets it go afterwards.
+        if let Ok(mut value) = self.value.try_lock() {
+            drop(value.take());
+        }
+    }
+}
+
+/// Something that has a state of a store in it, until too much is held for readers of past states.
+pub struct Held<Value> {
+    slot: Arc<Slot<Value>>,
+    pins: Arc<Pins>,
+    place: Place,
+}
+
+/// Whether something has been let go; outlives it.
+#[derive(Clone, Debug)]
+pub struct Revocation(Arc<AtomicBool>);
+
+impl Revocation {
+    /// Whether it has.
+    pub fn is_revoked(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl<Value> Held<Value> {
+    /// Tells later whether this has been let go.
+    pub fn revocation(&self) -> Revocation {
+        Revocation(self.slot.is_revoked.clone())
+    }
+
+    /// Uses it; `None` when it has been let go.
+    pub fn with<Done>(&self, work: impl FnOnce(&mut Value) -> Done) -> Option<Done> {
+        let mut value = lock(&self.slot.value);
+        let done = match value.as_mut() {
+            Some(value) if !self.slot.is_revoked.load(Ordering::SeqCst) => Some(work(value)),
+            _ => None,
+        };
+        if self.slot.is_revoked.load(Ordering::SeqCst) {
+            drop(value.take());
+        }
+        done
+    }
+
+    /// Takes it out; `None` when it has been let go.
+    pub fn take(self) -> Option<Value> {
+        lock(&self.slot.value).take().filter(|_| !self.slot.is_revoked.load(Ordering::SeqCst))
+    }
+}
+
+impl<Value> Drop for Held<Value> {
+    fn drop(&mut self) {
+        self.pins.release(self.place);
+    }
+}
+
+/// Whoever panicked has left what it holds as it was.
+fn lock<Value>(mutex: &Mutex<Value>) -> MutexGuard<'_, Value> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
