@@ -256,3 +256,59 @@ fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
     let refusing = ["CertificateSigningRequest", "Namespace", "Node", "ResourceSlice"];
     assert_eq!(without_namespace, BTreeSet::from(refusing), "kinds whose conversion refuses it");
 }
+
+#[test]
+fn deprecated_kinds_are_warned_of_from_their_release_on() {
+    use super::deprecations::deprecation_warning;
+    let admission = "admissionregistration.k8s.io";
+    for (group, version, kind, minor, expected) in [
+        ("", "v1", "Endpoints", 32, None),
+        (
+            "",
+            "v1",
+            "Endpoints",
+            33,
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        ),
+        ("", "v1", "ComponentStatus", 32, Some("v1 ComponentStatus is deprecated in v1.19+")),
+        ("resource.k8s.io", "v1", "ResourceClaim", 37, None),
+        ("resource.k8s.io", "v1beta2", "ResourceClaim", 35, None),
+        (
+            "resource.k8s.io",
+            "v1beta2",
+            "ResourceClaim",
+            36,
+            Some("resource.k8s.io/v1beta2 ResourceClaim is deprecated in v1.36+, unavailable in v1.39+"),
+        ),
+        (
+            admission,
+            "v1beta1",
+            "MutatingAdmissionPolicy",
+            37,
+            Some(
+                "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicy is deprecated in v1.37+, unavailable in v1.40+; use \
+                 admissionregistration.k8s.io/v1 MutatingAdmissionPolicy",
+            ),
+        ),
+        (
+            "storage.k8s.io",
+            "v1alpha1",
+            "VolumeAttributesClass",
+            33,
+            Some("storage.k8s.io/v1alpha1 VolumeAttributesClass is deprecated in v1.32+, unavailable in v1.35+"),
+        ),
+        (
+            "storage.k8s.io",
+            "v1alpha1",
+            "VolumeAttributesClass",
+            34,
+            Some(
+                "storage.k8s.io/v1alpha1 VolumeAttributesClass is deprecated in v1.32+, unavailable in v1.35+; use \
+                 storage.k8s.io/v1 VolumeAttributesClass",
+            ),
+        ),
+    ] {
+        let warning = deprecation_warning(group, version, kind, minor);
+        assert_eq!(warning.as_deref(), expected, "{group}/{version} {kind} in 1.{minor}");
+    }
+}

@@ -22,6 +22,7 @@ use super::phase_log;
 use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
 use super::successors::Successors;
+use crate::builtin::deprecations::deprecation_warning;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::json_path::unreadable_columns;
 use crate::extract::tree::{self, DEFINITION_LEVELS};
@@ -698,20 +699,13 @@ fn built_in_resource(found: &discovery::Discovered, minor: u64) -> Resource {
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Vec::new(),
-        deprecation_warning: deprecation_warning(&found.gvr, minor),
+        deprecation_warning: deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
         definition: String::new(),
         plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,
     }
-}
-
-/// What kube-apiserver warns of with every answer about a deprecated built-in resource. Of those that can be watched there
-/// is one that is served by default.
-fn deprecation_warning(gvr: &Gvr, minor: u64) -> Option<String> {
-    let is_endpoints = gvr.group.is_empty() && &*gvr.resource == "endpoints" && minor >= 33;
-    is_endpoints.then(|| "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
 }
 
 /// The resource of one version of a CRD; also folder mode's.
