@@ -17,7 +17,7 @@ IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e golden bench micro audit advisories tools soak hostile test-versions image image-root
+.PHONY: help run test check fmt clippy guards unit build components e2e conformance golden bench micro audit advisories tools soak hostile test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ advisories: $(TOOLS)/bin/cargo-deny ## the same, but reports "not checked" if th
 hostile: components ## the hostile suite against a release build
 	$(CARGO) build --locked --release
 	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads 1 hostile::
+
+conformance: build components ## suites that others wrote, beside kube-apiserver alone and through fieldcache; prints a table (an hour; SUITES="--suite kubectl")
+	$(CARGO) run --quiet --locked -p e2e --bin conformance -- $(SUITES)
 
 soak: build components ## 200 random schedules of faults, beside them 30 minutes of changes with real clients, then the hostile suite (more than an hour; SOAK_SCHEDULES=, SOAK_MINUTES=, SOAK_HOSTILE= shorten it)
 	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES) --hostile $(SOAK_HOSTILE)

@@ -140,6 +140,17 @@ pub fn locate(toolkit: Toolkit) -> Result<Invocation> {
     })
 }
 
+/// The interpreter with which a family's own scripts run, its packages installed.
+///
+/// # Errors
+/// As [`locate`]; when the family has none.
+pub fn interpreter(toolkit: Toolkit) -> Result<Invocation> {
+    let mut invocation = locate(toolkit)?;
+    invocation.arguments.clear();
+    ensure!(toolkit != Toolkit::Go, "the Go clients are programs");
+    Ok(invocation)
+}
+
 /// A kubeconfig that names the server and nothing else.
 const ORDINARY: &str = "kubeconfig";
 /// The JavaScript client speaks plain HTTP only to a server whose certificate it is told not to look at.

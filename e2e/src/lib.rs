@@ -7,6 +7,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`components`] | builds kube-apiserver, kube-controller-manager, kubectl, etcd and our Go programs; says where they are |
+//! | [`conformance`] | suites of others, beside kube-apiserver alone and through fieldcache |
 //! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
@@ -49,6 +50,7 @@ pub mod checker;
 pub mod clients;
 pub mod compare;
 pub mod components;
+pub mod conformance;
 pub mod control_plane;
 pub mod conversion_webhook;
 pub mod corpus;

@@ -34,5 +34,6 @@ mod printers;
 mod recipes;
 mod security;
 mod self_check;
+mod suites;
 mod tls;
 mod versions;
