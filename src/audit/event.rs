@@ -24,8 +24,8 @@ pub const VIEW: &str = "view.fieldcache.dev/view";
 /// The annotation with the reason why that View is not served. The response has it only for callers that may use the View.
 pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 
-/// Longer names of clients are cut, as upstream cuts them (apiserver `pkg/audit/request.go`); of rejected requests every text that the
-/// caller chooses is.
+/// Longer user agents are cut, as upstream cuts them (apiserver `pkg/audit/request.go`); of rejected requests every text that the
+/// caller chooses is cut.
 const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
@@ -135,11 +135,13 @@ struct Line<'e> {
 }
 
 impl Event {
-    /// The same with every text cut to a length that does not depend on the caller: whoever is rejected fills no log with it.
+    /// The same with every text cut to a length that does not depend on the caller, so that a rejected caller cannot fill the log.
     pub fn shortened(mut self) -> Event {
         self.uri = cut(self.uri);
         self.verb = cut(self.verb);
-        self.source_addresses.truncate(MOST_ADDRESSES);
+        // The last one is that of the peer.
+        let made_up = self.source_addresses.len().saturating_sub(MOST_ADDRESSES);
+        self.source_addresses.drain(..made_up);
         if let Some(object) = &mut self.object {
             for text in [
                 &mut object.resource,

@@ -6,6 +6,7 @@
 //! slow requests of one user do not delay others. That is kube-apiserver's mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of a watch whose start was written) do not wait.
 //! They are dropped if the queue is full, and counted and logged then. So are rejections of one caller beyond ten in a second.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -65,7 +66,9 @@ pub struct Log {
     queue: mpsc::Sender<Message>,
     counts: Arc<Counts>,
     logged: Mutex<LogInterval>,
-    rejections: Mutex<Buckets<Rejected>>,
+    /// By a hash of the caller: names of users can be long.
+    rejections: Mutex<Buckets<u64>>,
+    hasher: RandomState,
     write_wait: Duration,
 }
 
@@ -109,8 +112,9 @@ impl Log {
             .name("audit".to_owned())
             .spawn(move || writer.run(waiting))
             .map_err(OpenError::Thread)?;
-        let rejections = Mutex::new(Buckets::new(REJECTIONS, Rejected::Address(OVERFLOW)));
-        Ok(Log { policy, queue, counts, logged: Mutex::default(), rejections, write_wait: WRITE_WAIT })
+        let hasher = RandomState::new();
+        let rejections = Mutex::new(Buckets::new(REJECTIONS, hasher.hash_one(OVERFLOW)));
+        Ok(Log { policy, queue, counts, logged: Mutex::default(), rejections, hasher, write_wait: WRITE_WAIT })
     }
 
     /// The same, with responses that wait for so long.
@@ -174,8 +178,8 @@ impl Log {
             Rejected::Address(address) => Rejected::Address(neighbourhood(address)),
             user @ Rejected::User(_) => user,
         };
-        let may = self.rejections.lock().unwrap_or_else(PoisonError::into_inner).take(caller, Instant::now());
-        if may {
+        let (caller, now) = (self.hasher.hash_one(caller), Instant::now());
+        if self.rejections.lock().unwrap_or_else(PoisonError::into_inner).take(caller, now) {
             self.offer(&event.shortened());
         } else {
             self.drop_event("one caller was rejected more than ten times in a second");

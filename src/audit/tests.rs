@@ -246,7 +246,7 @@ async fn rejections_of_one_caller_are_few_and_short_in_the_log() {
             uri: text(),
             verb: text(),
             object: Some(object),
-            source_addresses: vec!["10.0.0.1".to_owned(); 5_000],
+            source_addresses: (0..5_000).map(|number| format!("10.0.{}.{}", number / 250, number % 250)).collect(),
             status: Some(event::failure(document, 401)),
             annotations: BTreeMap::from([(VIEW, text())]),
             ..event(id)
@@ -264,6 +264,7 @@ async fn rejections_of_one_caller_are_few_and_short_in_the_log() {
     let counts = ["of-the-flood", "of-another-address", "of-a-user", "later"].map(count);
     assert_eq!(counts, [100, 1, 1, 10], "events of rejections");
     assert_eq!(log.counts().dropped(), 2 * MANY as u64 - 110, "the others are counted");
+    assert!(output.text().contains(",\"10.0.19.249\"],"), "the address of the peer is the last one");
     let longest = output.text().lines().map(str::len).max().unwrap();
     assert!(longest < 16 << 10, "an event has {longest} bytes");
 }
