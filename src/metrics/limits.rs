@@ -100,6 +100,14 @@ impl Collector for Used {
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
+        let pinned = self.registry.memory().pinned();
+        let help = "Bytes of past states that readers hold at most: what was replaced or deleted since they began";
+        let mut family = encoder.encode_descriptor("fieldcache_past_state_bytes", help, None, MetricType::Gauge)?;
+        family.encode_gauge(&pinned.bytes())?;
+        let help =
+            "Lists and watches that lost the state that they began with, because readers held too much of past states";
+        let mut family = encoder.encode_descriptor("fieldcache_past_states_let_go", help, None, MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, u64>(&pinned.revoked(), None)?;
         let help = "Requests, and answers in progress, that wait for a seat";
         let mut family = encoder.encode_descriptor("fieldcache_seats_waiting", help, None, MetricType::Gauge)?;
         family.encode_gauge(&(self.limits.seats().waiting() as u64))?;

@@ -75,8 +75,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, of the server that counts into `tally` and `limits`, of who may what, where that is asked, and of what else there
-    /// is.
+    /// Of these resources, of the server that counts into `tally` and `limits`, of authentication and authorization where requests are
+    /// authorized, and of these other collectors.
     pub fn new(
         resources: Arc<Resources>,
         tally: Arc<Tally>,

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::gzip::{self, Gzip};
 use super::indent::Pretty;
 use super::limits::Share;
+use super::limits::past;
 use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
 use super::pace::Pace;
@@ -306,7 +307,7 @@ impl HttpBody for Body {
         // Looked at after the piece was made: it can be cut, and so look like the last one.
         let next =
             if matches!(self.kind, Kind::Pieces(_)) && self.revocation.as_ref().is_some_and(Revocation::is_revoked) {
-                tracing::warn!("the state that a client reads slowly was let go: readers held too much of past states");
+                past::warn();
                 self.cut();
                 Poll::Ready(Some(Err("the response was read too slowly while much has changed".into())))
             } else {

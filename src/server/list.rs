@@ -18,12 +18,13 @@ use super::body::{Body, Pieces};
 use super::encode::{Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
+use super::limits::past;
 use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Clock, Server, chunked, explain, read, watch, yaml};
+use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -103,7 +104,7 @@ pub(super) async fn answer(
     let mut response = chunked(pieces, agreed.format, asked);
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
-        return Err(watch::let_go());
+        return Err(past::let_go());
     }
     response.body_mut().breaks_off(revocation);
     response.body_mut().holds(held_bytes);

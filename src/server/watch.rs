@@ -35,6 +35,7 @@ use super::body::Body;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
 use super::limits::Share;
+use super::limits::past;
 use super::limits::seats::{Seats, UNIT_TIME};
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
@@ -325,7 +326,7 @@ impl Watch {
                     // In a box, so that its place is not held for as long as the watch lasts.
                     match snapshot.take() {
                         Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
-                        None => write_error(&let_go(), &mut batch.rest),
+                        None => write_error(&past::let_go(), &mut batch.rest),
                     }
                     false
                 }
@@ -435,7 +436,7 @@ impl Watch {
             Ok(false)
         });
         match listed {
-            None => write_error(&let_go(), batch),
+            None => write_error(&past::let_go(), batch),
             Some(Err(failure)) => write_error(&failure, batch),
             Some(Ok(true)) => {
                 if self.marks_initial_end {
@@ -633,13 +634,6 @@ impl Watch {
             () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
         }
     }
-}
-
-/// The state that a reader began with has been let go, because it was read too slowly.
-pub(super) fn let_go() -> Failure {
-    tracing::warn!("the state that a client reads slowly was let go: readers held too much of past states");
-    let message = "the state that this request began with was let go: it was read too slowly while much has changed";
-    Failure::Expired { message: message.to_owned(), continue_token: None }
 }
 
 /// Without the room that a text has grown by: what is unread is counted by its length.

@@ -73,6 +73,13 @@ pub enum Outcome {
 /// Objects that a dictionary is trained on are taken from all over a store, so many at most.
 const SAMPLES: usize = 1_000;
 
+/// What remains of a store that is gone is what readers hold of it.
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.current.pins.retire(self.current.held_bytes + self.current.history.held_bytes());
+    }
+}
+
 /// What the change of one term copies of its index, in bytes: a node of its tree.
 const NODE: usize = 1 << 10;
 

@@ -26,6 +26,7 @@ pub mod connections;
 pub mod exempt;
 mod groups;
 pub mod lists;
+pub mod past;
 pub mod seats;
 pub mod slowest;
 pub mod unread;

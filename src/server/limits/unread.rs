@@ -386,8 +386,8 @@ impl Drop for Answer {
     fn drop(&mut self) {
         self.unread.lock().known.remove(&self.number);
         let ending = self.ending.load(Ordering::Relaxed);
-        // All that were told to end have. What is left can be past the bound, as they were counted with what they had then; whoever waits
-        // looks again, and ends the next ones.
+        // All watches that had to end are gone. More than the bound can still be unread, as each was counted with what it held when it was
+        // chosen. The watches that wait check again, and end the next ones.
         if ending > 0 && self.unread.ending.fetch_sub(ending, Ordering::Relaxed) == ending {
             self.unread.wake_waiting();
         }

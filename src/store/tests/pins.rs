@@ -81,3 +81,16 @@ fn changes_of_many_labels_count_for_the_nodes_that_they_copy() {
     store.apply(&record("a/x", 2, &labels, &["v"]));
     assert!(!is_held(&reader), "an index of 200 labels has changed, and {} bytes are held", all.bytes());
 }
+
+#[test]
+fn a_store_that_is_gone_counts_as_a_whole() {
+    let all = Arc::new(Pinned::new(MOST));
+    let (mut small, mut large) = (store(&all), store(&all));
+    small.apply(&record("a/x", 1, &[], &["v"]));
+    (0..1_000).for_each(|number| _ = large.apply(&record(&format!("a/{number}"), number + 1, &[], &["v"])));
+    let (of_small, of_large) = (hold(&small), hold(&large));
+    drop((small, large));
+    assert_eq!([&of_small, &of_large].map(is_held), [true, false], "{} bytes are held", all.bytes());
+    drop(of_small);
+    assert_eq!(all.bytes(), 0);
+}

@@ -1,4 +1,4 @@
-//! Readers that are slow while much changes: the state that they began with is let go, and they are told so.
+//! Slow readers while much changes: the state that they began with is let go, and their response says so.
 
 use std::sync::Arc;
 
