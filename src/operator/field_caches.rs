@@ -102,6 +102,7 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             "metadata": { "name": name }, "status": status,
         });
         context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
+        context.logged.lock().unwrap_or_else(PoisonError::into_inner).forget();
         if (status.objects, status.bytes) != (held.objects, held.bytes) {
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.insert(name.clone(), Instant::now());

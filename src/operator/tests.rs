@@ -437,7 +437,7 @@ fn a_summary_of_fields_fits_a_column() {
     }
 }
 
-/// A name is chosen by whoever creates the object, in any namespace.
+/// Every user who may create a Pod or ServiceAccount in any namespace chooses its name.
 #[test]
 fn a_view_that_takes_a_name_without_its_namespace_is_warned_of() {
     let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));

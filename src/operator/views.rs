@@ -370,6 +370,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
             "metadata": { "name": name }, "status": status,
         });
         context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
+        context.logged.lock().unwrap_or_else(PoisonError::into_inner).forget();
         for kind in [READY, CONSUMER_NAMESPACED] {
             let finding = findings.iter().find(|finding| finding.kind == kind);
             events::tell(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
