@@ -95,7 +95,7 @@ hostile: components ## the hostile suite against a release build
 	$(CARGO) build --locked --release
 	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads 1 hostile::
 
-conformance: build components ## suites that others wrote, beside kube-apiserver alone and through fieldcache; prints a table (an hour; SUITES="--suite kubectl")
+conformance: build components ## suites that others wrote, beside kube-apiserver alone and through fieldcache; prints a table (long; SUITES="--suite kubectl")
 	$(CARGO) run --quiet --locked -p e2e --bin conformance -- $(SUITES)
 
 soak: build components ## 200 random schedules of faults, beside them 30 minutes of changes with real clients, then the hostile suite (more than an hour; SOAK_SCHEDULES=, SOAK_MINUTES=, SOAK_HOSTILE= shorten it)

@@ -6,7 +6,7 @@
 //! | section | meaning |
 //! |---|---|
 //! | `[run]` | run |
-//! | `[short]` | run, and part of the short selection of `make test` |
+//! | `[short]` | run, and part of the short selection |
 //! | `[rejected: REASON]` | run; must fail through fieldcache, which rejects something on purpose |
 //! | `[left out: REASON]` | not run |
 
@@ -86,16 +86,6 @@ impl List {
             self.entries.iter().any(|(pattern, choice)| *choice == Choice::Short && pattern.starts_with(&start))
         };
         packages.iter().filter(short).copied().collect()
-    }
-
-    /// Patterns that match none of these names, in the order of the list.
-    #[must_use]
-    pub fn unused<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
-        let decides = |pattern: &str, name: &str| {
-            self.entries.iter().find(|(other, _)| matches(other, name)).is_some_and(|(other, _)| other == pattern)
-        };
-        let unused = |pattern: &&str| !names.iter().any(|name| decides(pattern, name));
-        self.entries.iter().map(|(pattern, _)| pattern.as_str()).filter(unused).collect()
     }
 
     /// The names that are run; only those of the short selection when `short`.

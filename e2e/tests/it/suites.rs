@@ -12,7 +12,6 @@ fn a_list_decides_by_its_first_pattern() -> Result<()> {
     ensure!(list.run(&names, true)? == ["a: One"]);
     ensure!(list.choice("a: Two") == Some(&Choice::Rejected("writes".to_owned())));
     ensure!(list.short_packages(&["node", "a"]) == ["a"]);
-    ensure!(list.unused(&["a: One", "a: Three"]) == ["node: *", "a: T*o"]);
     ensure!(list.run(&["b: One"], false).is_err(), "a new test has to be chosen or left out");
     ensure!(List::read("a: One\n[run]\n").is_err_and(|error| error.to_string().contains("line 1")));
     Ok(())
