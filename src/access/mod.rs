@@ -103,7 +103,7 @@ impl fmt::Debug for Access {
 /// Why a request is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not known who asks; which credentials are accepted.
+    /// The request has no valid credentials. Which ones are accepted.
     Unauthorized(Arc<str>),
     /// It cannot be found out now who asks.
     Unreviewed,

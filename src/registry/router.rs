@@ -107,9 +107,9 @@ impl Routed {
         }
     }
 
-    /// The change as the row of a Table, which shows ages: made by the first who asks in this second. `None`: it cannot be made.
+    /// The change as the row of a Table, which shows ages: made once in each second in which it is needed. `None`: it cannot be made.
     ///
-    /// All who ask for any row of the change meanwhile wait, so that a long one is made once. Rows that would take more than mailboxes
+    /// Other watches that need a row of the change wait meanwhile, so that a long one is made once. Rows that would take more than mailboxes
     /// hold are not kept.
     pub fn row(&self, number: usize, second: i64, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
         let mut rows = lock(&self.rows);
@@ -401,12 +401,12 @@ impl Subscription {
         rest.append(&mut mail.pending);
         mail.pending = rest;
         if mail.pending.len() > MOST_PENDING {
-            // The one who reads is here, so there is nobody to wake.
+            // The reader calls this, so no task has to be woken.
             mail.overflow();
         }
     }
 
-    /// Whether there is nothing to be told: what is there to take is only how far everything has been looked at.
+    /// Whether no change waits; only the version up to which changes were routed may be newer.
     pub fn is_empty(&self) -> bool {
         let mail = lock(&self.mailbox.0);
         mail.pending.is_empty() && !mail.overflowed
