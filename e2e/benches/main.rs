@@ -7,11 +7,12 @@
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
 //! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
 //! same program started as `bench generator`); [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
-//! [`routing`] what of them is no socket; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
+//! [`routing`] what of them is no socket; [`consumer`] what reads cost the client; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
 mod beside;
+mod consumer;
 mod corpora;
 mod definitions;
 mod everything;
@@ -116,6 +117,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("placement");
         if let Err(error) = placement::run(&options, &mut report) {
             fail(&options, &placement::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&consumer::ROWS) {
+        eprintln!("at the client");
+        if let Err(error) = Box::pin(consumer::run(&options, offered, &mut report)).await {
+            fail(&options, &consumer::ROWS, &error, &mut report);
         }
     }
     if options.wants(&watches::ROWS) {

@@ -23,7 +23,10 @@ type line struct {
 	Reconciled map[string]string `json:"reconciled,omitempty"`
 	// The library's store at the end.
 	Store map[string]string `json:"store,omitempty"`
-	Error string            `json:"error,omitempty"`
+	// How many objects a consumer's store holds when it is complete, and how many changes came after that.
+	Synced  *int64 `json:"synced,omitempty"`
+	Changes *int64 `json:"changes,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 type requested struct {

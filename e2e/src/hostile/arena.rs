@@ -141,6 +141,12 @@ impl Arena {
         &self.line
     }
 
+    /// The family that the operator is for.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
     /// The process under attack.
     ///
     /// # Errors

@@ -1,0 +1,152 @@
+//! The clients that are measured: unmodified libraries, each in a process of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use e2e::clients::{Toolkit, interpreter, locate};
+use e2e::corpus::shirts::Shirts;
+use e2e::process::{Invocation, Process};
+use serde_json::Value;
+
+/// How long a client may take until its store is complete.
+const SYNC_DEADLINE: Duration = Duration::from_secs(900);
+
+/// How long a client may take to end.
+const END_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What is kept.
+#[derive(Debug, Clone)]
+pub(super) enum Kept {
+    Pods,
+    Shirts { group: String },
+}
+
+impl Kept {
+    pub(super) fn shirts(corpus: &Shirts) -> Kept {
+        Kept::Shirts { group: corpus.group.clone() }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Kept::Pods => "Pods",
+            Kept::Shirts { .. } => "shirts",
+        }
+    }
+}
+
+/// A library and its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consumer {
+    /// client-go's informer that asks for JSON; the dynamic one where the resource is custom.
+    InformerJson,
+    /// client-go's typed informer that asks for protobuf, then JSON.
+    InformerProtobuf,
+    /// The cache of a controller-runtime manager.
+    Manager,
+    /// client-go's metadata informer.
+    Metadata,
+    /// kube-rs's reflector.
+    Reflector,
+    /// The Python client: list, then watch.
+    Python,
+}
+
+impl Consumer {
+    const ALL: [Consumer; 6] = [
+        Consumer::InformerJson,
+        Consumer::InformerProtobuf,
+        Consumer::Manager,
+        Consumer::Metadata,
+        Consumer::Reflector,
+        Consumer::Python,
+    ];
+
+    /// Those that there are for a resource: custom resources have no protobuf.
+    pub(super) fn of(kept: &Kept) -> impl Iterator<Item = Consumer> + use<> {
+        let is_custom = matches!(kept, Kept::Shirts { .. });
+        Consumer::ALL.into_iter().filter(move |consumer| !is_custom || *consumer != Consumer::InformerProtobuf)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Consumer::InformerJson => "client-go informer, JSON",
+            Consumer::InformerProtobuf => "client-go informer, protobuf",
+            Consumer::Manager => "controller-runtime manager",
+            Consumer::Metadata => "metadata informer",
+            Consumer::Reflector => "kube-rs reflector",
+            Consumer::Python => "Python client",
+        }
+    }
+
+    /// Whether the settings are those of a new project.
+    pub(super) fn is_default(self) -> bool {
+        self != Consumer::InformerJson
+    }
+
+    fn invocation(self, kept: &Kept, kubeconfig: &Path) -> Result<Invocation> {
+        let kubeconfig = kubeconfig.display().to_string();
+        let form = match self {
+            Consumer::InformerJson => "consume-json",
+            Consumer::InformerProtobuf => "consume-protobuf",
+            Consumer::Manager => "consume-manager",
+            Consumer::Metadata => "consume-metadata",
+            Consumer::Reflector => {
+                // It is built beside this program, as an example: only there it may use what is for tests only.
+                let program = std::env::current_exe()?.with_file_name("examples").join("kube-rs-consumer");
+                let resource = match kept {
+                    Kept::Pods => "pods".to_owned(),
+                    Kept::Shirts { group } => format!("{group}/v1/shirts/Shirt"),
+                };
+                return Ok(Invocation::new(program).arguments([kubeconfig, resource]));
+            }
+            Consumer::Python => "",
+        };
+        let invocation = match self {
+            Consumer::Python => interpreter(Toolkit::Python)?.arguments([Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("clients/python/consumer.py")
+                .display()
+                .to_string()]),
+            _ => locate(Toolkit::Go)?.arguments([format!("-client={form}")]),
+        };
+        let (group, resource, kind) = match kept {
+            Kept::Pods => ("", "pods", "Pod"),
+            Kept::Shirts { group } => (group.as_str(), "shirts", "Shirt"),
+        };
+        let options = [("kubeconfig", &*kubeconfig), ("group", group), ("resource", resource), ("kind", kind)];
+        Ok(invocation.arguments(options.map(|(name, value)| format!("-{name}={value}"))))
+    }
+}
+
+/// A running client.
+pub(super) struct Running {
+    pub(super) process: Process,
+}
+
+impl Running {
+    /// Starts one; its kubeconfig names the server.
+    pub(super) fn start(consumer: Consumer, kept: &Kept, kubeconfig: &Path, directory: &Path) -> Result<Running> {
+        let invocation = consumer.invocation(kept, kubeconfig)?.environment("HOME", directory.display().to_string());
+        Ok(Running { process: Process::start("consumer", &invocation, directory)? })
+    }
+
+    /// Waits until its store is complete; returns how many objects are in it.
+    pub(super) async fn synced(&self) -> Result<u64> {
+        self.number("synced", SYNC_DEADLINE).await
+    }
+
+    /// Ends it; returns how many changes it was told of.
+    pub(super) async fn end(self) -> Result<u64> {
+        self.process.signal("TERM")?;
+        let changes = self.number("changes", END_DEADLINE).await?;
+        let code = self.process.ended(END_DEADLINE).await?;
+        anyhow::ensure!(code == 0, "a consumer ended with {code}: {}", self.process.tail());
+        Ok(changes)
+    }
+
+    async fn number(&self, member: &str, deadline: Duration) -> Result<u64> {
+        let what = format!("a consumer says {member:?}");
+        let number = |line: &str| serde_json::from_str::<Value>(line).ok()?.get(member)?.as_u64();
+        self.process.line(&what, deadline, number).await.context("measuring a client")
+    }
+}
