@@ -55,6 +55,8 @@ impl VersionInfo {
 }
 
 /// One served resource of one version.
+///
+/// Every watch through a View that takes values from its caller holds a clone, so members without a small bound are shared.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// Group, version, plural.
@@ -68,17 +70,17 @@ pub struct Resource {
     /// Whether objects have namespaces.
     pub scope: Scope,
     /// Short names.
-    pub short_names: Vec<String>,
+    pub short_names: Arc<[String]>,
     /// Categories.
-    pub categories: Vec<String>,
+    pub categories: Arc<[String]>,
     /// Rows below the resource in discovery, such as `status`.
-    pub subresources: Vec<Subresource>,
+    pub subresources: Arc<[Subresource]>,
     /// `storageVersionHash` of discovery; empty where it is not known.
     pub storage_version_hash: String,
     /// Custom or built-in: decides the shape of lists and the form of stored bytes.
     pub origin: ResourceOrigin,
     /// additionalPrinterColumns of a custom resource.
-    pub printer_columns: Vec<PrinterColumn>,
+    pub printer_columns: Arc<[PrinterColumn]>,
     /// Text of the Warning header, for deprecated versions.
     pub deprecation_warning: Option<String>,
     /// Which definition this is of: uid and generation of a CustomResourceDefinition; empty for built-in types. A server

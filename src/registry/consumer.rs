@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::router::{Mailed, Subscription};
+use super::router::{Mailed, Routed, Subscription};
 use super::{Live, LiveState};
 use crate::extract::FieldRef;
+use crate::model::Version;
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::{Object, Snapshot};
@@ -124,26 +125,33 @@ pub struct FollowedPod {
     key: String,
     uid: String,
     terms: Arc<ConsumerTerms>,
+    /// The version of the Pod that was read.
+    version: Version,
     labels: LabelSelector,
 }
 
-#[derive(Deserialize)]
-struct PodHead {
+/// What is read of a Pod.
+#[derive(Debug, Deserialize)]
+pub(super) struct PodHead {
     metadata: PodMetadata,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct PodMetadata {
     uid: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
 }
 
-/// What the labels of this very Pod ask for; `None` where it is not there.
-fn asked_of(snapshot: &Snapshot, key: &str, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
-    let json = snapshot.get(key).map(Object::json)?;
-    let head: PodHead = serde_json::from_slice(&json).ok()?;
-    (head.metadata.uid == uid).then(|| terms.labels(&head.metadata.labels))
+impl PodHead {
+    pub(super) fn read(pod: &Object) -> Option<PodHead> {
+        serde_json::from_slice(&pod.json()).ok()
+    }
+
+    /// What its labels ask for; `None` where it is another Pod of that name.
+    fn asks_for(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
+        (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
+    }
 }
 
 impl FollowedPod {
@@ -163,10 +171,10 @@ impl FollowedPod {
         let key = format!("{namespace}/{name}");
         // What has changed since the snapshot is found at the first look: a new box says that it has overflowed.
         let subscription = live.router().subscribe(&selection, false);
-        let labels = asked_of(snapshot, &key, uid, terms)?;
-        let followed =
-            FollowedPod { live: live.clone(), subscription, key, uid: uid.to_owned(), terms: terms.clone(), labels };
-        Some(followed)
+        let pod = snapshot.get(&key)?;
+        let labels = PodHead::read(pod)?.asks_for(uid, terms)?;
+        let (live, uid, terms, version) = (live.clone(), uid.to_owned(), terms.clone(), pod.version());
+        Some(FollowedPod { live, subscription, key, uid, terms, version, labels })
     }
 
     /// What its labels ask for.
@@ -181,13 +189,27 @@ impl FollowedPod {
 
     /// Whether they ask for something else now, or it is gone.
     pub fn is_changed(&self) -> bool {
-        // What is in the box may be older than the state, so only that something has come matters.
-        if matches!(self.subscription.take(), Mailed::Changes { changes, .. } if changes.is_empty()) {
-            return false;
-        }
+        let last = match self.subscription.take() {
+            Mailed::Changes { mut changes, .. } => match changes.pop() {
+                Some(last) => Some(last),
+                None => return false,
+            },
+            Mailed::Overflowed => None,
+        };
         match self.live.state() {
             LiveState::Ready(snapshot) => {
-                asked_of(&snapshot, &self.key, &self.uid, &self.terms).as_ref() != Some(&self.labels)
+                let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
+                    return snapshot.get(&self.key).is_none();
+                };
+                // What is in the box may be older than the state. If it is not, all watches that follow the Pod share what is read of it.
+                let is_last = |routed: &Arc<Routed>| {
+                    routed.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
+                };
+                let labels = match last.filter(is_last) {
+                    Some(routed) => routed.pod().and_then(|head| head.asks_for(&self.uid, &self.terms)),
+                    None => PodHead::read(pod).and_then(|head| head.asks_for(&self.uid, &self.terms)),
+                };
+                labels.as_ref() != Some(&self.labels)
             }
             LiveState::Gone(_) => true,
             // Nothing is known of the Pod for now, and what was shown stays the caller's own right.

@@ -148,7 +148,7 @@ impl Part {
             resource: resource.gvr.resource.clone(),
             kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
-            prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
+            prune: resource.seen_through.as_ref().map(|through| through.prune().as_ref().clone()).unwrap_or_default(),
             fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
         });
         let before = before.map(Part::forget).unwrap_or_default();

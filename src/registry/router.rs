@@ -16,10 +16,13 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 
+use crate::extract::Prune;
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
 use crate::store::{Change, Cursor, Snapshot};
 use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
+
+use super::consumer::PodHead;
 
 /// Changes that wait for one watch; with more, it reads history instead.
 const MOST_PENDING: usize = 64;
@@ -33,12 +36,26 @@ const MOST_HELD_BYTES: usize = 16 << 20;
 /// Ways in which one change is written: see [`Routed::line`].
 pub const LINES: usize = 9;
 
-/// One way in which a change is written in a second: see [`Routed::row`].
-#[derive(Debug)]
-struct MadeRow {
-    number: usize,
-    second: i64,
-    line: Option<Bytes>,
+/// One way in which a change is written, where it is not shown as it is: see [`Routed::made`].
+#[derive(Clone, Debug)]
+pub struct LineForm {
+    /// The server numbers them.
+    pub number: usize,
+    /// What a View leaves out.
+    pub prune: Option<Arc<Prune>>,
+    /// The second in which it is written, where it shows ages.
+    pub second: Option<i64>,
+}
+
+impl LineForm {
+    /// Whether both are the same but for the time.
+    fn is_alike(&self, other: &LineForm) -> bool {
+        let is_same_prune = match (&self.prune, &other.prune) {
+            (Some(prune), Some(other)) => Arc::ptr_eq(prune, other),
+            (prune, other) => prune.is_none() && other.is_none(),
+        };
+        self.number == other.number && is_same_prune
+    }
 }
 
 /// A change with what has been written of it so far.
@@ -49,7 +66,8 @@ pub struct Routed {
     /// The change.
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
-    rows: Mutex<Vec<MadeRow>>,
+    made: Mutex<Vec<(LineForm, Option<Bytes>)>>,
+    pod: OnceLock<Option<Box<PodHead>>>,
     counted: Counted,
 }
 
@@ -86,8 +104,8 @@ impl Drop for Counted {
 impl Routed {
     fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
-        let (lines, rows) = ([const { OnceLock::new() }; LINES], Mutex::default());
-        let routed = Routed { place, change, lines, rows, counted };
+        let (lines, made, pod) = ([const { OnceLock::new() }; LINES], Mutex::default(), OnceLock::new());
+        let routed = Routed { place, change, lines, made, pod, counted };
         routed.counted.add(routed.bytes());
         routed
     }
@@ -107,26 +125,33 @@ impl Routed {
         }
     }
 
-    /// The change as the row of a Table, which shows ages: made once in each second in which it is needed. `None`: it cannot be made.
+    /// The change in a form that takes more work than a copy: the row of a Table, which is made once in each second in which it is needed,
+    /// because it shows ages, or an object of which a View leaves out a part. `None`: it cannot be made.
     ///
-    /// Other watches that need a row of the change wait meanwhile, so that a long one is made once. Rows that would take more than mailboxes
-    /// hold are not kept.
-    pub fn row(&self, number: usize, second: i64, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
-        let mut rows = lock(&self.rows);
-        let kept = rows.iter().position(|row| row.number == number);
-        if let Some(row) = kept.and_then(|place| rows.get(place)).filter(|row| row.second == second) {
-            return row.line.clone();
+    /// Other watches that need it wait meanwhile, so that a long one is made once. What would take more than mailboxes hold is not kept.
+    pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+        let mut made = lock(&self.made);
+        let kept = made.iter().position(|(other, _)| form.is_alike(other));
+        if let Some((_, line)) = kept.and_then(|place| made.get(place)).filter(|(other, _)| other.second == form.second)
+        {
+            return line.clone();
         }
         if let Some(old) = kept {
-            self.counted.subtract(rows.swap_remove(old).line.map_or(0, |line| line.len()));
+            self.counted.subtract(made.swap_remove(old).1.map_or(0, |line| line.len()));
         }
         let line = make();
         let length = line.as_ref().map_or(0, Bytes::len);
         if self.counted.all() + length <= MOST_HELD_BYTES {
             self.counted.add(length);
-            rows.push(MadeRow { number, second, line: line.clone() });
+            made.push((form.clone(), line.clone()));
         }
         line
+    }
+
+    /// What is read of a Pod whose watches follow it, read by the first.
+    pub(super) fn pod(&self) -> Option<&PodHead> {
+        let read = || self.change.after.as_ref().and_then(PodHead::read).map(Box::new);
+        self.pod.get_or_init(read).as_deref()
     }
 
     /// Length of its object as JSON.
@@ -410,6 +435,11 @@ impl Subscription {
     pub fn is_empty(&self) -> bool {
         let mail = lock(&self.mailbox.0);
         mail.pending.is_empty() && !mail.overflowed
+    }
+
+    /// Whether more has come than is kept, so that history has to be read.
+    pub fn is_overflowed(&self) -> bool {
+        lock(&self.mailbox.0).overflowed
     }
 
     /// Waits until something has come since the last wait; safe to drop at any point.

@@ -273,8 +273,8 @@ impl Restriction {
             || !self.open.is_empty()
     }
 
-    /// What is left out of objects.
-    pub fn prune(&self) -> &Prune {
+    /// What is left out of objects. All versions of this restriction for consumers share it.
+    pub fn prune(&self) -> &Arc<Prune> {
         &self.prune
     }
 
@@ -321,7 +321,12 @@ impl Resource {
 
     /// Whether objects are shown as they are.
     pub fn is_shown_whole(&self) -> bool {
-        self.seen_through.as_ref().is_none_or(|restriction| restriction.prune.is_empty())
+        self.prune().is_none()
+    }
+
+    /// What is left out of objects, if anything is.
+    pub fn prune(&self) -> Option<&Arc<Prune>> {
+        self.seen_through.as_ref().map(Restriction::prune).filter(|prune| !prune.is_empty())
     }
 
     /// What a request selects of what this resource shows.

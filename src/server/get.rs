@@ -74,7 +74,7 @@ pub(super) async fn answer(
         let took = begun.elapsed();
         asked.noted.accessed(Access::Index);
         let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
-        let content = form(asked, resource, &agreed.form, &object)?;
+        let content = form(server, asked, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
         let length = match &content {
             Content::Document(json) => length_as(json, agreed.format, asked),
@@ -157,7 +157,13 @@ enum Content {
 /// The object in the form that was agreed on.
 ///
 /// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
-fn form(asked: &Asked<'_>, resource: &Resource, form: &Form, object: &Object) -> Result<Content, Failure> {
+fn form(
+    server: &Server,
+    asked: &Asked<'_>,
+    resource: &Resource,
+    form: &Form,
+    object: &Object,
+) -> Result<Content, Failure> {
     let include = Include::read(&asked.query, form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::new();
@@ -176,7 +182,7 @@ fn form(asked: &Asked<'_>, resource: &Resource, form: &Form, object: &Object) ->
             shown.write_single(resource, &mut json);
         }
         Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
-        Form::Table(version) => return Ok(Content::Table(Arc::new(Columns::of(resource, version, include)))),
+        Form::Table(version) => return Ok(Content::Table(server.columns.of(resource, version, include))),
     }
     Ok(Content::Document(json))
 }

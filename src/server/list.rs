@@ -94,7 +94,7 @@ pub(super) async fn answer(
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Form::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
-        Form::Table(version) => Some(Arc::new(Columns::of(resource, version, include))),
+        Form::Table(version) => Some(server.columns.of(resource, version, include)),
         _ => None,
     };
     let snapshot = state.snapshot().clone();

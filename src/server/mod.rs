@@ -48,6 +48,7 @@ mod response;
 pub mod route;
 mod row;
 mod settings;
+mod shared_columns;
 pub mod stall;
 mod streams;
 pub mod strong;
@@ -103,6 +104,7 @@ use request_log::RequestLog;
 use response::{chunked, document, failed, length_as, media_type, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
+use shared_columns::SharedColumns;
 use tally::{Noted, Tally};
 use through::{Named, Through};
 
@@ -131,6 +133,8 @@ pub struct Server {
     forwarding: Arc<Semaphore>,
     /// Requests for documents that are being made or encoded.
     making_documents: Arc<Semaphore>,
+    /// Columns of tables that are being written.
+    columns: SharedColumns,
     reviews: Reviews,
 }
 
@@ -167,6 +171,7 @@ impl Server {
             tally: Arc::default(),
             forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
             making_documents: Arc::new(Semaphore::new(documents::MOST_AT_ONCE)),
+            columns: SharedColumns::default(),
         }
     }
 

@@ -69,6 +69,14 @@ pub struct Columns {
     /// Kind and apiVersion, where a single object has them and the stored one has not.
     object_type: Option<(String, String)>,
     held: u64,
+    _of: Of,
+}
+
+/// What columns were made of: its addresses name nothing else while they are in use.
+#[derive(Debug)]
+struct Of {
+    _printer_columns: Arc<[PrinterColumn]>,
+    _prune: Option<Arc<Prune>>,
 }
 
 #[derive(Debug)]
@@ -85,12 +93,14 @@ const MOST_PATHS: usize = 128 << 10;
 const PATH_COST: usize = 128;
 
 impl Columns {
-    /// The columns of a resource, for tables of a version.
+    /// The columns of a resource, for tables of a version. They can be as large as a definition, so watches share them: see
+    /// [`SharedColumns`](super::shared_columns::SharedColumns).
     pub fn of(resource: &Resource, version: &str, include: Include) -> Columns {
+        let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune().clone());
+        let of = Of { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
-                let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune());
-                Columns::of_paths(&resource.printer_columns, prune, version, include)
+                Columns::of_paths(&resource.printer_columns, prune.as_deref(), version, include, of)
             }
             ResourceOrigin::BuiltIn => {
                 let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
@@ -103,14 +113,14 @@ impl Columns {
                 let definitions = printer.columns.iter().map(definition).collect();
                 let object_type = Some((resource.kind.clone(), resource.gvr.api_version()));
                 let (cells, version) = (Cells::Printed(printer), version.to_owned());
-                Columns { definitions, cells, version, include, object_type, held: 0 }
+                Columns { definitions, cells, version, include, object_type, held: 0, _of: of }
             }
         }
     }
 
     /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them; without those that look
     /// at what is left out.
-    fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, version: &str, include: Include) -> Columns {
+    fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, version: &str, include: Include, of: Of) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
@@ -162,12 +172,18 @@ impl Columns {
             include,
             object_type: None,
             held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
+            _of: of,
         }
     }
 
     /// The number of this form of tables of a resource: they differ in version, and in what rows show besides cells.
     pub fn number(&self) -> usize {
-        usize::from(self.version != "v1") * 3 + self.include as usize
+        Columns::number_of(&self.version, self.include)
+    }
+
+    /// The number of the form with this version and these rows.
+    pub fn number_of(version: &str, include: Include) -> usize {
+        usize::from(version != "v1") * 3 + include as usize
     }
 
     /// What rows show besides cells.

@@ -173,7 +173,7 @@ enum Start {
 
 impl Place {
     fn following(cursor: Cursor, after: Version, seen: Version) -> Place {
-        Place::Following(Following { cursor, after, seen, is_behind: false })
+        Place::Following(Following { cursor, after, seen, is_behind: false, is_new: true })
     }
 }
 
@@ -216,6 +216,8 @@ struct Following {
     seen: Version,
     /// In the middle of what has to be read from history.
     is_behind: bool,
+    /// Nothing has been read yet. A new mailbox says that it has overflowed, though there is mostly nothing to read.
+    is_new: bool,
 }
 
 /// When bookmarks are due.
@@ -368,9 +370,11 @@ impl Watch {
         }
     }
 
-    /// Whether what comes next is work like a list. A row can be.
+    /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out.
     fn needs_turn(&self, place: &Following) -> bool {
-        place.is_behind || self.unpaid >= UNIT_TIME || self.shape.is_table() && !self.subscription.is_empty()
+        let is_copied = !self.shape.is_table() && self.resource.is_shown_whole();
+        let has_missed = place.is_behind || !place.is_new && self.subscription.is_overflowed();
+        has_missed || self.unpaid >= UNIT_TIME || !is_copied && !self.subscription.is_empty()
     }
 
     /// Why a View shows something else now than when the watch began.
@@ -450,6 +454,7 @@ impl Watch {
 
     /// Tells what has changed since the watch's place; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
+        place.is_new = false;
         let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
             Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
@@ -546,12 +551,10 @@ impl Watch {
     /// Tells one change, in words that all watches of this form share.
     fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) -> Result<(), Failure> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
-        // A line is shared by those who show the whole object.
-        if !self.resource.is_shown_whole() {
-            return self.write_transition(told, routed.change.version, &mut batch.rest);
+        let line = self.shape.routed_event(&self.resource, routed, &told)?;
+        if !line.is_empty() {
+            batch.push(line);
         }
-        let (kind, shown) = Kind::of(&told, routed.change.version);
-        batch.push(self.shape.routed_event(&self.resource, routed, kind, shown)?);
         Ok(())
     }
 

@@ -294,7 +294,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         subresources: kind.has_status.then_some(status).into_iter().collect(),
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
-        printer_columns: Vec::new(),
+        printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),

@@ -2,7 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
+use std::sync::Arc;
+
+use allocation_counter::measure;
+
+use super::resource;
+use crate::registry::LiveState;
+use crate::registry::consumer::{ConsumerTerms, ConsumerValue, FollowedPod};
+use crate::store::{HistoryLimits, Store};
 
 /// Keys that match, keys that do not, the labels of the Pod by key and value, the selector, and why.
 type Row = (
@@ -52,4 +59,44 @@ fn labels_of_a_pod_are_merged_key_by_key() {
     let needed = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid];
     assert_eq!(keys.values(), needed, "a Pod is known by these");
     assert!(!keys.is_empty() && ConsumerTerms::default().is_empty());
+}
+
+#[test]
+fn a_changed_pod_is_read_once_for_all_watches_that_follow_it() {
+    const WATCHES: usize = 50;
+    let pods = resource("pods");
+    let mut store = Store::new(HistoryLimits::default());
+    let mut put = |version: u64, uid: &str, app: &str| {
+        let text = format!(
+            "{{\"metadata\":{{\"annotations\":{{\"a\":\"{}{version}\"}},\"labels\":{{\"app\":\"{app}\"}},\"name\":\"p\",\
+             \"namespace\":\"n\",\"resourceVersion\":\"{version}\",\"uid\":\"{uid}\"}}}}",
+            "long".repeat(50_000)
+        );
+        store.apply(&pods.plan.extract(text.into()).unwrap());
+        pods.live.publish(LiveState::Ready(store.snapshot()));
+        store.snapshot()
+    };
+    let snapshot = put(1, "u", "x");
+    let keys = ConsumerTerms { match_label_keys: vec!["app".to_owned()], ..ConsumerTerms::default() };
+    let keys = Arc::new(keys);
+    let follow = || FollowedPod::new(&pods.live, &snapshot, ("n", "p", "u"), &keys).unwrap();
+    let followed: Vec<FollowedPod> = (0..WATCHES).map(|_| follow()).collect();
+    let changed = |why: &str, expected: bool| {
+        let taken = measure(|| {
+            for pod in &followed {
+                assert_eq!(pod.is_changed(), expected, "{why}");
+            }
+        });
+        taken.bytes_total
+    };
+    assert!(changed("nothing has happened", false) < 200_000, "what was read at the start is not read again");
+    put(2, "u", "x");
+    let taken = changed("another annotation", false);
+    assert!(taken > 200_000 && taken < 2_000_000, "{taken} bytes for {WATCHES} watches of a Pod of 200 KB");
+    put(3, "u", "y");
+    changed("another label", true);
+    let fresh = FollowedPod::new(&pods.live, &put(4, "u", "x"), ("n", "p", "u"), &keys).unwrap();
+    put(5, "v", "x");
+    assert!(fresh.is_changed(), "another Pod of that name");
+    assert!(FollowedPod::new(&pods.live, &snapshot, ("n", "p", "w"), &keys).is_none(), "another uid");
 }

@@ -27,6 +27,7 @@ mod placement_review;
 mod probes;
 mod rows;
 mod samples;
+mod shared;
 mod strong;
 mod table;
 mod tally;
@@ -143,12 +144,12 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         list_kind: format!("{kind}List"),
         singular: kind.to_lowercase(),
         scope,
-        short_names: crd.names.short_names.clone(),
-        categories: crd.names.categories.clone(),
-        subresources: vec![Subresource { name: "status".to_owned(), kind: kind.to_owned(), group_version: None }],
+        short_names: crd.names.short_names.clone().into(),
+        categories: crd.names.categories.clone().into(),
+        subresources: [Subresource { name: "status".to_owned(), kind: kind.to_owned(), group_version: None }].into(),
         storage_version_hash: "hash=".to_owned(),
         origin: ResourceOrigin::Custom,
-        printer_columns: if deprecated { Vec::new() } else { crd.versions[0].printer_columns.clone() },
+        printer_columns: if deprecated { Arc::new([]) } else { crd.versions[0].printer_columns.clone().into() },
         deprecation_warning: deprecated.then(|| "stable.example.com/v1 Hat is deprecated".to_owned()),
         definition: String::new(),
         plan: Plan::custom_resource(&crd, "v1"),
@@ -165,14 +166,14 @@ fn pods() -> Resource {
         list_kind: "PodList".to_owned(),
         singular: "pod".to_owned(),
         scope: Scope::Namespaced,
-        short_names: vec!["po".to_owned()],
-        categories: vec!["all".to_owned()],
+        short_names: ["po".to_owned()].into(),
+        categories: ["all".to_owned()].into(),
         subresources: ["log", "status"]
             .map(|name| Subresource { name: name.to_owned(), kind: "Pod".to_owned(), group_version: None })
-            .to_vec(),
+            .into(),
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
-        printer_columns: Vec::new(),
+        printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
         plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced),

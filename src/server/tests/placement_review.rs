@@ -37,7 +37,7 @@ fn resource(plural: &str, kind: &str, scope: Scope) -> Resource {
         kind: kind.to_owned(),
         list_kind: format!("{kind}List"),
         scope,
-        subresources: Vec::new(),
+        subresources: Arc::new([]),
         plan: Plan::built_in("", "v1", kind, scope),
         ..super::pods()
     }

@@ -282,7 +282,7 @@ async fn values_that_stand_in_a_path_are_shown_by_their_type_in_go() {
         (".spec.none", [none.clone(), none.clone(), none.clone(), none.clone(), none.clone()]),
     ] {
         let columns = ["string", "integer", "number", "boolean", "date"].map(|kind| column(kind, kind, path));
-        let resource = Resource { printer_columns: columns.to_vec(), ..(*fixture.shirts.resource).clone() };
+        let resource = Resource { printer_columns: columns.into(), ..(*fixture.shirts.resource).clone() };
         let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
         let mut row = Vec::new();
         assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(1 << 16, &mut row));
@@ -314,7 +314,7 @@ async fn columns_end_before_the_first_whose_path_is_not_valid() {
         (paths(&[("b", ".spec[")]), &["Name"]),
         (Vec::new(), &["Name", "Age"]),
     ] {
-        let resource = Resource { printer_columns: columns, ..(*fixture.shirts.resource).clone() };
+        let resource = Resource { printer_columns: columns.into(), ..(*fixture.shirts.resource).clone() };
         let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
         let head = Columns::of(&resource, "v1", Include::None).envelope(&meta).head;
         let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::model::Version;
 use crate::registry::chain::LAG_ANNOTATION;
-use crate::registry::router::Routed;
+use crate::registry::router::{LINES, LineForm, Routed};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
@@ -109,7 +109,7 @@ impl Shape {
                     list::go_type(resource, &resource.kind)
                 )));
             }
-            Form::Table(version) => ShapeForm::Table(Arc::new(Columns::of(resource, &version, include))),
+            Form::Table(version) => ShapeForm::Table(server.columns.of(resource, &version, include)),
         };
         Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
     }
@@ -128,8 +128,8 @@ impl Shape {
         }
     }
 
-    /// An event of a change. It is made once for all watches of this form: those of tables for all of the same second, as they
-    /// count ages, and the column definitions of the first one are put in.
+    /// An event of a change; empty where nothing can be told. It is made once for all watches of this form and of what is shown: rows for
+    /// all of the same second, as they show ages. The column definitions of the first event are put in.
     ///
     /// # Errors
     /// The event is longer than one may be.
@@ -137,12 +137,16 @@ impl Shape {
         &mut self,
         resource: &Resource,
         routed: &Routed,
-        kind: Kind,
-        shown: Shown<'_>,
+        told: &Transition,
     ) -> Result<Bytes, Failure> {
+        let at = routed.change.version;
+        let (kind, shown) = Kind::of(told, at);
         let number = self.number() * Kind::ALL.len() + kind as usize;
-        let is_first = std::mem::take(&mut self.is_first);
-        let ShapeForm::Table(columns) = &self.form else {
+        let columns = match &self.form {
+            ShapeForm::Table(columns) => Some(columns.clone()),
+            ShapeForm::Whole | ShapeForm::Partial(_) => None,
+        };
+        if columns.is_none() && resource.is_shown_whole() {
             let mut written = Ok(());
             let line = routed.line(number, || {
                 let mut line = Vec::with_capacity(shown.object.length() + 256);
@@ -150,26 +154,37 @@ impl Shape {
                 Bytes::from(line)
             });
             return written.map(|()| line);
-        };
+        }
         let now = (self.clock)();
-        let open = |with_definitions: bool| {
-            let mut line = Vec::new();
-            open_event(kind.as_str(), &mut line);
-            columns.open_single(shown.version, with_definitions, &mut line);
-            line
+        let form = LineForm {
+            // Lines and rows are numbered apart.
+            number: number + if columns.is_some() { LINES } else { 0 },
+            prune: resource.prune().cloned(),
+            second: columns.is_some().then(|| now.as_second()),
         };
-        let line = routed.row(number, now.as_second(), || {
-            let mut line = open(false);
-            columns.write_only_row(shown, now, &mut line).ok()?;
-            line.extend_from_slice(b"}\n");
+        let line = routed.made(&form, || {
+            let Some(told) = told.clone().map(|object| resource.show(object)) else { return Some(Bytes::new()) };
+            let (kind, shown) = Kind::of(&told, at);
+            let mut line = Vec::new();
+            match &columns {
+                Some(columns) => {
+                    open_row(kind, columns, shown.version, false, &mut line);
+                    columns.write_only_row(shown, now, &mut line).ok()?;
+                    line.extend_from_slice(b"}\n");
+                }
+                None => self.write_event(resource, kind, shown, &mut line).ok()?,
+            }
             Some(exact(line))
         });
         let line = line.ok_or_else(|| too_long_row(resource, shown))?;
-        if !is_first {
-            return Ok(line);
-        }
-        let mut first = open(true);
-        first.extend_from_slice(&line[open(false).len()..]);
+        let is_first = !line.is_empty() && std::mem::take(&mut self.is_first);
+        let Some(columns) = columns.filter(|_| is_first) else { return Ok(line) };
+        let mut first = Vec::new();
+        open_row(kind, &columns, shown.version, false, &mut first);
+        let opened = first.len();
+        first.clear();
+        open_row(kind, &columns, shown.version, true, &mut first);
+        first.extend_from_slice(line.get(opened..).unwrap_or_default());
         Ok(exact(first))
     }
 
@@ -254,6 +269,12 @@ impl Shape {
 
 fn too_long_row(resource: &Resource, shown: Shown<'_>) -> Failure {
     Failure::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() }
+}
+
+/// The begin of an event that is a table of one row.
+fn open_row(kind: Kind, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
+    open_event(kind.as_str(), out);
+    columns.open_single(version, with_definitions, out);
 }
 
 fn open_event(kind: &str, out: &mut Vec<u8>) {
