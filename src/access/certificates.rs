@@ -200,7 +200,8 @@ impl Subject {
     /// Reads a certificate.
     ///
     /// # Errors
-    /// What the library said.
+    /// What the library said. A name in a kind of text that is not read, such as a T61String: to Go it is a name, and to skip it could
+    /// leave another one in its place.
     pub fn read(certificate: &CertificateDer<'_>) -> Result<Subject, String> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let mut subject = Subject {
@@ -210,13 +211,17 @@ impl Subject {
             not_after: parsed.validity().not_after.timestamp(),
         };
         for attribute in parsed.subject().iter_attributes() {
-            // Texts of other kinds than these are no names to Go either.
-            let Ok(text) = attribute.as_str() else { continue };
-            match &*attribute.attr_type().to_id_string() {
+            let kind = attribute.attr_type().to_id_string();
+            if ![COMMON_NAME, ORGANIZATION, UID].contains(&&*kind) {
+                continue;
+            }
+            let text = attribute.as_str().map_err(|_| {
+                format!("its subject has an attribute {kind} that is not a UTF8String, PrintableString, IA5String or NumericString")
+            })?;
+            match &*kind {
                 COMMON_NAME => text.clone_into(&mut subject.common_name),
                 ORGANIZATION => subject.organizations.push(text.to_owned()),
-                UID => subject.uids.push(text.to_owned()),
-                _ => {}
+                _ => subject.uids.push(text.to_owned()),
             }
         }
         Ok(subject)

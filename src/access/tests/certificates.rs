@@ -137,6 +137,18 @@ fn a_subject_is_read_as_go_reads_it() {
     let certificate = signed(&parameters, &authority);
     assert_eq!(Subject::read(&certificate).unwrap().common_name, "bob", "the last name counts");
 
+    // What is not read must not leave the name before it in its place.
+    for (kind, value) in [
+        (3, DnValue::TeletexString("nobody".try_into().unwrap())),
+        (3, DnValue::BmpString("nobody".try_into().unwrap())),
+        (10, DnValue::BmpString("group".try_into().unwrap())),
+    ] {
+        let mut unread = client("alice");
+        unread.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, kind]), value);
+        let problem = Subject::read(&signed(&unread, &authority)).unwrap_err();
+        assert!(problem.contains(&format!("2.5.4.{kind}")), "{problem}");
+    }
+
     let nameless = signed(&client(""), &authority);
     assert_eq!(Subject::read(&nameless).unwrap().identity(&nameless), Ok(None));
     let mut odd = client("alice");
