@@ -30,6 +30,9 @@ use super::{Asked, Clock, Server, chunked, explain, read, yaml};
 /// kept, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
 
+/// What the longest object of a list is counted as, at least: a rendered list takes as much memory whatever is in it.
+const SMALLEST_LONGEST: u64 = 64 << 10;
+
 /// By how much indentation lengthens usual objects. How long a list becomes is not known before it is written.
 const INDENTED: u64 = 2;
 
@@ -283,13 +286,14 @@ impl Iterator for PageObjects {
 }
 
 impl PageObjects {
-    /// No object of them is longer as JSON, in bytes.
+    /// No object of them is longer as JSON: a power of two, in bytes. How many lists find room must not say how long exactly an object is
+    /// of which a View leaves out a part.
     fn longest(&self) -> u64 {
         let longest = match self {
             PageObjects::Kept(objects) => objects.as_slice().iter().map(Object::length).max().unwrap_or(0),
             PageObjects::Walked { listing, .. } => listing.longest(),
         };
-        longest as u64
+        (longest as u64).max(SMALLEST_LONGEST).next_power_of_two()
     }
 }
 

@@ -147,12 +147,10 @@ impl Unread {
     pub fn admit(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
         self.responses.take(user, bytes).ok_or_else(|| {
             let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
+            // How much is counted says how long objects are that the caller may not see, and what others do.
             let message = format!(
-                "too many requests, please try again later: responses of {} bytes are being sent, {} of them to user {user}, who may \
-                 have as much as is free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or \
-                 raise {flag}",
-                self.responses.total(),
-                self.responses.of(user),
+                "too many requests, please try again later: user {user} has not read responses that take as much memory as is free of \
+                 {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })

@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::extra::fixture_with;
 use super::{ALL_SHIRTS, Answer, Fixture};
 use crate::access::tests::cluster::Cluster;
+use crate::extract::Prune;
 use crate::registry::LiveState;
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
 use crate::registry::views::{ViewDefinition, ViewPart};
@@ -211,4 +213,36 @@ async fn a_pod_that_is_newer_than_the_store_is_believed_when_the_api_server_know
     cluster.is_gone.store(false, Ordering::Relaxed);
     advance(Duration::from_secs(11)).await;
     assert_eq!(fixture.get_with(&list, &[AGENT]).await.code, 200);
+}
+
+#[tokio::test]
+async fn what_a_response_counts_as_says_nothing_of_the_length_of_what_a_view_leaves_out() {
+    let part = ViewPart {
+        group: "stable.example.com".to_owned(),
+        resource: "shirts".to_owned(),
+        prune: Prune::new([".spec.color"]).unwrap(),
+        ..ViewPart::default()
+    };
+    let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/v/proxy{ALL_SHIRTS}");
+    let mut counted = Vec::new();
+    for length in [0, 1_000, 30_000] {
+        let mut fixture = Fixture::new();
+        let definition = ViewDefinition { parts: vec![part.clone()], ..ViewDefinition::default() };
+        fixture.registry.replace_views(BTreeMap::from([("v".to_owned(), Ok(definition))]));
+        fixture.put("a", "x", &"c".repeat(length));
+        for number in 0..500 {
+            fixture.put("a", &format!("y{number}"), "blue");
+        }
+        for (accept, query) in
+            [("application/json;as=Table;v=v1;g=meta.k8s.io", ""), ("application/yaml", "?limit=400")]
+        {
+            let response = fixture.ask(Method::GET, &format!("{path}{query}"), &[("accept", accept)]).await;
+            counted.push((accept, response.body().may_hold()));
+        }
+    }
+    let (first, others) = counted.split_at(2);
+    assert!(first.iter().all(|(_, held)| held.is_some_and(|bytes| bytes > 0)), "{first:?}");
+    for other in others.chunks(2) {
+        assert_eq!(first, other);
+    }
 }
