@@ -304,6 +304,10 @@ impl Answer {
                  parsed: {fault}"
             ));
         }
+        if let (unlisted @ 1.., most) = self.evaluation.unlisted {
+            warnings
+                .push(format!("{unlisted} rejections are not listed: of one reason, a node lists the first {most}"));
+        }
         warnings.extend(explain::negative_namespace_selectors(incoming, &self.options));
         let facts = self.cluster.nodes.iter().filter_map(|place| place.facts.as_deref());
         let keys = facts.flat_map(|facts| &facts.taints).map(|taint| taint.key.as_str());

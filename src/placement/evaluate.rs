@@ -47,6 +47,47 @@ pub(super) struct Rejection {
     pub(super) cause: Cause,
 }
 
+/// About so many rejections are listed for all nodes together: an answer takes some hundred bytes for each.
+const MOST_LISTED: usize = 100_000;
+
+/// So many of each kind of reason are listed for a node, however many nodes there are, and at most.
+const FEWEST_OF_A_KIND: usize = 8;
+const MOST_OF_A_KIND: usize = 64;
+
+/// The rejections of all nodes. Whoever asks chooses how many terms a pod has, and each node may fail all of them: of each kind of reason
+/// a node lists only the first ones.
+#[derive(Debug)]
+struct Listed {
+    rejections: Vec<Rejection>,
+    most_of_a_kind: usize,
+    /// The kind of the last one, and how many of it the node has in a row.
+    last: Option<(Reason, usize)>,
+    unlisted: u64,
+}
+
+impl Listed {
+    fn new(nodes: usize) -> Listed {
+        let most_of_a_kind = (MOST_LISTED / nodes.max(1)).clamp(FEWEST_OF_A_KIND, MOST_OF_A_KIND);
+        Listed { rejections: Vec::new(), most_of_a_kind, last: None, unlisted: 0 }
+    }
+
+    /// The next node.
+    fn begin(&mut self) -> usize {
+        self.last = None;
+        self.rejections.len()
+    }
+
+    fn push(&mut self, reason: Reason, cause: Cause) {
+        let before = self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count);
+        self.last = Some((reason, before + 1));
+        if before < self.most_of_a_kind {
+            self.rejections.push(Rejection { reason, cause });
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
 /// What was found about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -94,6 +135,8 @@ pub(super) struct Evaluation {
     /// Sorted by slot.
     pub(super) verdicts: Vec<Verdict>,
     rejections: Vec<Rejection>,
+    /// How many rejections are not listed, and how many of one kind a node lists.
+    pub(super) unlisted: (u64, usize),
     scores: Vec<Scores>,
 }
 
@@ -123,14 +166,14 @@ pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Op
     let rules = Rules::new(cluster, &incoming, &domains, options);
     let mut scored: Vec<(Scored, Vec<i64>)> = rules.scored().map(|scored| (scored, Vec::new())).collect();
     let mut verdicts = Vec::with_capacity(cluster.nodes.len());
-    let mut rejections = Vec::new();
+    let mut listed = Listed::new(if only.is_some() { 1 } else { cluster.nodes.len() });
     let mut place = 0;
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     for (slot, node) in cluster.nodes.iter().zip(0..) {
         let Some(facts) = slot.facts.as_ref().filter(|_| only.is_none_or(|only| only == node)) else { continue };
-        let start = rejections.len();
-        rules.reject(node, &slot.name, facts, &mut rejections);
-        let found = (count(start), count(rejections.len() - start));
+        let start = listed.begin();
+        rules.reject(node, &slot.name, facts, &mut listed);
+        let found = (count(start), count(listed.rejections.len() - start));
         verdicts.push(Verdict { node, rejections: found, place });
         if found.1 == 0 {
             place += 1;
@@ -144,7 +187,9 @@ pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Op
         Scores { plugin, weight, raw, normalized }
     };
     let scores = scored.into_iter().map(scores).collect();
-    Evaluation { incoming, selected: domains.selected, verdicts, rejections, scores }
+    let Listed { rejections, most_of_a_kind, unlisted, .. } = listed;
+    let unlisted = (unlisted, most_of_a_kind);
+    Evaluation { incoming, selected: domains.selected, verdicts, rejections, unlisted, scores }
 }
 
 struct Rules<'review> {
@@ -175,8 +220,8 @@ impl<'review> Rules<'review> {
     }
 
     /// Adds every rule that a node fails.
-    fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Vec<Rejection>) {
-        let mut reject = |reason: Reason, cause: Cause| found.push(Rejection { reason, cause });
+    fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Listed) {
+        let mut reject = |reason: Reason, cause: Cause| found.push(reason, cause);
         let incoming = self.incoming;
         let spec = &incoming.pod.spec;
         let comparison = self.options.toleration_comparison;

@@ -37,8 +37,11 @@ pub struct Part {
     made: Arc<Mutex<Made>>,
 }
 
-/// So many Views keep their documents, which take about a megabyte each: those for which some were made last. Further ones are made again.
+/// So many Views keep their documents: those for which some were made last. Further ones are made again.
 pub(super) const MOST_KEPT: usize = 64;
+
+/// What the documents of all Views take together in all forms, in bytes. Whoever may write definitions chooses how long they are.
+pub(super) const MOST_KEPT_BYTES: usize = 64 << 20;
 
 /// Views that keep documents, the last one at the end.
 type Kept = VecDeque<Weak<Mutex<Made>>>;
@@ -83,6 +86,21 @@ fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
     }
 }
 
+/// Lets go of documents of Views as long as all take more than they may: first of those for which some were made longest ago. One View
+/// keeps what it has.
+pub fn let_go_of_the_oldest() {
+    let kept = with_kept(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
+    let mut bytes = 0;
+    for (number, made) in kept.iter().rev().enumerate() {
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes += made.held_bytes();
+        if bytes > MOST_KEPT_BYTES && number > 0 {
+            made.forget_v2();
+            made.forget_v3();
+        }
+    }
+}
+
 /// Makes what is shown of a document.
 fn part_of(whole: &Forms, shown: &Shown) -> Value {
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,6 +133,13 @@ struct Before {
 }
 
 impl Made {
+    /// What has been made of both, in all forms.
+    fn held_bytes(&self) -> usize {
+        let v2 = self.v2.as_ref().map_or(0, |(_, forms)| forms.held_bytes());
+        let v3 = self.v3.as_ref().map_or(0, |(_, set)| set.v3.values().map(|forms| forms.held_bytes()).sum());
+        v2 + v3
+    }
+
     fn forget_v2(&mut self) {
         if let Some((_, forms)) = self.v2.take() {
             self.before.v2 = forms.known();
@@ -281,6 +306,11 @@ impl DocumentSet {
         self.v3.get(key).map(|forms| &**forms)
     }
 
+    /// Whether the index has been made.
+    pub fn is_made(&self) -> bool {
+        self.index.get().is_some()
+    }
+
     /// Since when the index is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
         let hash = &self.index().hash;
@@ -367,6 +397,30 @@ impl Forms {
         *self.since.get_or_init(|| since_when(self.before.as_ref(), hash, now))
     }
 
+    /// Whether its bytes in one encoding have been made. Its hash is that of its JSON.
+    pub fn is_made(&self, encoding: Encoding) -> bool {
+        self.json.get().is_some() && (encoding == Encoding::Json || self.protobuf.get().is_some())
+    }
+
+    /// The same, compressed.
+    pub fn is_gzipped(&self, encoding: Encoding) -> bool {
+        self.is_made(encoding) && self.gzipped_in(encoding).get().is_some()
+    }
+
+    /// What has been made, in bytes.
+    fn held_bytes(&self) -> usize {
+        let others = [&self.protobuf, &self.gzipped_json, &self.gzipped_protobuf];
+        let json = self.json.get().map_or(0, |document| document.json.len());
+        json + others.iter().filter_map(|form| form.get()).map(Bytes::len).sum::<usize>()
+    }
+
+    fn gzipped_in(&self, encoding: Encoding) -> &OnceLock<Bytes> {
+        match encoding {
+            Encoding::Json => &self.gzipped_json,
+            Encoding::Protobuf => &self.gzipped_protobuf,
+        }
+    }
+
     /// Its JSON and hash.
     pub fn document(&self) -> &Document {
         self.json.get_or_init(|| Document::new(&(self.build)()))
@@ -382,11 +436,7 @@ impl Forms {
 
     /// Its bytes in one encoding, compressed.
     pub fn gzipped(&self, encoding: Encoding) -> Bytes {
-        let cell = match encoding {
-            Encoding::Json => &self.gzipped_json,
-            Encoding::Protobuf => &self.gzipped_protobuf,
-        };
-        cell.get_or_init(|| gzip(&self.body(encoding))).clone()
+        self.gzipped_in(encoding).get_or_init(|| gzip(&self.body(encoding))).clone()
     }
 
     /// Its value. Read back from the bytes rather than kept: few ask, and the value is several times larger.

@@ -24,7 +24,7 @@ use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
 const SMALLEST_GZIPPED_BODY: usize = 1400;
 
 /// Requests whose document is being made or encoded, at most.
-pub const MOST_AT_ONCE: usize = 4;
+pub const MOST_AT_ONCE: u64 = 4;
 
 const JSON: &str = "application/json";
 
@@ -89,6 +89,29 @@ pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     }
 }
 
+/// Whether everything has been made that the answer needs.
+pub fn is_made(request: &Request<'_>, documents: &Needed) -> bool {
+    match documents {
+        Needed::V2(document) => match negotiate(request.headers, Version::V2) {
+            Some(encoding) if wants_gzip(request) => document.is_gzipped(encoding),
+            Some(encoding) => document.is_made(encoding),
+            None => true,
+        },
+        Needed::V3(documents) => match (request.path, negotiate(request.headers, Version::V3)) {
+            ("/v3", _) => documents.is_made(),
+            (path, Some(encoding)) => {
+                let document = path.strip_prefix("/v3/").and_then(|key| documents.v3(key));
+                document.is_none_or(|document| document.is_made(encoding))
+            }
+            (_, None) => true,
+        },
+    }
+}
+
+fn wants_gzip(request: &Request<'_>) -> bool {
+    accepts_gzip(request.headers) && !request.headers.contains_key(RANGE)
+}
+
 fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
     let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
     let Some(encoding) = negotiate(request.headers, Version::V2) else {
@@ -99,7 +122,7 @@ fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
         .since(document.since(request.now))
         .header(ETAG, &quoted(&document.document().hash));
     let body = document.body(encoding);
-    if accepts_gzip(request.headers) && body.len() >= SMALLEST_GZIPPED_BODY && !request.headers.contains_key(RANGE) {
+    if wants_gzip(request) && body.len() >= SMALLEST_GZIPPED_BODY {
         return answer.header(CONTENT_ENCODING, "gzip").content(request, document.gzipped(encoding));
     }
     answer.content(request, body)

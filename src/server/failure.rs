@@ -87,10 +87,10 @@ pub enum Failure {
         /// The version of the copy.
         current: Version,
     },
-    /// So many requests are under way to the API server behind that no further one is handed on.
-    TooManyHandedOn(usize),
+    /// So many requests of the user are under way to the API server behind that no further one is handed on.
+    TooManyHandedOn(u64),
     /// So many reviews are being answered that this one has had no turn in its time.
-    TooManyReviews(usize),
+    TooManyReviews(u64),
     /// There is as much as there may be of something.
     Limited(Limited),
     /// The resource's data is still being read.
@@ -336,10 +336,12 @@ impl Failure {
                 },
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            Failure::TooManyHandedOn(limit) => Parts::new(
+            Failure::TooManyHandedOn(own) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
-                format!("{limit} requests are being handed on to the API server, watches among them, which is the most at a time"),
+                format!(
+                    "{own} requests of this user are being handed on to the API server, watches among them, which is the most at a time"
+                ),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             Failure::TooManyReviews(limit) => Parts::new(

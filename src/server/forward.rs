@@ -28,8 +28,11 @@ use super::{Asked, Server};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 
-/// Requests under way to the API server at a time, watches among them.
-pub const MOST_AT_ONCE: usize = 256;
+/// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
+pub const MOST_AT_ONCE: u64 = 512;
+
+/// A user may have so many whatever others have.
+pub const FIRST: u64 = 8;
 
 /// The API server ends what takes too long by itself; beyond this much more, nothing will come.
 const GRACE: Duration = Duration::from_secs(5);
@@ -55,7 +58,8 @@ pub(super) async fn answer(
         asked.noted.served(asked, address, resource);
     }
     asked.noted.found(AnswerPath::Forwarded);
-    let place = server.forwarding.clone().try_acquire_owned().map_err(|_| Failure::TooManyHandedOn(MOST_AT_ONCE))?;
+    let place = server.forwarding.take(asked.user, 1);
+    let place = place.ok_or_else(|| Failure::TooManyHandedOn(server.forwarding.of(asked.user)))?;
     let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
         guards::check_media_type(asked.headers)?;

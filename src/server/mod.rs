@@ -76,7 +76,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch as state};
+use tokio::sync::watch as state;
 use tokio::time::Instant;
 
 use crate::access::Admitted;
@@ -84,13 +84,16 @@ use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::authorization::Decision;
 use crate::model::Scope;
-use crate::registry::documents::DocumentSource;
+use crate::model::shares::Shares;
+use crate::registry::documents::{self as kept_documents, DocumentSource};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
+use crate::turns::Turns;
 
 use audited::{Audited, Auditing};
 use body::Body;
 use connection::ConnectionState;
+use documents::Needed;
 use failure::Failure;
 use limits::exempt::is_exempt;
 use limits::seats::Worker;
@@ -130,9 +133,9 @@ pub struct Server {
     tally: Arc<Tally>,
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
-    forwarding: Arc<Semaphore>,
+    forwarding: Arc<Shares<User>>,
     /// Requests for documents that are being made or encoded.
-    making_documents: Arc<Semaphore>,
+    making_documents: Arc<Turns<User>>,
     /// Columns of tables that are being written.
     columns: SharedColumns,
     reviews: Reviews,
@@ -169,8 +172,8 @@ impl Server {
             answers: AtomicU64::new(0),
             audit_ids: RandomState::new(),
             tally: Arc::default(),
-            forwarding: Arc::new(Semaphore::new(forward::MOST_AT_ONCE)),
-            making_documents: Arc::new(Semaphore::new(documents::MOST_AT_ONCE)),
+            forwarding: Arc::new(Shares::new(forward::MOST_AT_ONCE, forward::FIRST)),
+            making_documents: Arc::new(Turns::of_places(documents::MOST_AT_ONCE, 0)),
             columns: SharedColumns::default(),
         }
     }
@@ -550,22 +553,14 @@ impl Server {
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
         let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
-        let needed = tokio::time::timeout(asked.timeout, documents::Needed::by(path, &*source))
+        let needed = tokio::time::timeout(asked.timeout, Needed::by(path, &*source))
             .await
             .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
             .map_err(Failure::Unavailable)?;
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
         let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
-        // What makes a document takes many times its memory, for a large one hundreds of megabytes.
-        let making = tokio::time::timeout(asked.timeout, self.making_documents.clone().acquire_owned()).await;
-        let Ok(Ok(making)) = making else {
-            return Err(Failure::Unavailable(
-                "documents for other requests are being made: try again later".to_owned(),
-            ));
-        };
-        let answered = tokio::task::spawn_blocking(move || {
-            let (_making, begun) = (making, Instant::now());
+        let answer = move |needed: &Needed, is_made_only: bool| {
             let request = documents::Request {
                 method: &method,
                 prefix: &prefix,
@@ -574,7 +569,24 @@ impl Server {
                 headers: &headers,
                 now,
             };
-            (documents::answer(&request, &needed), begun.elapsed())
+            (!is_made_only || documents::is_made(&request, needed)).then(|| documents::answer(&request, needed))
+        };
+        // A document that is there is sent without a wait, whatever others have made.
+        if let Some(response) = answer(&needed, true) {
+            return Ok(response.map(Body::whole));
+        }
+        // What makes a document takes many times its memory, for a large one hundreds of megabytes.
+        let making = tokio::time::timeout(asked.timeout, self.making_documents.place(asked.user)).await;
+        let Ok(Some(making)) = making else {
+            return Err(Failure::Unavailable(
+                "documents for other requests are being made: try again later".to_owned(),
+            ));
+        };
+        let answered = tokio::task::spawn_blocking(move || {
+            let (_making, begun) = (making, Instant::now());
+            let response = answer(&needed, false);
+            kept_documents::let_go_of_the_oldest();
+            (response, begun.elapsed())
         });
         let (response, took) = answered.await.map_err(|error| {
             tracing::error!(%error, "documents panicked");
@@ -582,7 +594,7 @@ impl Server {
         })?;
         // It was work for the user, though on another thread.
         self.limits.seats().turn_of(asked.user).await.work_and_settle(took, || ());
-        Ok(response.map(Body::whole))
+        response.map(|response| response.map(Body::whole)).ok_or_else(|| self.defect())
     }
 
     /// Whether the caller may see the names of health checks; see [`health`].

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, cluster, fitting, node, reasons, report, review, tainted};
+use super::{Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term};
 use crate::placement::options::Plugin;
-use crate::placement::{Kind, Reason};
+use crate::placement::{Kind, Node, Reason};
 
 fn affinity(terms: Value) -> Value {
     json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
@@ -347,4 +347,29 @@ fn every_answer_says_what_was_not_evaluated() {
     ] {
         assert!(text.contains(word), "{word} is named");
     }
+}
+
+#[test]
+fn a_node_lists_the_first_rejections_of_each_kind() {
+    let one = |number: usize| json!({"matchExpressions": [{"key": format!("k{number}"), "operator": "Exists"}]});
+    let terms: Vec<Value> = (0..100).map(one).collect();
+    let anti = required("podAntiAffinity", json!([term("app=x", "zone")]));
+    let mut spec = json!({"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
+    spec["affinity"]["podAntiAffinity"] = anti["affinity"]["podAntiAffinity"].clone();
+    let nodes =
+        |count: usize| -> Vec<Node> { (0..count).map(|number| node(&format!("n{number}"), &["zone=z"])).collect() };
+    let pods = [running("default/x", "n0", &["app=x"], json!({}))];
+    for (count, listed) in [(2, 64), (3_000, 33), (15_000, 8)] {
+        let answer = review(&nodes(count), &pods, &asked(spec.clone()));
+        let found = reasons(&answer, "n1");
+        let (last, first) = found.split_last().unwrap();
+        assert_eq!(first.len(), listed, "{count} nodes");
+        assert!(last.contains("PodAntiAffinity") || !first.contains(last), "other reasons are listed: {last}");
+        let unlisted = count * (100 - listed);
+        let warning = format!("{unlisted} rejections are not listed: of one reason, a node lists the first {listed}");
+        assert!(answer.warnings().iter().any(|text| text.starts_with(&warning)), "{:?}", answer.warnings());
+    }
+    let few = review(&nodes(2), &pods, &asked(json!({"nodeSelector": {"a": "b"}})));
+    assert!(few.warnings().is_empty(), "everything is listed");
 }

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::registry::documents::{Build, DocumentSet, DocumentSource, Forms, MOST_KEPT, Part};
+use crate::registry::documents::{
+    Build, DocumentSet, DocumentSource, Encoding, Forms, MOST_KEPT, MOST_KEPT_BYTES, Part, let_go_of_the_oldest,
+};
 
 const KEY: &str = "api/v1";
 
@@ -116,4 +118,34 @@ async fn views_keep_no_documents_of_earlier_states() {
     assert_eq!(since(&other, 3).await, [3; 3]);
     assert_eq!((earlier.0.strong_count(), earlier.1.strong_count()), (0, 0), "a View keeps all of an earlier state");
     assert_eq!(since(&again, 4).await, [4; 3], "it shows the new state when somebody asks");
+}
+
+#[tokio::test]
+async fn the_documents_of_views_take_so_many_bytes_together_and_the_last_view_keeps_its_own() {
+    const LENGTH: usize = MOST_KEPT_BYTES / 8;
+    let long: &'static str = "long".repeat(LENGTH / 4).leak();
+    let whole = Changing::new(long, "hidden");
+    let things = [resource("things")];
+    let parts: Vec<Part> = (0..6).map(|_| Part::new(whole.clone(), &things, None)).collect();
+    let mut made = Vec::new();
+    for part in &parts {
+        let forms = part.v2().await.unwrap();
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            assert!(forms.body(encoding).len() > LENGTH, "a document and another form of it");
+        }
+        made.push(Arc::downgrade(&forms));
+        drop(forms);
+        let_go_of_the_oldest();
+    }
+    let kept: Vec<bool> = made.iter().map(|forms| forms.strong_count() > 0).collect();
+    assert_eq!(kept, [false, false, false, true, true, true], "three Views with two forms each find room");
+    let again = parts[0].v2().await.unwrap();
+    assert!(again.body(Encoding::Json).len() > LENGTH, "what was let go is made again");
+
+    let huge: &'static str = "long".repeat(MOST_KEPT_BYTES / 2).leak();
+    let one = Part::new(Changing::new(huge, "hidden"), &things, None);
+    let forms = one.v2().await.unwrap();
+    assert!(forms.body(Encoding::Json).len() > MOST_KEPT_BYTES);
+    let_go_of_the_oldest();
+    assert!(Arc::ptr_eq(&forms, &one.v2().await.unwrap()), "one View keeps what it has");
 }

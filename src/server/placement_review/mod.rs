@@ -14,12 +14,11 @@ use std::sync::{Arc, LazyLock};
 
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
 use super::failure::Failure;
-use super::limits::Limited;
+use super::limits::{Limited, User};
 use super::negotiate::{Offer, negotiate};
 use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
@@ -31,6 +30,7 @@ use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, Memory, NotReady, OverMemory};
+use crate::turns::{Place, Turns};
 use answering::{Outcome, Runtime, Unanswered};
 use decode::{Arrived, Decoded};
 use field_validation::FieldValidation;
@@ -44,7 +44,7 @@ pub(super) const RESOURCE: &str = "placementreviews";
 pub const NO_EVENT: &str = "so that there is no such event";
 
 /// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
-const MOST_AT_ONCE: usize = 4;
+const MOST_AT_ONCE: u64 = 4;
 
 /// The resource.
 pub(super) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
@@ -64,14 +64,14 @@ pub(super) fn row() -> Value {
 #[derive(Debug)]
 pub(super) struct Reviews {
     index: Arc<PlacementIndex>,
-    places: Arc<Semaphore>,
+    places: Arc<Turns<User>>,
 }
 
 impl Reviews {
     /// With an index that is counted in the memory of the copies.
     pub(super) fn new(memory: Arc<Memory>) -> Reviews {
         let index = Arc::new(PlacementIndex::accounted(memory));
-        Reviews { index, places: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+        Reviews { index, places: Arc::new(Turns::of_places(MOST_AT_ONCE, 0)) }
     }
 }
 
@@ -120,8 +120,8 @@ pub(super) async fn answer(
     // Whatever needs no body comes before it.
     let caller = rights::caller(server, asked).await?;
     let arrived = arrived(server, asked, &caller, body, until).await?;
-    let place = timeout_at(until, server.reviews.places.clone().acquire_owned()).await;
-    let Ok(Ok(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
+    let place = timeout_at(until, server.reviews.places.place(asked.user)).await;
+    let Ok(Some(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
     let Decoded { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
@@ -201,7 +201,7 @@ async fn answered(
     right: Right,
     validation: FieldValidation,
     until: Instant,
-    place: OwnedSemaphorePermit,
+    place: Place<User>,
 ) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let mut copies = Err(Failure::Replaced);
     let mut catalog = server.registry.catalog();

@@ -1,6 +1,7 @@
 //! Limits as a client meets them: what is refused, with which words, and what goes on.
 
 mod bodies;
+mod documents;
 mod held;
 mod lifetimes;
 mod pinned;

@@ -1,0 +1,46 @@
+//! Documents that take long to make: who waits for them.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use serde_json::json;
+
+use super::super::{Fixture, catalog};
+use super::{get_as, user};
+use crate::registry::documents::{Build, Fixed};
+use crate::server::body::Body;
+use crate::server::documents::MOST_AT_ONCE;
+
+/// A document of the server's own: made at the first request, and kept.
+const DOCUMENT: &str = "/openapi/v3/apis/slow.example.com/v1";
+
+/// Who made others wait for documents must not make those wait whose document is there.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_in_turn() {
+    let fixture = Fixture::new();
+    let build = |text: &'static str| -> Build { Box::new(move || json!({"info": text})) };
+    let documents = [("apis/slow.example.com/v1".to_owned(), build("one")), ("api/v1".to_owned(), build("two"))];
+    let catalog = catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]);
+    let catalog = catalog.with_documents(Arc::new(Fixed::new(build("all"), documents)));
+    fixture.registry.replace(catalog, |_| None);
+    let (heavy, light) = (user("heavy"), user("light"));
+    let body = |response: http::Response<Body>| async {
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    };
+    assert_eq!(body(get_as(&fixture, &light, DOCUMENT).await).await, "{\"info\":\"one\"}");
+    let making = &fixture.server.making_documents;
+    let mut places = Vec::new();
+    for _ in 0..MOST_AT_ONCE {
+        places.push(making.place(&heavy).await.unwrap());
+    }
+    assert_eq!(body(get_as(&fixture, &light, DOCUMENT).await).await, "{\"info\":\"one\"}", "it is there");
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(making.place(&heavy))).collect();
+    assert!(waiting.iter_mut().all(|place| place.now_or_never().is_none()), "all places are taken");
+    let mut asked = Box::pin(get_as(&fixture, &light, "/openapi/v3/api/v1"));
+    assert!((&mut asked).now_or_never().is_none(), "this one has to be made");
+    places.pop();
+    assert_eq!(body(asked.await).await, "{\"info\":\"two\"}", "before what another user waits for");
+    assert_eq!(waiting.len(), 10);
+}
