@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -16,6 +17,7 @@ use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
 use super::views::{self, Judged, LONGEST_VIEW, MOST_VIEW_BYTES, MOST_VIEWS, shorten};
+use super::world::strictly;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::kinds::{FieldCache, FieldOrigin, View};
@@ -607,4 +609,35 @@ fn views_are_served_up_to_a_number_and_a_length() {
     assert_eq!(last.judged["view-0"].outcome.as_ref().unwrap_err()[0].reason, "TooLarge");
     let last = views::judge_all(all, &Arc::default(), &definitions, Some(last));
     assert_eq!(reasons(&last.judged), BTreeMap::from([("NotCached", MOST_VIEWS - 1), ("TooLarge", 1)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_were_forbidden_are_listed_anew_because_a_watch_that_succeeds_says_nothing() {
+    use kube::core::Status;
+    use kube::runtime::watcher::{Error, Event};
+
+    let forbidden = || kube::Error::Api(Box::new(Status { code: 403, ..Status::default() }));
+    let mut policy = ValidatingAdmissionPolicy::default();
+    policy.metadata.name = Some("p".to_owned());
+    let mut watches = vec![
+        // Listed, and rejected when the watch begins anew. This watch would succeed then, and nothing changes.
+        vec![
+            Ok(Event::Init),
+            Ok(Event::InitApply(policy.clone())),
+            Ok(Event::InitDone),
+            Err(Error::WatchStartFailed(forbidden())),
+        ],
+        vec![Err(Error::InitialListFailed(forbidden()))],
+        vec![Ok(Event::Init), Ok(Event::InitApply(policy)), Ok(Event::InitDone)],
+    ]
+    .into_iter();
+    let begin = move || {
+        let events = watches.next().unwrap_or_default();
+        stream::iter(events).chain(stream::pending()).boxed()
+    };
+    let (store, changes) = strictly::<ValidatingAdmissionPolicy>(begin);
+    let told = changes.take(4).map(|change| change.is_ok()).collect::<Vec<bool>>();
+    let told = tokio::time::timeout(Duration::from_secs(60), told).await;
+    assert_eq!(told, Ok(vec![true, false, false, true]));
+    assert_eq!(store.len(), 1);
 }

@@ -8,7 +8,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::{self, BoxStream};
 use futures::{FutureExt, Stream, StreamExt};
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -66,20 +68,35 @@ where
 pub fn reflected<K>(
     client: Client,
     selected: watcher::Config,
-    mut shorten: impl FnMut(&mut K) + Send,
+    shorten: impl FnMut(&mut K) + Send,
 ) -> (Store<K>, impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send)
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
+    let mut logged = Logged::default();
+    let followed = watched(client, selected, shorten).reflect(writer).inspect(move |event| log(event, &mut logged));
+    (store, followed)
+}
+
+fn watched<K>(
+    client: Client,
+    selected: watcher::Config,
+    mut shorten: impl FnMut(&mut K) + Send,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
     let whole = watcher(Api::<K>::all(client), selected.page_size(PAGE)).default_backoff();
-    let short = whole.modify(move |object| {
+    whole.modify(move |object| {
         let metadata = object.meta_mut();
         (metadata.managed_fields, metadata.annotations) = (None, None);
         shorten(object);
-    });
-    let mut logged = Logged::default();
-    let followed = short.reflect(writer).inspect(move |event| match event {
+    })
+}
+
+fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut Logged) {
+    match event {
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => logged.forget(),
         Err(error) => {
@@ -90,12 +107,13 @@ where
                 tracing::debug!(%kind, problem, "objects of this kind still cannot be followed");
             }
         }
-    });
-    (store, followed)
+    }
 }
 
 /// The same, where it matters whether what is known may be known: an item is an error for as long as the objects may not be read. Other
 /// failures are no items; the objects that were seen last may still be right then.
+///
+/// A watch that is rejected and succeeds later says nothing until something changes. So after a rejection the objects are listed anew.
 pub fn follow_strictly<K>(
     client: Client,
     selected: watcher::Config,
@@ -103,15 +121,60 @@ pub fn follow_strictly<K>(
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let (store, changes) = reflected(client, selected, |_| {});
-    let changes = changes.filter_map(|event| {
-        ready(match event {
-            Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => Some(Ok(())),
-            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
-            Err(error) => is_forbidden(&error).then_some(Err(Forbidden)),
-        })
+    strictly(move || watched(client.clone(), selected.clone(), |_: &mut K| {}).boxed())
+}
+
+/// The same of events; `begin` lists and watches anew.
+pub(super) fn strictly<K>(
+    mut begin: impl FnMut() -> BoxStream<'static, Result<watcher::Event<K>, watcher::Error>> + Send,
+) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let watching = Watching { events: begin(), begin, writer, logged: Logged::default(), delay: Duration::ZERO };
+    let changes = stream::unfold(watching, |mut watching| async move {
+        loop {
+            let event = watching.events.next().await?;
+            log(&event, &mut watching.logged);
+            match event {
+                Ok(event) => {
+                    watching.writer.apply_watcher_event(&event);
+                    if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
+                        watching.delay = Duration::ZERO;
+                        return Some((Ok(()), watching));
+                    }
+                }
+                Err(error) if is_forbidden(&error) => {
+                    // Told first: nothing is shown while this one waits.
+                    let delay = watching.delay;
+                    watching.delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
+                    let again = (watching.begin)();
+                    watching.events = stream::once(sleep(delay)).flat_map(|()| stream::empty()).chain(again).boxed();
+                    return Some((Err(Forbidden), watching));
+                }
+                Err(_) => {}
+            }
+        }
     });
     (store, changes)
+}
+
+/// How long after a rejection the objects are listed anew. After the first one at once, then after the first delay, then twice as long
+/// each time.
+const FIRST_DELAY: Duration = Duration::from_millis(800);
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+
+/// Objects that are followed strictly.
+struct Watching<K, Begin>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    events: BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>,
+    begin: Begin,
+    writer: Writer<K>,
+    logged: Logged,
+    delay: Duration,
 }
 
 /// The API server refuses to show objects.
