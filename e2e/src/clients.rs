@@ -6,6 +6,7 @@
 //! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests. What a client said is read
 //! by [`log`]; whether that is what happened, [`judge`] knows.
 
+pub mod java;
 pub mod judge;
 pub mod log;
 

@@ -10,6 +10,7 @@
 //! | [`conformance`] | suites of others, beside kube-apiserver alone and through fieldcache |
 //! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
+//! | [`fabric8`] | an informer of fabric8's Java client, beside the tests |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
 //! | [`certificates`] | the throw-away certificate authority |
@@ -18,6 +19,7 @@
 //! | [`fixtures`] | the CustomResourceDefinitions of the KEP's tests |
 //! | [`objects`] | making namespaces, definitions and objects, and waiting until they are served |
 //! | [`fieldcache`] | the program under test |
+//! | [`viewed`] | an operator with one View |
 //! | [`faults`] | what can go wrong on the lines and in the programs, and the proxy that makes it go wrong |
 //! | [`hostile`] | attacks, each with a bound in memory and time, and a well-behaved client beside them |
 //! | [`checker`] | what clients were told, against what happened |
@@ -55,6 +57,7 @@ pub mod control_plane;
 pub mod conversion_webhook;
 pub mod corpus;
 pub mod eventually;
+pub mod fabric8;
 pub mod faults;
 pub mod fieldcache;
 pub mod fixtures;
@@ -78,4 +81,5 @@ pub mod shell;
 pub mod statistics;
 pub mod unique;
 pub mod versions;
+pub mod viewed;
 pub mod workload;

@@ -12,11 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, interval, timeout_at};
 
 use crate::control_plane::{ControlPlane, Settings};
-use crate::eventually::eventually;
-use crate::fieldcache::Fieldcache;
 use crate::http::{Client, Next};
-use crate::kubectl::Kubectl;
-use crate::run_directory::RunDirectory;
+use crate::viewed::Viewed;
 use crate::{fixtures, objects, unique};
 
 /// Writes of one object in an hour that are few enough, beside those that change a condition.
@@ -72,36 +69,15 @@ impl fmt::Display for Quiet {
 pub async fn listen(length: Duration) -> Result<Quiet> {
     let control_plane = ControlPlane::start(Settings::default()).await?;
     let client = control_plane.client();
-    let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
-    kubectl.succeed(&["apply", "--server-side", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../crds")]).await?;
     let group = unique::group("quiet");
     objects::create_definition(&client, &fixtures::shirts(&group, &fixtures::no_conversion())).await?;
-    let folder = RunDirectory::create("quiet")?;
-    let arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned);
-    let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
-    let cache = json!({
-        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
-        "metadata": { "name": format!("shirts.{group}") }, "spec": { "group": group, "resource": "shirts" },
-    });
-    let view = json!({
-        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": "all" },
-        "spec": { "resources": [{ "group": group, "resource": "shirts" }] },
-    });
-    let path = |kind: &str| format!("/apis/fieldcache.dev/v1alpha1/{kind}");
-    for (kind, object) in [("fieldcaches", &cache), ("views", &view)] {
-        eventually("the kind is served", SOON, async || {
-            ensure!(client.get(&path(kind)).await?.status == 200, "not yet");
-            Ok(())
-        })
-        .await?;
-        objects::create(&client, &path(kind), object).await?;
-    }
-    kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view/all"]).await?;
+    let viewed = Box::pin(Viewed::start(&control_plane, &group, "shirts")).await?;
     let deadline = Instant::now() + length;
+    let path = |kind: &str| format!("/apis/fieldcache.dev/v1alpha1/{kind}");
     let watches = futures::future::try_join_all(KINDS.map(|kind| written(&client, path(kind), kind, deadline)));
     let collection = format!("/apis/{group}/v1/shirts");
     let (changes, found) = futures::future::try_join(churn(&client, &collection, deadline), watches).await?;
-    operator.process().ensure_running()?;
+    viewed.operator.process().ensure_running()?;
     Ok(Quiet { changes, watched: length, writes: found.into_iter().flatten().collect() })
 }
 

@@ -118,6 +118,7 @@ async fn a_watch_by_websocket_is_an_empty_finished_response() {
     ] {
         let answer = fixture.whole(Method::GET, &path, &websocket).await;
         assert_eq!((answer.code.as_u16(), &*answer.body), (200, ""), "{path}");
+        assert_eq!(answer.header("content-type"), "application/json", "{path}");
     }
     let list = fixture.whole(Method::GET, SHIRTS, &websocket).await;
     assert!(list.body.contains("ShirtList"), "what is no watch is answered: {}", list.body);

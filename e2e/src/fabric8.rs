@@ -1,0 +1,150 @@
+//! `make fabric8`: an informer of fabric8's Java client at kube-apiserver, at `serve` and through a View.
+//!
+//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, if the response tells it so at once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::clients::java;
+use crate::control_plane::{ControlPlane, Settings, kubeconfig};
+use crate::eventually::eventually;
+use crate::fieldcache::Fieldcache;
+use crate::http::Client;
+use crate::process::{Invocation, Process};
+use crate::run_directory::RunDirectory;
+use crate::viewed::Viewed;
+use crate::workload::{Resource, definition};
+use crate::{objects, unique};
+
+/// How long each step may take: a Java program starts in seconds on a loaded machine.
+const SOON: Duration = Duration::from_secs(60);
+const NAMESPACE: &str = "default";
+
+/// Runs it.
+///
+/// # Errors
+/// When something that is needed cannot be had, or the informer does not follow what happens.
+pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
+    let informer = java::build()?;
+    say("the informer is built");
+    let control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
+    let client = control_plane.client();
+    let resource = Resource::gadgets(&unique::group("fabric8"));
+    objects::create_definition(&client, &definition(&resource.group)).await?;
+    let argument = resource.argument();
+    let serve = Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&argument])).await?;
+    let viewed = Box::pin(Viewed::start(&control_plane, &resource.group, resource.plural())).await?;
+    let directory = RunDirectory::create("fabric8")?;
+    let (base, authority) = (control_plane.endpoint().base(), control_plane.authority().certificate());
+    let tokens = Tokens::create(&client).await?;
+    let sides = [
+        ("kube-apiserver", tokens.shown(kubeconfig(base, Some(&authority), None), None).await?),
+        ("serve", kubeconfig(serve.address(), None, None)),
+        ("view", tokens.shown(viewed.kubeconfig()?, Some("fieldcache.dev")).await?),
+    ];
+    for (name, document) in sides {
+        let file = directory.write(&format!("{name}.kubeconfig"), document.to_string())?;
+        follow(&client, &resource, &start(name, &informer, &resource, &file, &directory)?)
+            .await
+            .with_context(|| format!("the informer at {name}"))?;
+        say(&format!("{name}: the informer has listed, and was told of an added, a changed and a deleted object"));
+    }
+    Ok(())
+}
+
+/// Makes tokens of a ServiceAccount that may do everything. fabric8 does not read the keys of the certificates of tests.
+struct Tokens<'a>(&'a Client);
+
+impl Tokens<'_> {
+    async fn create(client: &Client) -> Result<Tokens<'_>> {
+        let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "fabric8" } });
+        objects::create(client, "/api/v1/namespaces/default/serviceaccounts", &account).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": "fabric8" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "kind": "ServiceAccount", "namespace": "default", "name": "fabric8" }],
+        });
+        objects::create(client, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await?;
+        Ok(Tokens(client))
+    }
+
+    /// The same kubeconfig document with a token for an audience, or for kube-apiserver.
+    async fn shown(&self, mut document: Value, audience: Option<&str>) -> Result<Value> {
+        let audiences: Vec<&str> = audience.into_iter().collect();
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "audiences": audiences },
+        });
+        let path = "/api/v1/namespaces/default/serviceaccounts/fabric8/token";
+        let answer = objects::create(self.0, path, &request).await?;
+        document["users"][0]["user"] = json!({ "token": answer["status"]["token"] });
+        Ok(document)
+    }
+}
+
+fn start(
+    name: &str,
+    informer: &Invocation,
+    resource: &Resource,
+    kubeconfig: &Path,
+    directory: &RunDirectory,
+) -> Result<Process> {
+    let text = |name: &str, value: &str| [format!("-{name}"), value.to_owned()];
+    let invocation = informer
+        .clone()
+        .arguments(text("kubeconfig", &kubeconfig.display().to_string()))
+        .arguments(text("group", &resource.group))
+        .arguments(text("version", "v1"))
+        .arguments(text("resource", resource.plural()))
+        .arguments(text("kind", resource.kind()))
+        .environment("HOME", directory.path().display().to_string());
+    Process::start(name, &invocation, directory.path())
+}
+
+/// What the informer wrote under this name, up to the first for which `is_meant` holds.
+async fn said(informer: &Process, name: &str, is_meant: impl Fn(&Value) -> bool) -> Result<Value> {
+    eventually(&format!("a line {name}"), SOON, async || {
+        let mut last = Value::Null;
+        for line in informer.stdout()?.lines() {
+            last = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            if let Some(content) = last.get(name).filter(|content| is_meant(content)) {
+                return Ok(content.clone());
+            }
+        }
+        bail!("the last line is {last}")
+    })
+    .await
+    .with_context(|| informer.tail())
+}
+
+/// Changes objects while the informer runs, and compares what it was told and what it holds.
+async fn follow(client: &Client, resource: &Resource, informer: &Process) -> Result<()> {
+    let collection = resource.path(NAMESPACE);
+    let path = |name: &str| format!("{collection}/{name}");
+    let create =
+        async |name: &str| objects::create(client, &collection, &resource.object(name, "a", "blue", "M")).await;
+    let told = async |kind: &str, name: &str, version: &Value| {
+        let key = format!("{NAMESPACE}/{name}");
+        let event = said(informer, "handler", |event| event["type"] == kind && event["key"] == key.as_str()).await?;
+        ensure!(event["resourceVersion"] == *version, "{event}, not {version}");
+        Ok(())
+    };
+    // Created before the informer has started, or it is told of it as of the next one.
+    let first = create("first").await?;
+    said(informer, "list", |_| true).await?;
+    told("ADDED", "first", &first["metadata"]["resourceVersion"]).await?;
+    let second = create("second").await?;
+    told("ADDED", "second", &second["metadata"]["resourceVersion"]).await?;
+    let second = objects::merge(client, &path("second"), &json!({ "spec": { "color": "green" } })).await?;
+    told("MODIFIED", "second", &second["metadata"]["resourceVersion"]).await?;
+    objects::delete(client, &path("first")).await?;
+    let deleted = |event: &Value| event["type"] == "DELETED" && event["key"] == format!("{NAMESPACE}/first").as_str();
+    said(informer, "handler", deleted).await?;
+    informer.signal("TERM")?;
+    let store = said(informer, "store", |_| true).await?;
+    let held = json!({ format!("{NAMESPACE}/second"): second["metadata"]["resourceVersion"] });
+    ensure!(store == held, "it holds {store}, not {held}");
+    objects::delete(client, &path("second")).await.map(drop)
+}

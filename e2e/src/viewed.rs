@@ -1,0 +1,71 @@
+//! An operator beside a control plane that caches one resource and shows all of it in one View.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::control_plane::{ControlPlane, kubeconfig};
+use crate::eventually::eventually;
+use crate::fieldcache::Fieldcache;
+use crate::kubectl::Kubectl;
+use crate::objects;
+use crate::run_directory::RunDirectory;
+
+/// The View's name.
+pub const VIEW: &str = "all";
+const SOON: Duration = Duration::from_secs(60);
+
+/// A running operator whose View is ready.
+#[derive(Debug)]
+pub struct Viewed {
+    /// The operator.
+    pub operator: Fieldcache,
+    // After the operator, which is to be gone first.
+    folder: RunDirectory,
+}
+
+impl Viewed {
+    /// Starts it for a resource of this group and plural name.
+    ///
+    /// # Errors
+    /// When something that is needed cannot be had.
+    pub async fn start(control_plane: &ControlPlane, group: &str, plural: &str) -> Result<Viewed> {
+        let client = control_plane.client();
+        let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
+        kubectl.succeed(&["apply", "--server-side", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../crds")]).await?;
+        let folder = RunDirectory::create("viewed")?;
+        let arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned);
+        let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
+        let cache = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+            "metadata": { "name": format!("{plural}.{group}") }, "spec": { "group": group, "resource": plural },
+        });
+        let view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": VIEW },
+            "spec": { "resources": [{ "group": group, "resource": plural }] },
+        });
+        let path = |kind: &str| format!("/apis/fieldcache.dev/v1alpha1/{kind}");
+        for (kind, object) in [("fieldcaches", &cache), ("views", &view)] {
+            eventually("the kind is served", SOON, async || {
+                ensure!(client.get(&path(kind)).await?.status == 200, "not yet");
+                Ok(())
+            })
+            .await?;
+            objects::create(&client, &path(kind), object).await?;
+        }
+        kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", &format!("view/{VIEW}")]).await?;
+        Ok(Viewed { operator, folder })
+    }
+
+    /// A kubeconfig document whose server is the View, without a user.
+    ///
+    /// # Errors
+    /// When the authority of the operator cannot be read.
+    pub fn kubeconfig(&self) -> Result<Value> {
+        let authority = std::fs::read_to_string(self.folder.path().join("ca.crt"))?;
+        let address = self.operator.address();
+        let server = format!("{address}/apis/view.fieldcache.dev/v1alpha1/views/{VIEW}/proxy");
+        Ok(kubeconfig(&server, Some(&authority), None))
+    }
+}
