@@ -9,6 +9,7 @@ ADDRESS ?= 127.0.0.1:8181
 DIR ?= manifests/samples
 SOAK_SCHEDULES ?= 200
 SOAK_MINUTES ?= 30
+SOAK_QUIET ?= $(SOAK_MINUTES)
 SOAK_HOSTILE ?= 50
 # End-to-end tests at a time: most of their time is waiting, for clocks of Kubernetes among other things.
 E2E_THREADS ?= 4
@@ -102,8 +103,8 @@ fabric8: build components ## an informer of fabric8's Java client at kube-apiser
 conformance: build components ## suites that others wrote, beside kube-apiserver alone and through fieldcache; prints a table (long; SUITES="--suite kubectl")
 	$(CARGO) run --quiet --locked -p e2e --bin conformance -- $(SUITES)
 
-soak: build components ## 200 random schedules of faults, beside them 30 minutes of changes with real clients, then the hostile suite (more than an hour; SOAK_SCHEDULES=, SOAK_MINUTES=, SOAK_HOSTILE= shorten it)
-	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES) --hostile $(SOAK_HOSTILE)
+soak: build components ## 200 random schedules of faults, beside them 30 minutes of changes with real clients and of a quiet cluster, then the hostile suite (more than an hour; SOAK_SCHEDULES=, SOAK_MINUTES=, SOAK_QUIET=, SOAK_HOSTILE= shorten it)
+	$(CARGO) run --quiet --locked -p e2e --bin soak -- --schedules $(SOAK_SCHEDULES) --minutes $(SOAK_MINUTES) --quiet $(SOAK_QUIET) --hostile $(SOAK_HOSTILE)
 
 test-versions: build components ## the suites that compare with kube-apiserver beside 1.32, 1.33 and 1.37; that 1.31 is refused (half an hour; VERSIONS="1.32")
 	$(CARGO) run --quiet --locked -p e2e --bin components -- --versions $(VERSIONS) # an hour once, then nothing

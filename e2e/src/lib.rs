@@ -10,6 +10,7 @@
 //! | [`conformance`] | suites of others, beside kube-apiserver alone and through fieldcache |
 //! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
+//! | [`quiet`], [`calm`] | how often an operator writes; what is asked of a quiet cluster |
 //! | [`fabric8`] | an informer of fabric8's Java client, beside the tests |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
@@ -47,6 +48,7 @@
 //! - Nothing is fetched while tests run; `cargo run -p e2e --bin components` did that before.
 
 pub mod accounting;
+pub mod calm;
 pub mod certificates;
 pub mod checker;
 pub mod clients;

@@ -57,6 +57,8 @@ pub struct ListPage {
     pub version: Version,
     /// metadata.continue; empty on the last page.
     pub next: String,
+    /// metadata.remainingItemCount; `None` where the list does not have it.
+    pub remaining: Option<u64>,
 }
 
 /// Bytes that are no list and no watch line.
@@ -138,13 +140,16 @@ pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
         return Err(FrameError { offset: 0, expected: "a list with metadata and items" });
     };
     let mut version = None;
-    let mut next = None;
+    let (mut next, mut remaining) = (None, None);
     let metadata = &body[metadata];
     for_each_member(metadata, |key, cursor| {
         let value = skip(cursor)?;
         match key {
             b"resourceVersion" => version = string(&metadata[value]).and_then(|text| Version::parse(&text)),
             b"continue" => next = string(&metadata[value]),
+            b"remainingItemCount" => {
+                remaining = std::str::from_utf8(&metadata[value]).ok().and_then(|text| text.trim().parse().ok());
+            }
             _ => {}
         }
         Ok(())
@@ -152,7 +157,7 @@ pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
     let Some(version) = version else {
         return Err(FrameError { offset: 0, expected: "metadata.resourceVersion, a number" });
     };
-    Ok(ListPage { items, version, next: next.unwrap_or_default() })
+    Ok(ListPage { items, version, next: next.unwrap_or_default(), remaining })
 }
 
 /// A page of a list of metadata: what it takes to tell whether a copy has the same objects.
@@ -164,6 +169,8 @@ pub struct MetadataPage {
     pub version: Version,
     /// metadata.continue; empty on the last page.
     pub next: String,
+    /// metadata.remainingItemCount; `None` where the list does not have it.
+    pub remaining: Option<u64>,
 }
 
 /// The key and version of an item of a PartialObjectMetadataList; of a whole object the rest is passed over.

@@ -21,8 +21,8 @@ use super::cluster::DEFAULT_MAX_LAG;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::frames::{self, Lines, Told};
+use super::newest::{Newest, Wanted, compare_with_newest};
 use super::pages::{MAX_ITEM_BYTES, Page};
-use super::self_check::newest_version_held;
 use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -39,6 +39,9 @@ const WATCH_SECONDS: u64 = 290;
 /// Length of a watch that is to bring a proof at once: a server sends a bookmark two seconds before the end of a watch, with
 /// some jitter; asked for one or two seconds it sends none (seen with kube-apiserver 1.36).
 const PROOF_SECONDS: u64 = 3;
+/// A bookmark comes sooner than that, where bookmarks are sent (0.5 to 1.4 s with kube-apiserver 1.36). A source that has sent none is
+/// compared with the copy then: the accepted lag may end before the watch.
+const PROOF_IS_LATE: Duration = Duration::from_millis(1_500);
 /// Watches for a proof follow each other no faster than that, whatever readers wait for.
 const BETWEEN_PROOFS: Duration = Duration::from_millis(500);
 /// After so many of these that told nothing at all, not even their bookmark, the source does not know what it is asked about.
@@ -393,6 +396,8 @@ impl Source<'_> {
         let mut told = 0;
         let opened = tokio::time::Instant::now();
         let mut has_heard = false;
+        // The same by the watch itself, and not by another request.
+        let mut has_told = false;
         // Whether another watch could bring a proof that this one does not.
         let mut may_reopen = length == Length::Usual;
         let held = feed.version();
@@ -404,6 +409,11 @@ impl Source<'_> {
         let mut unpublished = 0;
         let mut comparison = None;
         let mut compare_after = opened;
+        let mut may_be_late = length != Length::Usual && !initial;
+        let compare = |feed: &Feed| {
+            let wanted = live.freshness().wanted(feed.version()).map_or(Wanted::Proof, |_| Wanted::Version);
+            Some(Box::pin(compare_with_newest(connection, (base, selection), live, wanted)))
+        };
         let mut differences = 0;
         loop {
             let frame = match at_hand.take() {
@@ -442,14 +452,14 @@ impl Source<'_> {
                         comparison = None;
                         compare_after = compare_after + compare_after.elapsed() * 4 + BETWEEN_PROOFS;
                         match compared {
-                            Ok(Some((asked, version))) => {
+                            Ok(Newest::Differs) if differences == MOST_DIFFERENCES => return End::Behind,
+                            // An event is on its way.
+                            Ok(Newest::Differs) => differences += 1,
+                            Ok(newest) => {
                                 has_heard = true;
                                 differences = 0;
-                                self.take_comparison(feed, asked, version);
+                                self.take_comparison(feed, newest);
                             }
-                            Ok(None) if differences == MOST_DIFFERENCES => return End::Behind,
-                            // An event is on its way.
-                            Ok(None) => differences += 1,
                             Err(error) => return End::Failed(error),
                         }
                         continue;
@@ -459,7 +469,12 @@ impl Source<'_> {
                             return End::ProofNeeded;
                         }
                         compare_after = tokio::time::Instant::now();
-                        comparison = Some(Box::pin(newest_version_held(connection, (base, selection), live)));
+                        comparison = compare(feed);
+                        continue;
+                    }
+                    () = sleep_until(opened + PROOF_IS_LATE), if may_be_late && !has_told && comparison.is_none() => {
+                        may_be_late = false;
+                        comparison = compare(feed);
                         continue;
                     }
                 },
@@ -467,7 +482,7 @@ impl Source<'_> {
             let chunk = match frame {
                 // A server whose versions went back accepts a watch from what is its future and tells nothing.
                 None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
-                None if !initial && !has_heard && !may_reopen && !length.ended_early(opened.elapsed()) => {
+                None if !initial && !has_told && length != Length::Usual && !length.ended_early(opened.elapsed()) => {
                     return End::Silent;
                 }
                 None => return End::Clean,
@@ -477,7 +492,7 @@ impl Source<'_> {
                     Err(_) => continue,
                 },
             };
-            has_heard = true;
+            (has_heard, has_told) = (true, true);
             unpublished += chunk.len();
             lines.push(chunk);
             if lines.pending() > MAX_ITEM_BYTES {
@@ -549,12 +564,12 @@ impl Source<'_> {
 
     /// Compares the copy with the newest state of the source; true if they are the same, which then is proven.
     async fn compare_with_newest(&self, feed: &mut Feed) -> bool {
-        match newest_version_held(self.connection, (self.base, self.selection), self.live).await {
-            Ok(Some((asked, version))) => {
-                self.take_comparison(feed, asked, version);
+        match compare_with_newest(self.connection, (self.base, self.selection), self.live, Wanted::Version).await {
+            Ok(Newest::Differs) => false,
+            Ok(newest) => {
+                self.take_comparison(feed, newest);
                 true
             }
-            Ok(None) => false,
             Err(error) => {
                 tracing::debug!(path = self.base, error = %error, "source gives no list to compare with");
                 false
@@ -562,9 +577,16 @@ impl Source<'_> {
         }
     }
 
-    fn take_comparison(&self, feed: &mut Feed, asked: tokio::time::Instant, version: Version) {
-        feed.take(SourceEvent::Compared(version));
-        self.live.freshness().stated(asked, version);
+    fn take_comparison(&self, feed: &mut Feed, newest: Newest) {
+        let asked = match newest {
+            Newest::Held { asked, version } => {
+                feed.take(SourceEvent::Compared(version));
+                self.live.freshness().stated(asked, version);
+                asked
+            }
+            Newest::Alike { asked } => asked,
+            Newest::Differs => return,
+        };
         self.live.freshness().proven(asked);
         feed.publish();
     }

@@ -4,7 +4,7 @@
 //! A cluster: [`frames`] splits lists and watch lines into object bytes, `pages` lists that are still arriving; [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
-//! each resource; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
+//! each resource; `newest` compares copies with sources whose watches bring no bookmarks; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
 //! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
 //! FieldCaches, which [`field_caches`] reads out of a folder.
@@ -24,6 +24,7 @@ pub mod frames;
 pub mod keepers;
 pub mod kubeconfig;
 pub mod list_watch;
+mod newest;
 pub mod object;
 pub mod openapi;
 mod pages;

@@ -37,6 +37,8 @@ pub(super) struct PageEnd {
     pub(super) version: Version,
     /// metadata.continue; empty on the last page.
     pub(super) next: String,
+    /// metadata.remainingItemCount; `None` where the list does not have it.
+    pub(super) remaining: Option<u64>,
 }
 
 /// Where the walk is.
@@ -115,7 +117,7 @@ impl Page {
         if !page.items.is_empty() {
             return Err(FrameError { offset: 0, expected: "items only once" }.into());
         }
-        Ok(PageEnd { version: page.version, next: page.next })
+        Ok(PageEnd { version: page.version, next: page.next, remaining: page.remaining })
     }
 
     fn misplaced(&self, expected: &'static str) -> PageError {

@@ -35,7 +35,7 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Objects in a page, as in every other list.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 /// At least so many times as long as a check took nothing is checked: a copy of a million objects must not keep its source
 /// busy with metadata.
@@ -80,8 +80,8 @@ impl Pages for Connection {
                 }
             }
         }
-        let PageEnd { version, next } = page.finish().map_err(|error| self.broken(path, &error))?;
-        Ok(MetadataPage { entries, version, next })
+        let PageEnd { version, next, remaining } = page.finish().map_err(|error| self.broken(path, &error))?;
+        Ok(MetadataPage { entries, version, next, remaining })
     }
 }
 
@@ -302,43 +302,8 @@ async fn compare(
     Ok((listed != held).then_some(difference))
 }
 
-/// Asks the source for its newest state. The version of that state, and when it was asked, if the copy has the same objects at the same
-/// versions: then every change up to this version is in the copy. `None` if they differ, because an event is on its way for example, or
-/// cannot be compared.
-///
-/// # Errors
-/// The source gives no list.
-pub async fn newest_version_held(
-    pages: &impl Pages,
-    (path, selection): (&str, &str),
-    live: &Live,
-) -> Result<Option<(Instant, Version)>, RequestError> {
-    let asked = Instant::now();
-    let unreadable = live.unreadable();
-    let mut listed = Sum::default();
-    let mut newest: Option<Version> = None;
-    let mut page_path = format!("{path}?limit={PAGE}{selection}");
-    loop {
-        let page = pages.page(&page_path).await?;
-        if newest.is_some_and(|newest| newest != page.version) {
-            return Ok(None);
-        }
-        newest = Some(page.version);
-        for (key, version) in page.entries.iter().filter(|(key, _)| !unreadable.names.contains(key.as_str())) {
-            listed.add(key.as_str(), *version);
-        }
-        if page.next.is_empty() {
-            break;
-        }
-        page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
-    }
-    let LiveState::Ready(snapshot) = live.state() else { return Ok(None) };
-    let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
-    Ok(newest.filter(|newest| is_same && *newest >= snapshot.version()).map(|newest| (asked, newest)))
-}
-
 /// The sum of a copy without some objects.
-async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
+pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
     let mut sum = Sum::default();
     for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
         if !ignored.contains(object.key()) {
@@ -354,13 +319,13 @@ async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
 /// A sum over keys and versions that does not depend on their order: lists of aggregated API servers need not come in that
 /// of the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
+pub(super) struct Sum {
     objects: u64,
     hashes: u64,
 }
 
 impl Sum {
-    fn add(&mut self, key: &str, version: Option<Version>) {
+    pub(super) fn add(&mut self, key: &str, version: Option<Version>) {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         version.map(Version::number).hash(&mut hasher);

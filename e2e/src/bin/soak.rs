@@ -1,5 +1,5 @@
 //! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients, and as long a time in which an
-//! operator is listened to. Then the hostile suite runs, with more random cases than `make test` has.
+//! operator is listened to and a quiet cluster is cached. Then the hostile suite runs, with more random cases than `make test` has.
 //!
 //! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 
@@ -15,14 +15,15 @@ use e2e::faults::churn::{Churn, endure};
 use e2e::faults::run::Company;
 use e2e::faults::schedule::{Reach, Schedule};
 use e2e::hostile::{self, Family};
-use e2e::quiet;
+use e2e::{calm, quiet};
 use tokio::task::LocalSet;
 
 const USAGE: &str = "\
-usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N] [--hostile N] [--hostile-seed SEED] [--family NAME] [--case TEXT]
+usage: soak [--schedules N] [--minutes M] [--quiet M] [--seed SEED] [--at-once N] [--hostile N] [--hostile-seed SEED] [--family NAME] [--case TEXT]
 
   --schedules N   random schedules of faults, 200 if nothing is said
   --minutes M     changes with real clients beside them, and an operator that keeps what changes, 30 if nothing is said
+  --quiet M       every resource of a quiet cluster is cached, as long as --minutes if nothing is said; alone it runs only that
   --seed SEED     that of the first schedule, instead of a new one; alone it runs only that one
   --at-once N     schedules at a time that leave the control plane alone, 4 if nothing is said
   --hostile N     the hostile suite with N random cases in each family, 50 if nothing is said; 0 omits the suite
@@ -33,9 +34,13 @@ usage: soak [--schedules N] [--minutes M] [--seed SEED] [--at-once N] [--hostile
 /// Schedules in a portion, after which what came of them so far is told.
 const PORTION: usize = 20;
 
+/// ConfigMaps of the quiet cluster: more than a page of a list.
+const CONFIG_MAPS: usize = 600;
+
 struct Options {
     schedules: usize,
     minutes: u64,
+    quiet: u64,
     seed: u64,
     at_once: usize,
     hostile: usize,
@@ -46,7 +51,7 @@ struct Options {
 
 impl Options {
     fn read(arguments: impl Iterator<Item = String>) -> Result<Options> {
-        let (mut schedules, mut minutes, mut seed, mut at_once) = (None, None, None, 4);
+        let (mut schedules, mut minutes, mut quiet, mut seed, mut at_once) = (None, None, None, None, 4);
         let (mut hostile, mut hostile_seed, mut family, mut case) = (None, None, None, None);
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
@@ -62,6 +67,7 @@ impl Options {
             match argument.as_str() {
                 "--schedules" => schedules = Some(usize::try_from(number()?)?),
                 "--minutes" => minutes = Some(number()?),
+                "--quiet" => quiet = Some(number()?),
                 "--seed" => seed = Some(number()?),
                 "--at-once" => at_once = usize::try_from(number()?)?.max(1),
                 "--hostile" => hostile = Some(usize::try_from(number()?)?),
@@ -71,19 +77,22 @@ impl Options {
             }
         }
         let is_one = seed.is_some();
-        let is_family = family.is_some() || case.is_some();
+        let is_quiet = quiet.is_some() && schedules.is_none() && minutes.is_none() && hostile.is_none() && !is_one;
+        let is_part = family.is_some() || case.is_some() || is_quiet;
+        let minutes = minutes.unwrap_or(if is_one || is_part { 0 } else { 30 });
         Ok(Options {
-            schedules: schedules.unwrap_or(if is_family {
+            schedules: schedules.unwrap_or(if is_part {
                 0
             } else if is_one {
                 1
             } else {
                 200
             }),
-            minutes: minutes.unwrap_or(if is_one || is_family { 0 } else { 30 }),
+            minutes,
+            quiet: quiet.unwrap_or(minutes),
             seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0) >> 16),
             at_once,
-            hostile: hostile.unwrap_or(if is_one { 0 } else { 50 }),
+            hostile: hostile.unwrap_or(if is_one || is_quiet { 0 } else { 50 }),
             hostile_seed: hostile_seed.unwrap_or_else(|| RandomState::new().hash_one(1) >> 16),
             family,
             case,
@@ -132,8 +141,18 @@ async fn run(options: Options) -> Result<()> {
             minutes => quiet::listen(Duration::from_secs(minutes * 60)).await.map(Some),
         }
     };
+    let calm = async {
+        match options.quiet {
+            0 => Ok(None),
+            minutes => {
+                let length = Duration::from_secs(minutes * 60);
+                let settings = calm::Settings { length, config_maps: CONFIG_MAPS, ..calm::Settings::default() };
+                Box::pin(calm::observe(&settings)).await.map(Some)
+            }
+        }
+    };
     // They have nothing in common but the machine, which has more to do for it.
-    let (summary, endurance, quiet) = tokio::join!(campaign(&options, &say), churn, quiet);
+    let (summary, endurance, quiet, calm) = tokio::join!(campaign(&options, &say), churn, quiet, calm);
     let summary = summary?;
     say(&format!("recoveries by kind of fault:\n{}", summary.by_kind()));
     let mut wrong = summary.wrong.clone();
@@ -154,6 +173,14 @@ async fn run(options: Options) -> Result<()> {
             wrong.extend(quiet.wrong());
         }
         Err(error) => wrong.push(format!("an operator could not be listened to: {error:#}")),
+    }
+    match calm {
+        Ok(None) => {}
+        Ok(Some(calm)) => {
+            endured.push_str(&format!("\na quiet cluster: {calm}"));
+            wrong.extend(calm.wrong());
+        }
+        Err(error) => wrong.push(format!("a quiet cluster could not be cached: {error:#}")),
     }
     say(&format!("{summary}{endured}"));
     // Alone: it measures memory, and it loads the machine.

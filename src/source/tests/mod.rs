@@ -10,6 +10,7 @@ mod keepers;
 mod kubeconfig;
 mod list_watch;
 mod nested;
+mod newest;
 mod openapi;
 mod pages;
 mod scan;

@@ -108,6 +108,6 @@ proptest! {
         let whole = list_page(&Bytes::copy_from_slice(&text)).unwrap();
         let (found, end) = read(chunks).unwrap();
         prop_assert_eq!(found, whole.items);
-        prop_assert_eq!(end, PageEnd { version: whole.version, next: whole.next });
+        prop_assert_eq!(end, PageEnd { version: whole.version, next: whole.next, remaining: whole.remaining });
     }
 }

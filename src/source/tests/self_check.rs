@@ -23,24 +23,31 @@ use crate::source::self_check::{Difference, Differing, Pages, SelfCheck, Verdict
 use crate::store::HistoryLimits;
 
 /// Namespace and name -> version.
-type Objects = BTreeMap<String, u64>;
+pub(super) type Objects = BTreeMap<String, u64>;
 
 /// What a source answers next: each list in turn, the last one again and again.
-struct Listed {
+pub(super) struct Listed {
     lists: Vec<Objects>,
     /// Objects in a page.
     page: usize,
     /// The version that lists say they show.
     version: u64,
     is_in_order: bool,
-    asked: Mutex<Vec<String>>,
+    pub(super) asked: Mutex<Vec<String>>,
     begun: AtomicU64,
 }
 
 impl Listed {
-    fn new(lists: impl IntoIterator<Item = Objects>) -> Listed {
+    pub(super) fn new(lists: impl IntoIterator<Item = Objects>) -> Listed {
         let lists = lists.into_iter().collect();
         Listed { lists, page: 2, version: 50, is_in_order: true, asked: Mutex::default(), begun: AtomicU64::new(0) }
+    }
+}
+
+impl Listed {
+    /// One list of this version, with so many objects in a page.
+    pub(super) fn at(version: u64, page: usize, objects: Objects) -> Listed {
+        Listed { version, page, ..Listed::new([objects]) }
     }
 }
 
@@ -60,8 +67,9 @@ impl Pages for Listed {
             entries.reverse();
         }
         let next = if from + self.page < entries.len() { (from + self.page).to_string() } else { String::new() };
+        let remaining = entries.len().checked_sub(from + self.page).filter(|left| *left > 0).map(|left| left as u64);
         let entries = entries.into_iter().skip(from).take(self.page).collect();
-        Ok(MetadataPage { entries, version: Version::new(self.version), next })
+        Ok(MetadataPage { entries, version: Version::new(self.version), next, remaining })
     }
 }
 
@@ -85,12 +93,12 @@ fn refused(code: u16, too_large_version: bool) -> RequestError {
     }
 }
 
-fn objects(objects: &[(&str, u64)]) -> Objects {
+pub(super) fn objects(objects: &[(&str, u64)]) -> Objects {
     objects.iter().map(|(key, version)| ((*key).to_owned(), *version)).collect()
 }
 
 /// A feed that holds these objects of namespace `a` at version 50.
-fn holding(held: &Objects) -> (Arc<Resource>, Feed) {
+pub(super) fn holding(held: &Objects) -> (Arc<Resource>, Feed) {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     feed.take(SourceEvent::Begin);

@@ -3,6 +3,7 @@
 
 mod lag;
 mod moves;
+mod quiet;
 mod strong;
 
 use anyhow::{Context, Result};
