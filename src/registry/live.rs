@@ -49,8 +49,12 @@ pub struct Gone {
 pub enum GoneReason {
     /// The same resource is served by another copy, with another definition or other fields.
     Replaced,
-    /// The source does not serve it any more.
+    /// Its definition is gone.
     NotServed,
+    /// Its definition does not serve this version any more.
+    VersionEnded,
+    /// The source does not offer it any more, which says nothing about its objects.
+    NotOffered,
     /// It is no longer cached: no FieldCache names it.
     NotCached,
 }
@@ -60,8 +64,21 @@ pub enum GoneReason {
 pub enum Departure {
     /// Their definition was deleted, which happens only after all of them are. The version: of the deletion, or later.
     ObjectsDeleted(Version),
-    /// They may still exist, for example in another version.
+    /// Their definition does not serve this version any more. They may still exist in another version.
     VersionEnded,
+    /// Nothing: the source does not offer the resource any more, as it does when an APIService is deleted.
+    NotOffered,
+}
+
+impl Departure {
+    /// Why the resource is gone in the end.
+    pub fn reason(self) -> GoneReason {
+        match self {
+            Departure::ObjectsDeleted(_) => GoneReason::NotServed,
+            Departure::VersionEnded => GoneReason::VersionEnded,
+            Departure::NotOffered => GoneReason::NotOffered,
+        }
+    }
 }
 
 /// Which of the states it is, without the data: followed by those whom changes of objects do not concern.
@@ -197,7 +214,7 @@ impl Live {
         if matches!(self.state(), LiveState::Ready(_)) {
             self.departure.send_replace(Some(departure));
         } else {
-            self.end(GoneReason::NotServed);
+            self.end(departure.reason());
         }
     }
 

@@ -381,7 +381,7 @@ impl Watch {
     fn shown_anew(&self) -> Option<&'static str> {
         // A View of a resource that the source does not serve any more ends with it, after its last events.
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.live.departure().is_none() {
-            return Some("the View has changed");
+            return Some("the View has changed or was deleted");
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
             Some(pod) if pod.is_without_labels() => Some("the Pod of the caller does not exist any more"),
@@ -537,8 +537,16 @@ impl Watch {
             place.seen = place.seen.max(snapshot.version());
             // Every change has been sent. A client that resumes is told what is served now.
             if let Some(reason) = gone {
-                if reason == GoneReason::NotCached {
-                    let message = format!("too old resource version: {} is no longer cached here", self.resource.gvr);
+                let what = match reason {
+                    // kube-apiserver ends its watches of a definition that is changed or deleted without a message.
+                    GoneReason::NotServed | GoneReason::Replaced => None,
+                    // A client that resumed would miss the objects that it was told as deleted, once the version is served again.
+                    GoneReason::VersionEnded => Some("is in a version that is no longer served"),
+                    GoneReason::NotOffered => Some("is no longer offered by the API server"),
+                    GoneReason::NotCached => Some("is no longer cached here"),
+                };
+                if let Some(what) = what {
+                    let message = format!("too old resource version: {} {what}", self.resource.gvr);
                     write_error(&Failure::Expired { message, continue_token: None }, batch);
                 }
                 return false;

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
+use super::departures::{self, KnownCrds, outstayed, take_leave};
 use super::discovery::{self, Discovery};
 use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
@@ -30,8 +31,8 @@ use crate::extract::{Plan, Unreadable};
 use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, Departure, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry,
-    Resource, ResourceOrigin, Subresource, VersionInfo, Where,
+    Catalog, Definitions, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource,
+    ResourceOrigin, Subresource, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -41,9 +42,6 @@ const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 const IDLE_CHECK: Duration = Duration::from_secs(60);
 /// Discovery is asked again this often: aggregated APIs come and go without a CRD.
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
-/// So long is a resource followed that the cluster does not serve any more, unless the cluster ends its watch before: as long as the
-/// last events can take.
-const FAREWELL: Duration = Duration::from_secs(30);
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -111,7 +109,7 @@ pub struct Cluster {
     check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
-    crds: BTreeMap<String, (Version, Result<Arc<Crd>, String>)>,
+    crds: KnownCrds,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
     /// The version at which they were read last.
@@ -283,11 +281,13 @@ impl Cluster {
 
     async fn rediscover(&mut self) {
         match discovery::discover(&self.connection, &self.discovery.offers).await {
-            Ok(found) if found != self.discovery => {
-                self.discovery = found;
-                self.publish_catalog().await;
+            Ok(mut found) => {
+                found.keep_stale(&self.discovery);
+                if found != self.discovery {
+                    self.discovery = found;
+                    self.publish_catalog().await;
+                }
             }
-            Ok(_) => {}
             Err(error) => tracing::warn!(error = %error, "discovery failed, keeping what is known"),
         }
     }
@@ -387,12 +387,9 @@ impl Cluster {
             .with_documents(self.documents.clone())
             .with_offers(self.offers());
         phase_log::log_served(&previous, &catalog);
+        let crds = self.knows_crds.then_some((self.crds_version, &self.crds));
         self.registry.replace(catalog, |resource| {
-            let is_defined = self.crds.contains_key(&resource.gvr.group_resource());
-            let is_deleted = resource.origin == ResourceOrigin::Custom && self.knows_crds && !is_defined;
-            let departure =
-                if is_deleted { Departure::ObjectsDeleted(self.crds_version) } else { Departure::VersionEnded };
-            (!there.contains(&resource.gvr)).then_some(departure)
+            (!there.contains(&resource.gvr)).then(|| departures::departure(resource, crds))
         });
         // After the catalog: who acts on it finds resources that the cluster does not serve any more departing.
         self.known.send_replace(Arc::new(known));
@@ -607,8 +604,8 @@ async fn keep(
                     tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
                     // A demand that comes after the last look starts the next load.
                     served = seen;
-                    if resource.live.departure().is_some() {
-                        resource.live.end(GoneReason::NotServed);
+                    if let Some(departure) = resource.live.departure() {
+                        resource.live.end(departure.reason());
                         return;
                     }
                     resource.live.publish(LiveState::Idle);
@@ -632,21 +629,6 @@ async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     if store_options.changed().await.is_err() {
         std::future::pending().await
     }
-}
-
-/// Waits until the source has had [`FAREWELL`] to send what is left of a resource that it does not serve any more.
-async fn outstayed(live: &Live) {
-    live.departed().await;
-    sleep(FAREWELL).await;
-}
-
-/// Ends a resource that the source does not serve any more. Where its definition was deleted all objects were deleted before, so
-/// those of which the source has not said so are removed: watches send a DELETED event for each.
-fn take_leave(feed: &mut Feed, live: &Live) {
-    if let Some(Departure::ObjectsDeleted(version)) = live.departure() {
-        feed.remove_all(version);
-    }
-    live.end(GoneReason::NotServed);
 }
 
 async fn gone(live: &Live) {

@@ -60,6 +60,27 @@ pub struct TooOldCluster {
     pub version: String,
 }
 
+impl Discovery {
+    /// Takes over what was known of versions that are stale now. Their aggregated server does not answer, which says nothing about what it
+    /// serves: copies stay, and reads of them are rejected when nothing has proven them for too long.
+    pub fn keep_stale(&mut self, known: &Discovery) {
+        for offered in &self.offers.groups {
+            let is_of = |version: &str| {
+                let group_version = GroupVersion::new(&*offered.name, version);
+                move |found: &&Discovered| found.gvr.group_version() == group_version
+            };
+            for version in offered.versions.iter().filter(|version| version.is_stale) {
+                self.resources.extend(known.resources.iter().filter(is_of(&version.name)).cloned());
+            }
+            if let Some(group) = self.groups.iter_mut().find(|group| group.name == offered.name) {
+                let is_known = |name: &str| known.resources.iter().any(|found| is_of(name)(&found));
+                let kept = offered.versions.iter().filter(|version| !version.is_stale || is_known(&version.name));
+                group.versions = kept.map(|version| version.name.clone()).collect();
+            }
+        }
+    }
+}
+
 /// Asks for `/version`.
 ///
 /// # Errors
@@ -151,7 +172,7 @@ async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, ve
     }
 }
 
-fn read_group(group: &Value, discovery: &mut Discovery) {
+pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();
     let mut offered = Vec::new();

@@ -258,6 +258,8 @@ impl Feed {
     /// Removes every object that is left, as none exists at this version any more, and shows that. Does nothing before the first list.
     pub fn remove_all(&mut self, version: Version) {
         self.take(SourceEvent::Abort);
+        // Whatever the objects were, none is left. A store that began anew would send no events.
+        self.trust = Trust::default();
         if self.ready && !self.store.is_empty() {
             self.take(SourceEvent::Begin);
             self.take(SourceEvent::Commit(version.max(self.store.version())));

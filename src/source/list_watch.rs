@@ -262,7 +262,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                     });
                 }
                 if let RequestError::Refused { retry_after: Some(wait), .. } = error {
-                    sleep(wait).await;
+                    pause(live, wait).await;
                 }
             }
             End::Error(message) => {
@@ -279,7 +279,15 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         } else {
             backoff.after_failure(lasted)
         };
-        sleep(wait).await;
+        pause(live, wait).await;
+    }
+}
+
+/// Waits before the next attempt. What the source does not serve any more is asked for at once, for the last time.
+async fn pause(live: &Live, wait: Duration) {
+    tokio::select! {
+        () = sleep(wait) => {}
+        () = live.departed() => {}
     }
 }
 

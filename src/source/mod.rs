@@ -5,7 +5,7 @@
 //! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; `newest` compares copies with sources whose watches bring no bookmarks; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
-//! catalog and starts and stops feeds (with `successors`, those that take another's place). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
+//! catalog and starts and stops feeds (with `successors`, those that take another's place, and `departures`, those that end). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
 //! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
 //! FieldCaches, which [`field_caches`] reads out of a folder.
 //!
@@ -14,6 +14,7 @@
 pub mod backoff;
 pub mod cluster;
 pub mod connection;
+mod departures;
 pub mod discovery;
 pub mod feed;
 pub mod field_caches;

@@ -27,7 +27,9 @@ pub(super) async fn logged(resource: Arc<Resource>, keeping: impl Future<Output 
     {
         let reason = match gone.reason {
             GoneReason::Replaced => "its definition or its fields have changed",
-            GoneReason::NotServed => "the source does not serve it any more",
+            GoneReason::NotServed => "its definition is gone",
+            GoneReason::VersionEnded => "its definition does not serve this version any more",
+            GoneReason::NotOffered => "the source does not offer it any more",
             GoneReason::NotCached => "no FieldCache names it any more",
         };
         tracing::info!(resource = %resource.gvr, reason, "no longer kept");

@@ -20,9 +20,9 @@ type line struct {
 	// What a reconciler just read.
 	Reconcile *event `json:"reconcile,omitempty"`
 	// The keys a reconciler saw last, with the version it read.
-	Reconciled map[string]string `json:"reconciled,omitempty"`
-	// The library's store at the end.
-	Store map[string]string `json:"store,omitempty"`
+	Reconciled map[string]string `json:"reconciled,omitzero"`
+	// The library's store at the end, which may be empty.
+	Store map[string]string `json:"store,omitzero"`
 	// How many objects a consumer's store holds when it is complete, and how many changes came after that.
 	Synced  *int64 `json:"synced,omitempty"`
 	Changes *int64 `json:"changes,omitempty"`

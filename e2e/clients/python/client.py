@@ -8,6 +8,7 @@ import argparse
 import json
 import signal
 import time
+from types import SimpleNamespace
 
 import urllib3
 from kubernetes import client, config, watch
@@ -32,10 +33,30 @@ def key(metadata):
     return f"{metadata.namespace}/{metadata.name}"
 
 
+def metadata_of(found):
+    """What is read of an object or a list. Custom resources are dictionaries."""
+    if not isinstance(found, dict):
+        return found.metadata
+    metadata = found["metadata"]
+    return SimpleNamespace(
+        namespace=metadata.get("namespace"),
+        name=metadata.get("name"),
+        resource_version=metadata["resourceVersion"],
+        uid=metadata.get("uid"),
+    )
+
+
+def items_of(listed):
+    return listed["items"] if isinstance(listed, dict) else listed.items
+
+
 def list_function(arguments):
     """The function that lists, as people pass it to Watch.stream too."""
-    if arguments.group or arguments.resource != "pods":
-        raise SystemExit("this program follows pods, not " + arguments.resource)
+    if arguments.group:
+        names = [arguments.group, arguments.version, arguments.namespace, arguments.resource]
+        return client.CustomObjectsApi().list_namespaced_custom_object, names
+    if arguments.resource != "pods":
+        raise SystemExit("this program follows pods and custom resources, not " + arguments.resource)
     api = client.CoreV1Api()
     if arguments.namespace:
         # Watch reads the function's documentation, which a functools.partial would hide.
@@ -56,9 +77,10 @@ def follow(arguments, held):
         try:
             if version is None:
                 listed = function(*positional, **selection)
-                version = listed.metadata.resource_version
+                version = metadata_of(listed).resource_version
                 held.clear()
-                held.update({key(pod.metadata): pod.metadata.resource_version for pod in listed.items})
+                found = [metadata_of(item) for item in items_of(listed)]
+                held.update({key(metadata): metadata.resource_version for metadata in found})
                 say(request={"verb": "list", "resourceVersion": "", "sendInitialEvents": False, "status": 200})
                 say(list={"resourceVersion": version, "objects": held})
             say(request={"verb": "watch", "resourceVersion": version, "sendInitialEvents": False})
@@ -76,7 +98,7 @@ def follow(arguments, held):
                 version = watcher.resource_version
                 if told["type"] == "BOOKMARK":
                     continue
-                metadata = told["object"].metadata
+                metadata = metadata_of(told["object"])
                 if told["type"] == "DELETED":
                     held.pop(key(metadata), None)
                 else:

@@ -93,6 +93,8 @@ struct Rules {
     faults: Vec<LineFault>,
     /// Path without query -> what is done there.
     judges: Vec<(String, Judge)>,
+    /// Path without query -> how long each line of its watches waits.
+    delayed: Vec<(String, Duration)>,
     /// How many lines were not handed on as they were.
     tampered: u64,
     /// Path of a collection -> versions of the complete lists of it that were answered.
@@ -235,9 +237,17 @@ impl Proxy {
         self.tamper(path, move |line| if is_meant(line) { left.take().unwrap_or(Fate::Kept) } else { Fate::Kept });
     }
 
+    /// From now on each line of the watches at `path` (without a query) is handed on this much later, after those before it. Their end
+    /// comes after their last line.
+    pub fn delay_lines(&self, path: &str, delay: Duration) {
+        self.shared.rules().delayed.push((path.to_owned(), delay));
+    }
+
     /// Forgets all of that.
     pub fn honest(&self) {
-        self.shared.rules().judges.clear();
+        let mut rules = self.shared.rules();
+        rules.judges.clear();
+        rules.delayed.clear();
     }
 
     /// How many lines were not handed on as they were.
@@ -274,6 +284,11 @@ impl Shared {
             rules.tampered += 1;
         }
         fate
+    }
+
+    /// How long a line of a watch waits.
+    fn delay(&self, path: &str) -> Option<Duration> {
+        self.rules().delayed.iter().find(|(delayed, _)| delayed == path).map(|(_, delay)| *delay)
     }
 
     /// What `wanted` makes of the first fault of now that it wants.
@@ -463,6 +478,9 @@ impl Watch {
                 Next::End => return Ok(None),
                 Next::Nothing => anyhow::bail!("nothing for long"),
             };
+            if let Some(delay) = self.shared.delay(&self.path) {
+                pause(delay).await;
+            }
             let text = std::str::from_utf8(&line).context("a line that is no text")?;
             let mut told: Bytes = match self.shared.judge(&self.path, text) {
                 Fate::Kept => format!("{text}\n").into(),

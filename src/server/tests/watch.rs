@@ -321,7 +321,11 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_event() {
     // More than a mailbox keeps, so that some are read from history after the end.
-    for (departure, changes) in [(Departure::VersionEnded, 1), (Departure::ObjectsDeleted(Version::new(900)), 300)] {
+    for (departure, changes, told) in [
+        (Departure::ObjectsDeleted(Version::new(900)), 300, None),
+        (Departure::VersionEnded, 1, Some("is in a version that is no longer served")),
+        (Departure::NotOffered, 1, Some("is no longer offered by the API server")),
+    ] {
         let mut fixture = Fixture::new();
         let mut idle = fixture.watch(&watch("resourceVersion=100")).await;
         let mut busy = fixture.watch(&watch("resourceVersion=100")).await;
@@ -332,7 +336,7 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
         for number in 1..changes {
             fixture.put("default", &format!("x{number:03}"), "blue");
         }
-        fixture.shirts.resource.live.end(GoneReason::NotServed);
+        fixture.shirts.resource.live.end(departure.reason());
         assert_eq!(idle.line().await, "ADDED default/first@101");
         for number in 1..changes {
             for watched in [&mut busy, &mut idle] {
@@ -341,6 +345,13 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
                     format!("ADDED default/x{number:03}@{}", 101 + number),
                     "{departure:?}"
                 );
+            }
+        }
+        for watched in [&mut busy, &mut idle] {
+            if let Some(told) = told {
+                let status = &watched.next().await.unwrap()["object"];
+                let message = format!("too old resource version: shirts.v1.stable.example.com {told}");
+                assert_eq!((status["code"].as_u64(), status["message"].as_str()), (Some(410), Some(&*message)));
             }
         }
         busy.expect_end("everything was sent").await;
@@ -355,7 +366,7 @@ async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it(
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
     assert!(matches!(
         fixture.hats.resource.live.state(),
-        LiveState::Gone(Gone { reason: GoneReason::NotServed, last: None })
+        LiveState::Gone(Gone { reason: GoneReason::VersionEnded, last: None })
     ));
 }
 

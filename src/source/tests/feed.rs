@@ -246,36 +246,38 @@ fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
 
 #[test]
 fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object() {
-    let resource = resource();
-    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
-    feed.remove_all(Version::new(50));
-    assert!(matches!(resource.live.state(), LiveState::Idle), "before the first list nothing is shown");
-    for event in [
-        SourceEvent::Begin,
-        SourceEvent::Item(object("x", 3)),
-        SourceEvent::Item(object("y", 4)),
-        SourceEvent::Commit(Version::new(9)),
-        // A list that is under way is of no use any more.
-        SourceEvent::Begin,
-        SourceEvent::Item(object("z", 20)),
-    ] {
-        feed.take(event);
+    let distrusts: [fn(&mut Feed); 3] = [|_| {}, Feed::distrust, Feed::retract];
+    for distrust in distrusts {
+        let resource = resource();
+        let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+        feed.remove_all(Version::new(50));
+        assert!(matches!(resource.live.state(), LiveState::Idle), "before the first list nothing is shown");
+        for event in [
+            SourceEvent::Begin,
+            SourceEvent::Item(object("x", 3)),
+            SourceEvent::Item(object("y", 4)),
+            SourceEvent::Commit(Version::new(9)),
+            // A list that is under way is of no use any more.
+            SourceEvent::Begin,
+            SourceEvent::Item(object("z", 20)),
+        ] {
+            feed.take(event);
+        }
+        feed.publish();
+        let LiveState::Ready(before) = resource.live.state() else { panic!("a committed list is ready") };
+        // As when the source has ended a watch soon after the definition changed.
+        distrust(&mut feed);
+        // The definition may have been deleted before the last event that was told.
+        feed.remove_all(Version::new(8));
+        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
+        assert_eq!((snapshot.version(), snapshot.epoch()), (Version::new(9), before.epoch()));
+        let removed: Vec<String> = snapshot
+            .changes(before.end())
+            .expect("history goes on")
+            .map(|change| format!("{} {}", change.before.as_ref().unwrap().key(), change.after.is_none()))
+            .collect();
+        assert_eq!(removed, ["a/x true", "a/y true"]);
     }
-    feed.publish();
-    let end = match resource.live.state() {
-        LiveState::Ready(snapshot) => snapshot.end(),
-        state => panic!("{state:?}"),
-    };
-    // The definition may have been deleted before the last event that was told.
-    feed.remove_all(Version::new(8));
-    let LiveState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
-    assert_eq!(snapshot.version(), Version::new(9));
-    let removed: Vec<String> = snapshot
-        .changes(end)
-        .expect("history goes on")
-        .map(|change| format!("{} {}", change.before.as_ref().unwrap().key(), change.after.is_none()))
-        .collect();
-    assert_eq!(removed, ["a/x true", "a/y true"]);
 }
 
 #[test]

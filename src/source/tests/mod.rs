@@ -1,6 +1,8 @@
 //! Tests of the sources that need no cluster; what touches a cluster is tested beside a real one in `e2e`.
 
 mod backoff;
+mod departures;
+mod discovery;
 mod feed;
 mod field_caches;
 mod folder;

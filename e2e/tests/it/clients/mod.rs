@@ -12,9 +12,10 @@
 //!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
 //!
 //! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, `e2e::workload` what is written, `e2e::history` what truly happened (from etcd),
-//! `e2e::clients::judge` whether a client was told it.
+//! `e2e::clients::judge` whether a client was told it. [`ends`] is what they hold when a resource has ended.
 
 mod contenders;
+mod ends;
 mod gap;
 mod judging;
 mod kube_rs;

@@ -219,20 +219,20 @@ fn width(history: &[Change], gaps: &[Gap]) -> usize {
 }
 
 /// A client under way.
-enum Running {
+pub(crate) enum Running {
     Process(Process),
     Task { said: Said, task: JoinHandle<Result<()>>, held: Option<kube_rs::Held> },
 }
 
 impl Running {
-    fn text(&self) -> Result<String> {
+    pub(crate) fn text(&self) -> Result<String> {
         match self {
             Running::Process(process) => process.stdout(),
             Running::Task { said, .. } => Ok(said.text()),
         }
     }
 
-    fn ensure_running(&self) -> Result<()> {
+    pub(crate) fn ensure_running(&self) -> Result<()> {
         match self {
             Running::Process(process) => process.ensure_running(),
             Running::Task { task, .. } if task.is_finished() => Err(anyhow!("it has ended")),
@@ -270,6 +270,11 @@ impl Running {
             Ok(Ok(()))
         })
         .await??;
+        self.end(contender).await
+    }
+
+    /// Ends it, and returns everything it said.
+    pub(crate) async fn end(self, contender: &Contender) -> Result<String> {
         match self {
             Running::Process(process) => {
                 process.signal("TERM")?;
@@ -288,7 +293,7 @@ impl Running {
     }
 }
 
-fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirectory) -> Result<Running> {
+pub(crate) fn start(contender: &Contender, fieldcache: &Fieldcache, directory: &RunDirectory) -> Result<Running> {
     let selection = &contender.selection;
     match &contender.program {
         Program::Raw => {

@@ -169,6 +169,34 @@ fn honest_recordings_are_taken_as_honest() {
     }
 }
 
+/// Where a version is not served any more, a watch tells every object as deleted, and its client must list.
+#[test]
+fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
+    let ends = |seed: u64, left_out: usize, end: Told| {
+        let mut random = Random::of(seed, 0);
+        let changes = history(&mut random);
+        let (start, ended, last) = (changes[20].version, changes[40].version, changes[119].version);
+        let truth = Truth::new(&changes);
+        let selected = truth.selected(&Selection::everything());
+        let mut informer = Teller::new("informer", Selection::everything(), true);
+        informer.list(Asked::NotOlderThan(0), start, &selected.state(start));
+        informer.tell(start, Told::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
+        informer.events(&selected.due(&[]), start, ended);
+        for seen in selected.state(ended).into_iter().skip(left_out) {
+            let seen = Seen { version: ended, ..seen.clone() };
+            informer.tell(ended, Told::Event { kind: Kind::Deleted, seen });
+        }
+        informer.tell(ended, end);
+        informer.list(Asked::NotOlderThan(0), last, &selected.state(last));
+        check(&changes, &[start, last], &[informer.story]).complaints
+    };
+    for seed in 0..SEEDS {
+        assert_eq!(ends(seed, 0, Told::Expired), Vec::<String>::new(), "seed {seed}");
+        assert_ne!(ends(seed, 1, Told::Expired), Vec::<String>::new(), "seed {seed}: one is left out");
+        assert_ne!(ends(seed, 0, Told::Ended), Vec::<String>::new(), "seed {seed}: the client may resume");
+    }
+}
+
 /// What a fault was planted in: the words that a complaint must say.
 type Planted = Vec<String>;
 /// Plants a fault; `None` where this history has no place for it.

@@ -6,6 +6,7 @@ mod aggregation;
 mod consumers;
 mod credentials;
 mod definitions;
+mod ends;
 mod escapes;
 mod memory;
 mod messages;

@@ -1,0 +1,44 @@
+//! What discovery says of a cluster.
+
+use serde_json::{Value, json};
+
+use crate::source::discovery::{Discovery, read_group};
+
+fn group(versions: &[(&str, &str, &[&str])]) -> Discovery {
+    let version = |(name, freshness, resources): &(&str, &str, &[&str])| {
+        let resource = |plural: &&str| {
+            json!({
+                "resource": plural, "responseKind": { "group": "", "version": "", "kind": "Kind" }, "scope": "Namespaced",
+                "singularResource": plural, "verbs": ["get", "list", "watch"],
+            })
+        };
+        let resources: Vec<Value> = resources.iter().map(resource).collect();
+        json!({ "version": name, "freshness": freshness, "resources": resources })
+    };
+    let versions: Vec<Value> = versions.iter().map(version).collect();
+    let mut discovery = Discovery::default();
+    read_group(&json!({ "metadata": { "name": "metrics.example.com" }, "versions": versions }), &mut discovery);
+    discovery
+}
+
+fn resources(discovery: &Discovery) -> Vec<String> {
+    discovery.resources.iter().map(|found| found.gvr.to_string()).collect()
+}
+
+#[test]
+fn what_an_aggregated_server_serves_is_kept_while_it_does_not_answer() {
+    let known = group(&[("v2", "Current", &["pods"]), ("v1", "Current", &["nodes"])]);
+    let mut stale = group(&[("v2", "Stale", &[]), ("v1", "Current", &["nodes"])]);
+    stale.keep_stale(&known);
+    assert_eq!(resources(&stale), ["nodes.v1.metrics.example.com", "pods.v2.metrics.example.com"]);
+    assert_eq!(stale.groups[0].versions, ["v2", "v1"]);
+
+    let mut again = group(&[("v2", "Stale", &[]), ("v1", "Current", &["nodes"])]);
+    again.keep_stale(&stale);
+    assert_eq!(again, stale, "for as long as it is stale");
+
+    let mut unknown = group(&[("v3", "Stale", &[]), ("v1", "Current", &["nodes"])]);
+    unknown.keep_stale(&known);
+    assert_eq!(resources(&unknown), ["nodes.v1.metrics.example.com"], "v2 is gone, and nothing is known of v3");
+    assert_eq!(unknown.groups[0].versions, ["v1"]);
+}
