@@ -171,14 +171,15 @@ impl Stores {
 }
 
 /// What to do where the operator may not read a resource: the most common first mistake. Shown in the condition, the log and responses.
+/// One line, because kubectl's tables cut a message at its first line break.
 pub fn how_to_permit(gvr: &Gvr) -> String {
     let name = object_name(&gvr.group, &gvr.resource);
     if &*gvr.group == "apiextensions.k8s.io" {
         return format!("fieldcache may not list and watch {name}: apply manifests/rbac.yaml, which grants it");
     }
     format!(
-        "fieldcache may not list and watch {name}: no ClusterRole with the label {READER} grants it. These two commands do:\n\
-         kubectl create clusterrole fieldcache-reads-{name} --verb=list,watch --resource={name}\n\
+        "fieldcache may not list and watch {name}: no ClusterRole with the label {READER} grants it. To grant it: \
+         kubectl create clusterrole fieldcache-reads-{name} --verb=list,watch --resource={name} && \
          kubectl label clusterrole fieldcache-reads-{name} {READER}=true"
     )
 }

@@ -641,3 +641,12 @@ async fn objects_that_were_forbidden_are_listed_anew_because_a_watch_that_succee
     assert_eq!(told, Ok(vec![true, false, false, true]));
     assert_eq!(store.len(), 1);
 }
+
+#[test]
+fn a_remedy_is_one_line_that_can_be_pasted() {
+    let message = super::how_to_permit(&Gvr::new("stable.example.com", "v1", "shirts"));
+    let remedy = "To grant it: kubectl create clusterrole fieldcache-reads-shirts.stable.example.com --verb=list,watch \
+                  --resource=shirts.stable.example.com && kubectl label clusterrole fieldcache-reads-shirts.stable.example.com \
+                  fieldcache.dev/aggregate-to-reader=true";
+    assert!(message.ends_with(remedy) && !message.contains('\n'), "{message}");
+}

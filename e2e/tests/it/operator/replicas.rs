@@ -138,7 +138,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
         ensure!(ready["status"] == "False" && ready["reason"] == "Forbidden", "{ready}");
         let message = ready["message"].as_str().unwrap_or_default();
         let says = [
-            "kubectl create clusterrole fieldcache-reads-configmaps --verb=list,watch --resource=configmaps\n",
+            "kubectl create clusterrole fieldcache-reads-configmaps --verb=list,watch --resource=configmaps && ",
             "kubectl label clusterrole fieldcache-reads-configmaps fieldcache.dev/aggregate-to-reader=true",
         ];
         ensure!(says.iter().all(|part| message.contains(part)) && !message.contains("http"), "{ready}");
