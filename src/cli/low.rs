@@ -392,9 +392,9 @@ pub struct FieldsArguments {
 
 /// An address to listen on. `localhost` is the only name: it is the same address everywhere.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let literal = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
+    let literal = match text.rsplit_once(':') {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => format!("127.0.0.1:{port}"),
+        _ => text.to_owned(),
     };
     literal.parse().map_err(|error: std::net::AddrParseError| {
         format!("{error}: name an address and a port, such as 127.0.0.1:8181, [::1]:8181 or localhost:8181")
