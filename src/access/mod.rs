@@ -218,6 +218,16 @@ pub struct ThroughView<'a> {
     pub permitted_by: ViewPermission<'a>,
 }
 
+impl ThroughView<'_> {
+    /// What has to be asked about a request.
+    fn decided(&self, attributes: &Attributes) -> Arc<[Attributes]> {
+        match self.permitted_by {
+            ViewPermission::Caller(namespaces) => attributes.in_each(namespaces).into(),
+            ViewPermission::Use | ViewPermission::Missing => [self.using.clone()].into(),
+        }
+    }
+}
+
 /// What permits a request through a View.
 #[derive(Clone, Copy)]
 pub enum ViewPermission<'a> {
@@ -342,6 +352,22 @@ impl Access {
         Ok(Admitted { identity, attributes, decided, credential, leases })
     }
 
+    /// Why a user who was admitted to a View may not send another request through it; `None`: the user may. It is decided as for that
+    /// request.
+    ///
+    /// # Errors
+    /// [`Refusal`] without a decision.
+    pub async fn denied_through(
+        &self,
+        identity: &Identity,
+        mut attributes: Attributes,
+        view: ThroughView<'_>,
+    ) -> Result<Option<String>, Refusal> {
+        attributes.keep_fields(&*self.settings.known_field);
+        let decided = view.decided(&attributes);
+        Ok(self.first_denied(identity, &decided).await?.map(|(_, reason)| reason))
+    }
+
     /// The first of these that a user may not do, and why.
     async fn first_denied<'d>(
         &self,
@@ -368,10 +394,7 @@ impl Access {
         attributes: &Attributes,
         view: ThroughView<'_>,
     ) -> Result<Arc<[Attributes]>, Refusal> {
-        let decided: Arc<[Attributes]> = match view.permitted_by {
-            ViewPermission::Caller(namespaces) => attributes.in_each(namespaces).into(),
-            ViewPermission::Use | ViewPermission::Missing => [view.using.clone()].into(),
-        };
+        let decided = view.decided(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
         let asked_already =
             |about: &Attributes| (denied == about).then(|| std::future::ready(Decision::Denied(reason.clone())));

@@ -15,6 +15,7 @@ use super::{Asked, REQUEST_TIMEOUT};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};
+use crate::registry::View;
 use crate::registry::views::ViewRights;
 
 /// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
@@ -33,12 +34,11 @@ pub(super) async fn admit(
     query.timeout(REQUEST_TIMEOUT)?;
     let path = percent_decode(parts.uri.path(), false);
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
-    let using = named.map(|named| Attributes::using("fieldcache.dev", "v1alpha1", "views", named.name));
+    let using = named.map(|named| use_of(named.name));
     let namespaces =
         |group: &str, resource: &str| -> &[String] { view.map_or(&[], |view| view.namespaces(group, resource)) };
-    let permitted_by = match view.map(|view| view.definition().rights) {
-        Some(ViewRights::View) => ViewPermission::Use,
-        Some(ViewRights::Caller) => ViewPermission::Caller(&namespaces),
+    let permitted_by = match view {
+        Some(view) => permission(view, &namespaces),
         None => ViewPermission::Missing,
     };
     let arrived = Arrived {
@@ -59,6 +59,37 @@ pub(super) async fn admit(
         Ok(_) if through.is_some() && view.is_none() => Ok(None),
         Ok(admitted) => Ok(Some(admitted)),
         Err(refusal) => Err(Failure::Refused(refusal)),
+    }
+}
+
+/// Why a caller may not send a request through a View, as it is decided when the request arrives; `None`: it may.
+///
+/// # Errors
+/// [`Refusal`] without a decision.
+pub(super) async fn denied(
+    access: &Access,
+    identity: &Identity,
+    view: &View,
+    attributes: Attributes,
+) -> Result<Option<String>, Refusal> {
+    let using = use_of(view.name());
+    let namespaces = |group: &str, resource: &str| -> &[String] { view.namespaces(group, resource) };
+    let through = ThroughView { using: &using, permitted_by: permission(view, &namespaces) };
+    access.denied_through(identity, attributes, through).await
+}
+
+fn use_of(view: &str) -> Attributes {
+    Attributes::using("fieldcache.dev", "v1alpha1", "views", view)
+}
+
+/// What permits requests through a View.
+fn permission<'v>(
+    view: &View,
+    namespaces: &'v (dyn Fn(&str, &str) -> &'v [String] + Send + Sync),
+) -> ViewPermission<'v> {
+    match view.definition().rights {
+        ViewRights::View => ViewPermission::Use,
+        ViewRights::Caller => ViewPermission::Caller(namespaces),
     }
 }
 

@@ -52,14 +52,19 @@ pub(super) fn answer(
             }
             resources
         }
-        _ => paths(&groups),
+        _ => json!({ "paths": path_list(&groups) }),
     };
     let agreed = negotiate(asked.headers, Offer::Plain)?;
     Ok(document(encode::json_bytes(&body), agreed.format, asked))
 }
 
+/// The paths that a request is shown: groups, versions, documents and health.
+pub(super) fn paths(catalog: &Catalog, asked: &Asked<'_>) -> Vec<String> {
+    path_list(&Offered { catalog, passes: PassThrough::Off, own: asked.own_group() }.groups())
+}
+
 /// `/`: where to go.
-fn paths(groups: &[Group]) -> Value {
+fn path_list(groups: &[Group]) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in groups {
         if !group.name.is_empty() {
@@ -70,7 +75,7 @@ fn paths(groups: &[Group]) -> Value {
     }
     paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths.sort();
-    json!({ "paths": paths })
+    paths
 }
 
 fn core_versions(groups: &[Group], asked: &Asked<'_>) -> Value {

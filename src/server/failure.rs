@@ -11,7 +11,6 @@ use super::limits::{Limit, Limited};
 use crate::access::{Forbidden, Refusal};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
-use crate::placement::review::KIND;
 use crate::selector::Problem;
 
 /// Why a request has no ordinary answer.
@@ -53,7 +52,14 @@ pub enum Failure {
     /// CreateOptions with values that are not known.
     InvalidCreateOptions(Vec<OptionFault>),
     /// A review that is wrong, or asks about a Pod that could not be created; field by field.
-    InvalidReview(Vec<Problem>),
+    InvalidReview {
+        /// The group of its kind.
+        group: &'static str,
+        /// Its kind.
+        kind: &'static str,
+        /// What is wrong.
+        problems: Vec<Problem>,
+    },
     /// A body that is longer than this many bytes.
     TooLargeBody(usize),
     /// The row of an object is longer than an event of a watch may be.
@@ -182,10 +188,10 @@ impl Failure {
     }
 
     /// A review that is wrong.
-    pub(super) fn invalid_review(mut problems: Vec<Problem>) -> Failure {
+    pub(super) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<Problem>) -> Failure {
         // Each is written twice. Thousands of premises can be wrong alike.
         problems.truncate(MOST_PROBLEMS);
-        Failure::InvalidReview(problems)
+        Failure::InvalidReview { group, kind, problems }
     }
 
     /// The HTTP status.
@@ -288,7 +294,7 @@ impl Failure {
             }
             Failure::InvalidOptions(faults) => invalid_options("ListOptions", faults),
             Failure::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
-            Failure::InvalidReview(problems) => invalid_review(problems),
+            Failure::InvalidReview { group, kind, problems } => invalid_review(group, kind, problems),
             Failure::TooLargeBody(most) => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
@@ -475,7 +481,7 @@ fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts {
 }
 
 /// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).
-fn invalid_review(problems: &[Problem]) -> Parts {
+fn invalid_review(group: &str, kind: &str, problems: &[Problem]) -> Parts {
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
@@ -483,10 +489,6 @@ fn invalid_review(problems: &[Problem]) -> Parts {
     };
     let cause = |problem: &Problem| json!({"reason": problem.reason.as_str(), "message": problem.message, "field": problem.field});
     let causes: Vec<Value> = problems.iter().map(cause).collect();
-    Parts::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        format!("{KIND}.{} \"\" is invalid: {message}", super::own_group::GROUP),
-    )
-    .with(json!({"group": super::own_group::GROUP, "kind": KIND, "causes": causes}))
+    Parts::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind}.{group} \"\" is invalid: {message}"))
+        .with(json!({"group": group, "kind": kind, "causes": causes}))
 }

@@ -2,11 +2,11 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path,
+//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path, `methods` the method,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
-//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] is the one thing that is created here, and is not kept.
+//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] and [`self_review`] are created here, and are not kept; [`sent`] reads their bodies, [`shape`] says what is in them.
 //! [`through`] is a View: a server of its own behind a path.
 //!
 //! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
@@ -34,6 +34,7 @@ pub mod indent;
 pub mod limits;
 pub mod list;
 pub mod listen;
+mod methods;
 pub mod negotiate;
 mod offered;
 mod own_group;
@@ -47,7 +48,10 @@ mod request_log;
 mod response;
 pub mod route;
 mod row;
+mod self_review;
+mod sent;
 mod settings;
+mod shape;
 mod shared_columns;
 pub mod stall;
 mod streams;
@@ -83,11 +87,10 @@ use crate::access::Admitted;
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::authorization::Decision;
-use crate::model::Scope;
 use crate::model::shares::Shares;
 use crate::registry::documents::{self as kept_documents, DocumentSource};
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin, Where};
+use crate::registry::{Catalog, LiveState, Registry, Where};
 use crate::turns::Turns;
 
 use audited::{Audited, Auditing};
@@ -98,6 +101,7 @@ use failure::Failure;
 use limits::exempt::is_exempt;
 use limits::seats::Worker;
 use limits::{Head, Limited, Limits, User, header_bytes};
+use methods::refuse_method;
 use negotiate::{Format, Offer};
 use own_group::OwnGroup;
 use params::Query;
@@ -213,7 +217,7 @@ impl Server {
         let (mut parts, body) = request.into_parts();
         let log = RequestLog::begin(&parts.method, &parts.uri, begun);
         // Nobody reads it but who stands behind, and who answers a review.
-        let is_read = self.upstream().is_some() || placement_review::wants_body(&parts.method, parts.uri.path());
+        let is_read = self.upstream().is_some() || wants_body(&parts.method, parts.uri.path());
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
@@ -457,7 +461,11 @@ impl Server {
             guard.check(asked.authority, asked.headers)?;
         }
         // A review changes nothing, and `kubectl create --raw` sends no media type.
-        if !placement_review::wants_body(asked.method, uri.path()) {
+        let is_review = match asked.through {
+            Some(_) => self_review::is_posted(asked.method, uri.path()),
+            None => placement_review::wants_body(asked.method, uri.path()),
+        };
+        if !is_review {
             guards::check_body(asked.method, asked.headers)?;
         }
         asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
@@ -465,6 +473,11 @@ impl Server {
         admission::check(asked, uri.path(), &target)?;
         if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
             return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        }
+        if asked.through.is_some()
+            && let Some(review) = self_review::is_asked(&target, &self.catalog(asked))
+        {
+            return Box::pin(self_review::answer(self, asked, review, body)).await;
         }
         if is_websocket_watch(asked, &target) {
             tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
@@ -750,49 +763,14 @@ fn is_websocket_watch(asked: &Asked<'_>, target: &Target) -> bool {
     watches && asked.is_read() && pass_through::is_websocket(asked.headers)
 }
 
+/// Whether the body of a request is a review that is answered here.
+fn wants_body(method: &Method, path: &str) -> bool {
+    placement_review::wants_body(method, path) || self_review::wants_body(method, path)
+}
+
 /// Whether a path has the old `/watch/` part.
 fn is_legacy_watch(path: &str) -> bool {
     matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
-}
-
-/// Kubernetes' verb of a method that writes; `None` for a read.
-fn write_verb(method: &Method, address: &Address) -> Option<&'static str> {
-    match *method {
-        Method::GET | Method::HEAD => None,
-        Method::POST => Some("create"),
-        Method::PUT => Some("update"),
-        Method::PATCH => Some("patch"),
-        Method::DELETE if address.name.is_some() => Some("delete"),
-        Method::DELETE => Some("deletecollection"),
-        // Upstream has no verb for it and prints none.
-        _ => Some(""),
-    }
-}
-
-/// Refuses what does not read.
-///
-/// # Errors
-/// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
-fn refuse_method(method: &Method, address: &Address, resource: &Resource) -> Result<(), Failure> {
-    let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
-    let verb = match write_verb(method, address) {
-        None if *method == Method::GET || !is_built_in => return Ok(()),
-        verb => verb.unwrap_or_default(),
-    };
-    let is_known = |below: &str| resource.subresources.iter().any(|held| held.name == below);
-    match address.subresource.as_deref() {
-        Some(below) if is_built_in && !is_known(below) => Err(Failure::UnknownResource),
-        Some(below) if !is_known(below.split('/').next().unwrap_or_default()) => {
-            let name = address.name.clone().unwrap_or_default();
-            Err(Failure::NotFound { gvr: address.gvr.clone(), name })
-        }
-        // All namespaces at once can only be read.
-        None if !is_built_in && resource.scope == Scope::Namespaced && address.namespace.is_none() => {
-            Err(Failure::PageNotFound)
-        }
-        _ if is_built_in && verb.is_empty() => Err(Failure::MethodNotAllowedHere),
-        _ => Err(Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() }),
-    }
 }
 
 /// `/version` is always indented.

@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 use super::own_group::{self, OwnGroup};
 use super::pass_through::PassThrough;
 use super::placement_review;
+use super::self_review;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
 /// What is answered from a copy.
-const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
-const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
+pub(super) const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
+pub(super) const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
 
 /// What kube-apiserver does with custom resources (apiextensions `apiserver/customresource_discovery_controller.go`).
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -54,7 +55,15 @@ impl Offered<'_> {
             OwnGroup::Alone => Vec::new(),
             OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => groups(self.catalog, self.passes),
         };
-        if self.own != OwnGroup::Hidden {
+        if self.own == OwnGroup::Hidden {
+            // In a View callers ask about themselves, whatever the cluster has of these groups.
+            groups.retain(|group| !self_review::GROUPS.contains(&&*group.name));
+            let version = |name: &str| Version { name: name.to_owned(), is_stale: false };
+            groups.extend(self_review::GROUPS.map(|group| Group {
+                name: group.to_owned(),
+                versions: self_review::versions(self.catalog, group).into_iter().map(version).collect(),
+            }));
+        } else {
             // A cluster through which it is aggregated offers it too: here it is answered here.
             groups.retain(|group| group.name != own_group::GROUP);
             let versions = vec![Version { name: own_group::VERSION.to_owned(), is_stale: false }];
@@ -79,6 +88,7 @@ impl Offered<'_> {
         match self.own {
             OwnGroup::Beside | OwnGroup::Alone if is_own => own_group::rows(),
             OwnGroup::Alone => Vec::new(),
+            OwnGroup::Hidden if self_review::GROUPS.contains(&group) => self_review::rows(group),
             OwnGroup::WithoutViews if is_own => {
                 // What a fieldcache in the cluster offers is reached through its API server.
                 let mut rows = rows(self.catalog, self.passes, group, version);

@@ -10,9 +10,10 @@ use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, Method};
 
 use super::failure::Failure;
+use super::methods::write_verb;
 use super::params::percent_decode;
 use super::route::{Address, Target};
-use super::{Asked, own_group, read, write_verb};
+use super::{Asked, own_group, read};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;

@@ -51,9 +51,14 @@ impl<'p> Named<'p> {
         })
     }
 
+    /// The path inside, still percent-encoded.
+    pub(super) fn inside(&self) -> &'p str {
+        if self.inside.is_empty() { "/" } else { self.inside }
+    }
+
     /// The address inside, with the query.
     pub(super) fn uri(&self, outside: &Uri) -> Option<Uri> {
-        let path = if self.inside.is_empty() { "/" } else { self.inside };
+        let path = self.inside();
         let text = match outside.query() {
             Some(query) => format!("{path}?{query}"),
             None => path.to_owned(),

@@ -19,8 +19,9 @@ use tokio::time::timeout;
 
 use super::limits::User;
 use super::limits::bodies::BodyPlace;
+use super::methods::write_verb;
 use super::route::Address;
-use super::{Asked, Server, read, strong, write_verb};
+use super::{Asked, Server, read, strong};
 use crate::extract::tree;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};

@@ -23,7 +23,7 @@ impl FieldValidation {
     ///
     /// # Errors
     /// 422 for a value that is none of the known ones.
-    pub(super) fn of(query: &Query) -> Result<FieldValidation, Failure> {
+    pub(in crate::server) fn of(query: &Query) -> Result<FieldValidation, Failure> {
         match query.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => Ok(FieldValidation::Warn),
             "Ignore" => Ok(FieldValidation::Ignore),

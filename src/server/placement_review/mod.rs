@@ -22,6 +22,7 @@ use super::limits::{Limited, User};
 use super::negotiate::{Offer, negotiate};
 use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
+use super::sent::{self, Arrived};
 use super::{Asked, MOST_ATTEMPTS, Server, document, read, warnings};
 use crate::access::Refusal;
 use crate::manifest::yaml::Form;
@@ -32,7 +33,7 @@ use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, Memory, NotReady, OverMemory};
 use crate::turns::{Place, Turns};
 use answering::{Outcome, Runtime, Unanswered};
-use decode::{Arrived, Decoded};
+use decode::Decoded;
 use field_validation::FieldValidation;
 use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
 use rights::{Caller, Right};
@@ -158,11 +159,11 @@ async fn arrived(
     until: Instant,
 ) -> Result<Arrived, Failure> {
     let most = match caller {
-        Caller::Whole => decode::MOST,
+        Caller::Whole => sent::MOST,
         Caller::OnePod(_) => decode::MOST_OF_REFERENCE,
     };
     let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
-    match (decode::body(body, asked.headers, most, place, until).await, caller) {
+    match (sent::body(body, asked.headers, most, place, until).await, caller) {
         // It is more than a reference to a Pod, which is all that this caller may send.
         (Err(Failure::TooLargeBody(_)), Caller::OnePod(refused)) => {
             Err(Failure::Refused(Refusal::Forbidden(refused.clone())))
@@ -319,7 +320,7 @@ fn failure(unanswered: Unanswered) -> Failure {
     match unanswered {
         Unanswered::NoPod(reference) => Failure::NotFound { gvr: Gvr::new("", "v1", "pods"), name: reference.name },
         Unanswered::Unreadable(error) => Failure::Unavailable(error.to_string()),
-        Unanswered::Invalid(problems) => Failure::invalid_review(problems),
+        Unanswered::Invalid(problems) => Failure::invalid_review(GROUP, KIND, problems),
         Unanswered::Forbidden(message) => Failure::Forbidden(message),
     }
 }

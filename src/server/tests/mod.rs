@@ -27,6 +27,7 @@ mod placement_review;
 mod probes;
 mod rows;
 mod samples;
+mod self_review;
 mod shared;
 mod strong;
 mod table;

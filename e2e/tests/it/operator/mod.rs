@@ -13,6 +13,7 @@ mod messages;
 mod placement;
 mod readiness;
 mod replicas;
+mod reviews;
 mod rights;
 mod views;
 mod walk_through;

@@ -96,7 +96,7 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
             &["get", "shirts", "-A", "--field-selector", "spec.size=XL", "-o", "name"],
             "shirt.stable.example.com/example4\n",
         ),
-        (&["api-resources", "-o", "name"], "shirts.stable.example.com\n"),
+        (&["api-resources", "-o", "name", "--verbs=list"], "shirts.stable.example.com\n"),
         (&["get", "shirt", "example1", "-o", "jsonpath={.spec.color}"], "blue"),
     ];
     for (arguments, expected) in rows {

@@ -1,0 +1,308 @@
+//! Whether a request would be permitted and served, in the same two steps and the same order as the request itself: the answer says no
+//! more than the request would.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use http::{HeaderMap, Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{GROUPS, KINDS, Kind};
+use crate::access::Refusal;
+use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::model::{Gvr, Scope};
+use crate::registry::views::ViewRights;
+use crate::registry::{Catalog, Resource, View};
+use crate::server::failure::Failure;
+use crate::server::params::Query;
+use crate::server::route::Target;
+use crate::server::through::Through;
+use crate::server::{Asked, Server, admission, discovery, offered};
+
+/// How many permissions are looked up at a time for one list of rules.
+const AT_ONCE: usize = 8;
+
+/// Stands for every version in a review.
+const ANY: &str = "*";
+
+/// The documents of OpenAPI below their index, as a rule has it.
+const DOCUMENTS: &str = "/openapi/v3/*";
+
+/// What is decided about a request.
+pub(super) struct Verdict {
+    pub(super) is_allowed: bool,
+    pub(super) reason: String,
+}
+
+/// Decides about requests through the View through which the review came.
+pub(super) struct Deciding<'a> {
+    server: &'a Server,
+    asked: &'a Asked<'a>,
+    view: Arc<View>,
+    catalog: Arc<Catalog>,
+}
+
+/// What is decided about a verb of a resource.
+struct Decided {
+    group: String,
+    /// With its subresource.
+    name: String,
+    verb: &'static str,
+    is_allowed: bool,
+}
+
+/// What a View serves under a name.
+enum Served {
+    Resource(Arc<Resource>),
+    Review(&'static str),
+}
+
+impl<'a> Deciding<'a> {
+    /// For the View of a request.
+    ///
+    /// # Errors
+    /// 404 for a request that came through none.
+    pub(super) fn of(server: &'a Server, asked: &'a Asked<'a>) -> Result<Deciding<'a>, Failure> {
+        let view = asked.through.as_ref().map(|through| through.view.clone()).ok_or(Failure::UnknownResource)?;
+        Ok(Deciding { server, asked, view, catalog: server.catalog(asked) })
+    }
+
+    /// About a request for a resource.
+    ///
+    /// # Errors
+    /// 429 and 500 while nobody decides.
+    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<Verdict, Failure> {
+        let served = self.served(&about);
+        let as_sent = |about: ResourceAttributes| Attributes {
+            verb: verb.to_owned(),
+            path: String::new(),
+            resource: Some(about),
+        };
+        let mut wanted = vec![about.clone()];
+        if let Some(served) = &served {
+            let requested = served.as_requested(about.clone());
+            // A namespace that the request would not have is looked at all the same: the answer must not depend on whether the View
+            // serves the resource before it is known that the caller is permitted.
+            if requested.namespace == about.namespace {
+                wanted.clear();
+            }
+            wanted.push(requested);
+        }
+        for about in wanted {
+            if let Some(reason) = self.refused(as_sent(about)).await? {
+                return Ok(self.not_permitted(&reason));
+            }
+        }
+        Ok(match served {
+            Some(served) if served.has(verb, &about.subresource) => self.allowed(),
+            Some(_) => self.denied("does not serve this verb of it"),
+            None => self.denied("does not serve it"),
+        })
+    }
+
+    /// About a request for a path that is no resource.
+    ///
+    /// # Errors
+    /// 429 and 500 while nobody decides, 503 while there are no documents.
+    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<Verdict, Failure> {
+        if let Some(reason) = self.refused(on_path(verb, path)).await? {
+            return Ok(self.not_permitted(&reason));
+        }
+        Ok(if self.has_path(verb, path).await? { self.allowed() } else { self.denied("does not serve it") })
+    }
+
+    /// The status of a SelfSubjectRulesReview.
+    ///
+    /// # Errors
+    /// 429 and 500 while nobody decides.
+    pub(super) async fn rules(&self, namespace: &str) -> Result<Value, Failure> {
+        let mut wanted = BTreeSet::new();
+        for resource in self.catalog.resources() {
+            let (group, name) = (resource.gvr.group.to_string(), resource.gvr.resource.to_string());
+            if resource.subresources.iter().any(|below| below.name == "status") {
+                wanted.insert((group.clone(), name.clone(), "status"));
+            }
+            wanted.insert((group, name, ""));
+        }
+        let reviews = KINDS.map(|kind| (kind.group().to_owned(), kind.plural().to_owned(), ""));
+        let mut deciding: Vec<BoxFuture<'_, Result<Decided, Failure>>> = Vec::new();
+        for (group, resource, below) in wanted.into_iter().chain(reviews) {
+            let verbs: &[&'static str] = match Kind::of(&group, &resource) {
+                Some(_) => &["create"],
+                None if below.is_empty() => &offered::OWN_VERBS,
+                None => &offered::OWN_SUBRESOURCE_VERBS,
+            };
+            for verb in verbs {
+                let about = ResourceAttributes {
+                    group: group.clone(),
+                    resource: resource.clone(),
+                    subresource: below.to_owned(),
+                    namespace: namespace.to_owned(),
+                    ..ResourceAttributes::default()
+                };
+                deciding.push(Box::pin(self.decided(verb, about)));
+            }
+        }
+        let decided: Vec<Decided> = stream::iter(deciding).buffered(AT_ONCE).try_collect().await?;
+        let mut rules: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+        for Decided { group, name, verb, .. } in decided.iter().filter(|decided| decided.is_allowed) {
+            match rules.last_mut().filter(|(of, held, _)| of == group && held == name) {
+                Some((_, _, verbs)) => verbs.push(verb),
+                None => rules.push((group, name, vec![verb])),
+            }
+        }
+        let rule = |(group, name, verbs): &(&str, &str, Vec<&str>)| json!({ "verbs": verbs, "apiGroups": [group], "resources": [name] });
+        let rules: Vec<Value> = rules.iter().map(rule).collect();
+        // A permission can hold for single names, of which nobody has a list.
+        let is_partial = decided.iter().any(|decided| !decided.is_allowed && !GROUPS.contains(&&*decided.group));
+        let mut status = json!({ "resourceRules": rules, "nonResourceRules": [], "incomplete": is_partial });
+        if is_partial {
+            status["evaluationError"] = json!("permissions that hold for single names are not listed");
+        }
+        let paths = self.permitted_paths().await?;
+        if !paths.is_empty() {
+            status["nonResourceRules"] = json!([{ "verbs": ["get"], "nonResourceURLs": paths }]);
+        }
+        Ok(status)
+    }
+
+    /// The paths of discovery, OpenAPI and health that the caller may get.
+    async fn permitted_paths(&self) -> Result<Vec<String>, Failure> {
+        let mut paths = discovery::paths(&self.catalog, self.asked);
+        paths.insert(0, "/".to_owned());
+        paths.push(DOCUMENTS.to_owned());
+        let mut deciding: Vec<BoxFuture<'_, Result<Option<String>, Failure>>> = Vec::new();
+        for path in paths {
+            deciding.push(Box::pin(async move {
+                let refused = self.refused(on_path("get", &path)).await?;
+                Ok(refused.is_none().then_some(path))
+            }));
+        }
+        let decided: Vec<Option<String>> = stream::iter(deciding).buffered(AT_ONCE).try_collect().await?;
+        Ok(decided.into_iter().flatten().collect())
+    }
+
+    /// One rule that there may be.
+    async fn decided(&self, verb: &'static str, about: ResourceAttributes) -> Result<Decided, Failure> {
+        let ResourceAttributes { group, resource, subresource, .. } = about.clone();
+        let is_allowed = self.resource(verb, about).await?.is_allowed;
+        let name = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
+        Ok(Decided { group, name, verb, is_allowed })
+    }
+
+    /// Why the caller may not send a request; `None`: it may.
+    async fn refused(&self, attributes: Attributes) -> Result<Option<String>, Failure> {
+        let Some(access) = &self.server.settings.access else { return Ok(None) };
+        let Some(admitted) = &self.asked.admitted else { return Err(Failure::Refused(Refusal::Undecided)) };
+        admission::denied(access, &admitted.identity, &self.view, attributes).await.map_err(Failure::Refused)
+    }
+
+    /// What the View serves under a name. A review that names no version asks about any.
+    fn served(&self, about: &ResourceAttributes) -> Option<Served> {
+        let is_any = matches!(&*about.version, "" | ANY);
+        if let Some(kind) = Kind::of(&about.group, &about.resource) {
+            let versions = super::versions(&self.catalog, kind.group());
+            return versions.into_iter().find(|version| is_any || *version == about.version).map(Served::Review);
+        }
+        let find = |version: &str| self.catalog.resource(&Gvr::new(&*about.group, version, &*about.resource));
+        let found = if is_any {
+            self.catalog.group(&about.group)?.versions.iter().find_map(|version| find(version))
+        } else {
+            find(&about.version)
+        };
+        found.cloned().map(Served::Resource)
+    }
+
+    /// Whether a request for a path is answered: asked of what answers it.
+    async fn has_path(&self, verb: &str, path: &str) -> Result<bool, Failure> {
+        // The verb of a path is a method in lower case; the path of a review is decoded.
+        let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());
+        let Some(method) = Method::from_bytes(verb.to_ascii_uppercase().as_bytes()).ok().filter(|_| is_method) else {
+            return Ok(false);
+        };
+        if !path.starts_with('/') || path.contains('%') {
+            return Ok(false);
+        }
+        match Target::of(path) {
+            Target::Resource(_) => Ok(false),
+            Target::OpenApi => self.has_document(path).await,
+            target => {
+                let inside = Asked {
+                    method: &method,
+                    headers: &HeaderMap::new(),
+                    query: Query::default(),
+                    through: Some(Through { view: self.view.clone(), prefix: String::new(), consumer: None }),
+                    admitted: self.asked.admitted.clone(),
+                    ..*self.asked
+                };
+                let answered = self.server.around(&inside, target);
+                Ok(answered.is_ok_and(|response| response.status() != StatusCode::NOT_FOUND))
+            }
+        }
+    }
+
+    async fn has_document(&self, path: &str) -> Result<bool, Failure> {
+        let Some(source) = &self.catalog.documents else { return Ok(false) };
+        let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
+        let documents = timeout(self.asked.timeout, source.v3()).await;
+        let documents = documents.unwrap_or_else(|_| Err("the source did not answer in time".to_owned()));
+        Ok(documents.map_err(Failure::Unavailable)?.v3(key).is_some())
+    }
+
+    fn allowed(&self) -> Verdict {
+        let name = self.view.name();
+        let reason = match self.view.definition().rights {
+            ViewRights::View => format!("the View {name} serves it, and the caller may use the View"),
+            ViewRights::Caller => format!("the View {name} serves it, and the caller's own permissions allow it"),
+        };
+        Verdict { is_allowed: true, reason }
+    }
+
+    fn denied(&self, why: &str) -> Verdict {
+        Verdict { is_allowed: false, reason: format!("the View {} {why}", self.view.name()) }
+    }
+
+    fn not_permitted(&self, reason: &str) -> Verdict {
+        let why = "needs the caller's own permission, which is missing";
+        match reason {
+            "" => self.denied(why),
+            reason => self.denied(&format!("{why}: {reason}")),
+        }
+    }
+}
+
+impl Served {
+    /// What a request for it would have as attributes.
+    fn as_requested(&self, mut about: ResourceAttributes) -> ResourceAttributes {
+        let (version, scope) = match self {
+            Served::Resource(resource) => (&*resource.gvr.version, resource.scope),
+            Served::Review(version) => (*version, Scope::Cluster),
+        };
+        version.clone_into(&mut about.version);
+        if scope == Scope::Cluster {
+            let is_namespace = about.group.is_empty() && about.resource == "namespaces";
+            // A Namespace is in itself, as requests have it.
+            about.namespace = if is_namespace { about.name.clone() } else { String::new() };
+        }
+        about
+    }
+
+    /// Whether it serves a verb.
+    fn has(&self, verb: &str, subresource: &str) -> bool {
+        match self {
+            Served::Review(_) => verb == "create" && subresource.is_empty(),
+            Served::Resource(_) if subresource.is_empty() => offered::OWN_VERBS.contains(&verb),
+            Served::Resource(resource) => {
+                let is_held = resource.subresources.iter().any(|held| held.name == subresource);
+                subresource == "status" && is_held && offered::OWN_SUBRESOURCE_VERBS.contains(&verb)
+            }
+        }
+    }
+}
+
+fn on_path(verb: &str, path: &str) -> Attributes {
+    Attributes { verb: verb.to_owned(), path: path.to_owned(), resource: None }
+}

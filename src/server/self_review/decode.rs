@@ -1,0 +1,302 @@
+//! A body as a review: JSON, YAML or protobuf, and what is asked in it.
+//!
+//! Unknown fields are treated as kube-apiserver treats them in every create: a newer client may send some.
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::Kind;
+use super::protobuf;
+use crate::access::attributes::ResourceAttributes;
+use crate::manifest::yaml::Form;
+use crate::model::quote;
+use crate::selector::{
+    FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector, Problem, Reason,
+};
+use crate::server::failure::Failure;
+use crate::server::placement_review::field_validation::FieldValidation;
+use crate::server::sent::{self, Expected};
+use crate::server::shape::{Found, Shape, settle};
+
+/// A review is not longer.
+pub(super) const MOST: usize = 64 << 10;
+
+const REQUIREMENT: Shape =
+    Shape::Members(&[("key", Shape::Text), ("operator", Shape::Text), ("values", Shape::List(&Shape::Text))]);
+const SELECTOR: Shape = Shape::Members(&[("rawSelector", Shape::Text), ("requirements", Shape::List(&REQUIREMENT))]);
+const RESOURCE: Shape = Shape::Members(&[
+    ("namespace", Shape::Text),
+    ("verb", Shape::Text),
+    ("group", Shape::Text),
+    ("version", Shape::Text),
+    ("resource", Shape::Text),
+    ("subresource", Shape::Text),
+    ("name", Shape::Text),
+    ("fieldSelector", SELECTOR),
+    ("labelSelector", SELECTOR),
+]);
+const PATH: Shape = Shape::Members(&[("path", Shape::Text), ("verb", Shape::Text)]);
+const ACCESS_SPEC: Shape = Shape::Members(&[("resourceAttributes", RESOURCE), ("nonResourceAttributes", PATH)]);
+const RULES_SPEC: Shape = Shape::Members(&[("namespace", Shape::Text)]);
+
+const USER: Shape = Shape::Members(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    ("metadata", Shape::Metadata),
+    ("status", Shape::Any),
+]);
+const ACCESS: Shape = Shape::Members(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    ("metadata", Shape::Metadata),
+    ("spec", ACCESS_SPEC),
+    ("status", Shape::Any),
+]);
+const RULES: Shape = Shape::Members(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    ("metadata", Shape::Metadata),
+    ("spec", RULES_SPEC),
+    ("status", Shape::Any),
+]);
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Written {
+    Text(Form),
+    Protobuf,
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// Who the caller is.
+    User,
+    /// Whether a request is permitted and served.
+    Access {
+        /// The spec, which is sent back.
+        spec: Value,
+        /// The request.
+        request: Box<Wanted>,
+        /// What of its selectors is ignored.
+        ignored: Vec<&'static str>,
+    },
+    /// What is permitted and served in this namespace.
+    Rules(String),
+}
+
+/// A request that a review describes.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Resource { verb: String, about: ResourceAttributes },
+    Path { verb: String, path: String },
+}
+
+/// A review that can be answered.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) question: Question,
+    /// Paths of fields that do not exist.
+    pub(super) unknown: Vec<String>,
+}
+
+/// How the body of a request is written, by its media type.
+///
+/// # Errors
+/// 415.
+pub(super) fn written(headers: &HeaderMap) -> Result<Written, Failure> {
+    match sent::media_type(headers) {
+        protobuf::MEDIA_TYPE => Ok(Written::Protobuf),
+        text => sent::form(text, &[protobuf::MEDIA_TYPE]).map(Written::Text),
+    }
+}
+
+/// Reads a review.
+///
+/// # Errors
+/// 400 for what cannot be read, 422 for what is invalid.
+pub(super) fn review(
+    bytes: &[u8],
+    written: Written,
+    (kind, api_version): (Kind, &str),
+    validation: FieldValidation,
+) -> Result<Decoded, Failure> {
+    let expected = Expected { api_version, kind: kind.name() };
+    let (shape, message) = match kind {
+        Kind::User => (USER, protobuf::USER),
+        Kind::Access => (ACCESS, protobuf::ACCESS),
+        Kind::Rules => (RULES, protobuf::RULES),
+    };
+    let document = match written {
+        Written::Text(form) => sent::document(bytes, form),
+        Written::Protobuf => protobuf::document(bytes, message),
+    };
+    let mut document = document.map_err(|cause| expected.unreadable(&cause))?;
+    expected.check(&mut document)?;
+    let mut found = Found::default();
+    settle(&mut document, shape, "", &mut found);
+    if let Some(misshapen) = found.misshapen.first() {
+        return Err(expected.unreadable(misshapen));
+    }
+    let Found { mut unknown, .. } = found;
+    match validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let unknown: Vec<String> = unknown.iter().map(|path| unknown_field(path)).collect();
+            return Err(expected.unreadable(&format!("strict decoding error: {}", unknown.join(", "))));
+        }
+        FieldValidation::Ignore => unknown.clear(),
+        FieldValidation::Strict | FieldValidation::Warn => {}
+    }
+    let question = match kind {
+        Kind::User => Question::User,
+        Kind::Access => access(&mut document)?,
+        Kind::Rules => match text(&document["spec"], "namespace") {
+            namespace if namespace.is_empty() => {
+                return Err(Failure::BadRequest("no namespace on request".to_owned()));
+            }
+            namespace => Question::Rules(namespace),
+        },
+    };
+    Ok(Decoded { question, unknown })
+}
+
+/// What is said of a field that does not exist.
+pub(super) fn unknown_field(path: &str) -> String {
+    format!("unknown field {}", quote(path))
+}
+
+fn text(object: &Value, member: &str) -> String {
+    object[member].as_str().unwrap_or_default().to_owned()
+}
+
+/// The rules are those of `pkg/apis/authorization/validation` in kube-apiserver.
+fn access(document: &mut Value) -> Result<Question, Failure> {
+    let mut problems = Vec::new();
+    let spec = document["spec"].take();
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    match (resource.is_object(), path.is_object()) {
+        (true, true) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            problems.push(Problem::with_value(Reason::Invalid, "spec.nonResourceAttributes", path, detail));
+        }
+        (false, false) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            problems.push(Problem::with_text(Reason::Invalid, "spec.resourceAttributes", "null", detail));
+        }
+        _ => {}
+    }
+    for selector in ["fieldSelector", "labelSelector"] {
+        let at = |member: &str| format!("spec.resourceAttributes.{selector}.{member}");
+        let Some(selector) = resource.get(selector) else { continue };
+        let raw = text(selector, "rawSelector");
+        match (raw.is_empty(), requirements(selector).is_empty()) {
+            (false, false) => {
+                let detail = "may not specified at the same time as requirements";
+                problems.push(Problem::with_text(Reason::Invalid, at("rawSelector"), &quote(&raw), detail));
+            }
+            (true, true) => {
+                let detail = "requirements or rawSelector is required";
+                problems.push(Problem::without_value(Reason::Required, at("requirements"), detail));
+            }
+            _ => {}
+        }
+    }
+    if let Some(metadata) = document.get("metadata").filter(|metadata| !is_empty(metadata)) {
+        problems.push(Problem::with_value(Reason::Invalid, "metadata", metadata, "must be empty"));
+    }
+    if !problems.is_empty() {
+        return Err(Failure::invalid_review(Kind::Access.group(), Kind::Access.name(), problems));
+    }
+    let mut ignored = Vec::new();
+    let request = if resource.is_object() {
+        let fields = fields(&resource["fieldSelector"]);
+        let labels = labels(&resource["labelSelector"]);
+        ignored.extend(fields.1.then_some("spec.resourceAttributes.fieldSelector"));
+        ignored.extend(labels.1.then_some("spec.resourceAttributes.labelSelector"));
+        let about = ResourceAttributes {
+            group: text(resource, "group"),
+            version: text(resource, "version"),
+            resource: text(resource, "resource"),
+            subresource: text(resource, "subresource"),
+            namespace: text(resource, "namespace"),
+            name: text(resource, "name"),
+            fields: fields.0,
+            labels: labels.0,
+        };
+        Wanted::Resource { verb: text(resource, "verb"), about }
+    } else {
+        Wanted::Path { verb: text(path, "verb"), path: text(path, "path") }
+    };
+    Ok(Question::Access { spec, request: Box::new(request), ignored })
+}
+
+/// Whether nothing stands in a metadata, but for what servers put there.
+fn is_empty(metadata: &Value) -> bool {
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => *value == 0,
+    };
+    let members = metadata.as_object().into_iter().flatten();
+    members.filter(|(name, _)| *name != "managedFields").all(|(_, value)| is_nothing(value))
+}
+
+fn requirements(selector: &Value) -> &[Value] {
+    selector["requirements"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn values(requirement: &Value) -> Vec<String> {
+    let values = requirement["values"].as_array().into_iter().flatten();
+    values.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The requirements of a field selector, and whether some cannot be read. Requirements narrow, so leaving one out asks for more.
+fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
+    let raw = text(selector, "rawSelector");
+    if !raw.is_empty() {
+        return FieldSelector::parse(&raw).map_or((Vec::new(), true), |read| (read.requirements, false));
+    }
+    let mut is_partial = false;
+    let read = requirements(selector).iter().filter_map(|requirement| {
+        let operator = match requirement["operator"].as_str() {
+            Some("In") => Some(FieldOperator::Equals),
+            Some("NotIn") => Some(FieldOperator::NotEquals),
+            _ => None,
+        };
+        let value = <[String; 1]>::try_from(values(requirement)).ok().map(|[value]| value);
+        let read = operator.zip(value).map(|(operator, value)| FieldRequirement {
+            label: text(requirement, "key"),
+            operator,
+            value,
+        });
+        is_partial |= read.is_none();
+        read
+    });
+    let read = read.collect();
+    (read, is_partial)
+}
+
+/// The same for a label selector.
+fn labels(selector: &Value) -> (Vec<LabelRequirement>, bool) {
+    let raw = text(selector, "rawSelector");
+    if !raw.is_empty() {
+        return LabelSelector::parse(&raw).map_or((Vec::new(), true), |read| (read.requirements, false));
+    }
+    let mut is_partial = false;
+    let read = requirements(selector).iter().filter_map(|requirement| {
+        let (key, values) = (text(requirement, "key"), values(requirement));
+        let operator = match (requirement["operator"].as_str(), values.is_empty()) {
+            (Some("In"), false) => Some(LabelOperator::In(values)),
+            (Some("NotIn"), false) => Some(LabelOperator::NotIn(values)),
+            (Some("Exists"), true) => Some(LabelOperator::Exists),
+            (Some("DoesNotExist"), true) => Some(LabelOperator::DoesNotExist),
+            _ => None,
+        };
+        is_partial |= operator.is_none();
+        operator.map(|operator| LabelRequirement { key, operator })
+    });
+    let read = read.collect();
+    (read, is_partial)
+}

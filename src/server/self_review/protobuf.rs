@@ -1,0 +1,169 @@
+//! A body in protobuf as a document: what client-go sends for these kinds unless it is told otherwise.
+//!
+//! The envelope is that of apimachinery `runtime/serializer/protobuf`; the numbers are those of `generated.proto` of the groups
+//! authentication.k8s.io and authorization.k8s.io. What has no number here is skipped, as protobuf has it.
+
+use serde_json::{Map, Value, json};
+
+/// The media type.
+pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// What the body begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// What a message has: number, name and type of each field.
+pub(super) type Message = &'static [(u64, &'static str, Field)];
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+pub(super) enum Field {
+    Text,
+    Texts,
+    One(Message),
+    Several(Message),
+}
+
+const OBJECT_META: Message = &[
+    (1, "name", Field::Text),
+    (2, "generateName", Field::Text),
+    (3, "namespace", Field::Text),
+    (5, "uid", Field::Text),
+    (6, "resourceVersion", Field::Text),
+];
+const REQUIREMENT: Message = &[(1, "key", Field::Text), (2, "operator", Field::Text), (3, "values", Field::Texts)];
+const SELECTOR: Message = &[(1, "rawSelector", Field::Text), (2, "requirements", Field::Several(REQUIREMENT))];
+const RESOURCE: Message = &[
+    (1, "namespace", Field::Text),
+    (2, "verb", Field::Text),
+    (3, "group", Field::Text),
+    (4, "version", Field::Text),
+    (5, "resource", Field::Text),
+    (6, "subresource", Field::Text),
+    (7, "name", Field::Text),
+    (8, "fieldSelector", Field::One(SELECTOR)),
+    (9, "labelSelector", Field::One(SELECTOR)),
+];
+const PATH: Message = &[(1, "path", Field::Text), (2, "verb", Field::Text)];
+const ACCESS_SPEC: Message =
+    &[(1, "resourceAttributes", Field::One(RESOURCE)), (2, "nonResourceAttributes", Field::One(PATH))];
+const RULES_SPEC: Message = &[(1, "namespace", Field::Text)];
+
+/// SelfSubjectReview.
+pub(super) const USER: Message = &[(1, "metadata", Field::One(OBJECT_META))];
+/// SelfSubjectAccessReview.
+pub(super) const ACCESS: Message = &[(1, "metadata", Field::One(OBJECT_META)), (2, "spec", Field::One(ACCESS_SPEC))];
+/// SelfSubjectRulesReview.
+pub(super) const RULES: Message = &[(1, "metadata", Field::One(OBJECT_META)), (2, "spec", Field::One(RULES_SPEC))];
+
+/// Reads a body.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn document(bytes: &[u8], message: Message) -> Result<Value, String> {
+    let envelope =
+        bytes.strip_prefix(MAGIC).ok_or("the body does not begin with the bytes of protobuf in Kubernetes")?;
+    let (mut head, mut raw) = (Map::new(), &[][..]);
+    for field in Fields(envelope) {
+        match field? {
+            (1, Content::Bytes(bytes)) => {
+                head = read(bytes, &[(1, "apiVersion", Field::Text), (2, "kind", Field::Text)])?;
+            }
+            (2, Content::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+    }
+    let mut document = read(raw, message)?;
+    document.extend(head);
+    Ok(Value::Object(document))
+}
+
+/// Reads a message. It is as deep as its description.
+fn read(bytes: &[u8], message: Message) -> Result<Map<String, Value>, String> {
+    let mut members = Map::new();
+    for field in Fields(bytes) {
+        let (number, content) = field?;
+        let Some((_, name, kind)) = message.iter().find(|(known, _, _)| *known == number) else { continue };
+        let Content::Bytes(bytes) = content else { return Err(format!("{name}: expected bytes")) };
+        let text = || std::str::from_utf8(bytes).map_err(|_| format!("{name}: it is not UTF-8"));
+        match kind {
+            // An empty text is the same as none, as in the JSON of these kinds.
+            Field::Text if bytes.is_empty() => {}
+            Field::Text => {
+                members.insert((*name).to_owned(), json!(text()?));
+            }
+            Field::One(message) => {
+                members.insert((*name).to_owned(), Value::Object(read(bytes, message)?));
+            }
+            Field::Texts => push(&mut members, name, json!(text()?)),
+            Field::Several(message) => push(&mut members, name, Value::Object(read(bytes, message)?)),
+        }
+    }
+    Ok(members)
+}
+
+fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
+    if let Value::Array(values) = members.entry(name).or_insert_with(|| json!([])) {
+        values.push(value);
+    }
+}
+
+/// What stands for a field.
+enum Content<'b> {
+    Number,
+    Bytes(&'b [u8]),
+}
+
+/// The fields of a message, in their order.
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (first, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: u64) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn field(&mut self) -> Option<(u64, Content<'b>)> {
+        let tag = self.varint()?;
+        let content = match tag & 7 {
+            0 => self.varint().map(|_| Content::Number)?,
+            1 => self.take(8).map(|_| Content::Number)?,
+            2 => {
+                let length = self.varint()?;
+                Content::Bytes(self.take(length)?)
+            }
+            5 => self.take(4).map(|_| Content::Number)?,
+            _ => return None,
+        };
+        Some((tag >> 3, content))
+    }
+}
+
+impl<'b> Iterator for Fields<'b> {
+    type Item = Result<(u64, Content<'b>), String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field =
+            self.field().ok_or_else(|| "the protobuf message breaks off or has an unknown wire type".to_owned());
+        if field.is_err() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
