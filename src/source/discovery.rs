@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::connection::{Connection, RequestError};
 use crate::model::{GroupVersion, Gvr, Scope};
@@ -14,6 +14,8 @@ use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offe
 const HASHES_AT_ONCE: usize = 8;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+const JSON: &str = "application/json";
 
 /// The oldest Kubernetes minor version that has all that the design stands on: selectableFields are GA since 1.32.
 const OLDEST_MINOR: u64 = 32;
@@ -86,7 +88,7 @@ impl Discovery {
 /// # Errors
 /// [`RequestError`]; a cluster that is too old is the inner error.
 pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooOldCluster>, RequestError> {
-    let body = connection.json("/version", "application/json").await?;
+    let body = connection.json("/version", JSON).await?;
     let minor: String = body["minor"].as_str().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
     let supported = body["major"] == "1" && minor.parse::<u64>().is_ok_and(|minor| minor >= OLDEST_MINOR);
     if !supported {
@@ -102,19 +104,26 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
 pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
-    let mut discovery = read(connection).await?;
+    let mut discovery = read(connection, known).await?;
     read_hashes(connection, known, &mut discovery).await;
     Ok(discovery)
 }
 
-/// Asks for both discovery documents alone.
+/// Asks for both discovery documents alone. A server without the core group, such as apiextensions-apiserver by itself, has no `/api`.
 ///
 /// # Errors
-/// As [`discover`].
-pub async fn read(connection: &Connection) -> Result<Discovery, RequestError> {
+/// As [`discover`]. That `/api` is missing is an error where `known` has the core group.
+pub async fn read(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
+    let has_core = known.groups.iter().any(|group| group.name.is_empty());
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
-        let document = connection.json(path, AGGREGATED).await?;
+        let document = match connection.json(path, AGGREGATED).await {
+            Err(RequestError::Refused { code: 404, .. }) if path == "/api" && !has_core => continue,
+            Err(missing @ RequestError::Refused { code: 404, .. }) if path == "/apis" => {
+                read_index(connection, known, missing).await?
+            }
+            answered => answered?,
+        };
         if document["kind"] != "APIGroupDiscoveryList" {
             // Taken for an empty cluster it would end everything that is served.
             return Err(connection
@@ -125,6 +134,71 @@ pub async fn read(connection: &Connection) -> Result<Discovery, RequestError> {
         }
     }
     Ok(discovery)
+}
+
+/// What `/apis` would hold, from the older documents of groups and versions that the index `/` names. apiextensions-apiserver by itself
+/// has no `/apis`.
+///
+/// # Errors
+/// `missing` when the index names no version of a group, or not every group of `known`.
+async fn read_index(connection: &Connection, known: &Offers, missing: RequestError) -> Result<Value, RequestError> {
+    let index = connection.json("/", JSON).await?;
+    let mut groups: Vec<(String, Vec<Value>)> = Vec::new();
+    for path in strings(&index["paths"]) {
+        let names = path.strip_prefix("/apis/").and_then(|names| names.split_once('/'));
+        let Some((group, version)) = names.filter(|(_, version)| !version.is_empty() && !version.contains('/')) else {
+            continue;
+        };
+        let document = connection.json(&path, JSON).await?;
+        let version = json!({ "version": version, "resources": aggregated(&document) });
+        match groups.iter_mut().find(|(name, _)| name == group) {
+            Some((_, versions)) => versions.push(version),
+            None => groups.push((group.to_owned(), vec![version])),
+        }
+    }
+    let is_known = |name: &String| name.is_empty() || groups.iter().any(|(group, _)| group == name);
+    if groups.is_empty() || !known.groups.iter().all(|group| is_known(&group.name)) {
+        return Err(missing);
+    }
+    let items: Vec<Value> = groups
+        .into_iter()
+        .map(|(name, versions)| json!({ "metadata": { "name": name }, "versions": versions }))
+        .collect();
+    Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
+}
+
+/// The rows of an APIResourceList in the aggregated form.
+fn aggregated(document: &Value) -> Vec<Value> {
+    let kind =
+        |row: &Value| json!({ "group": text(&row["group"]), "version": text(&row["version"]), "kind": row["kind"] });
+    let mut rows: Vec<Value> = Vec::new();
+    for row in array(&document["resources"]) {
+        let name = text(&row["name"]);
+        if let Some((resource, subresource)) = name.split_once('/') {
+            let below = json!({ "subresource": subresource, "responseKind": kind(row), "verbs": row["verbs"] });
+            if let Some(above) = rows.iter_mut().find(|above| above["resource"] == resource) {
+                match above["subresources"].as_array_mut() {
+                    Some(list) => list.push(below),
+                    None => above["subresources"] = json!([below]),
+                }
+            }
+            continue;
+        }
+        let mut found = json!({
+            "resource": name,
+            "responseKind": kind(row),
+            "scope": if row["namespaced"] == true { "Namespaced" } else { "Cluster" },
+            "singularResource": text(&row["singularName"]),
+            "verbs": row["verbs"],
+        });
+        for member in ["shortNames", "categories"] {
+            if row[member].is_array() {
+                found[member] = row[member].clone();
+            }
+        }
+        rows.push(found);
+    }
+    rows
 }
 
 /// Sets the hashes of all resources but the custom ones, whose definitions tell them.
@@ -159,7 +233,7 @@ async fn read_hashes(connection: &Connection, known: &Offers, discovery: &mut Di
 
 async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, version: &mut OfferedVersion) {
     let path = format!("/{}", group_version.path());
-    match connection.json(&path, "application/json").await {
+    match connection.json(&path, JSON).await {
         Ok(document) => {
             let mut hashes: HashMap<String, String> = array(&document["resources"])
                 .map(|row| (text(&row["name"]), text(&row["storageVersionHash"])))
