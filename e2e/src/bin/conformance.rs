@@ -21,7 +21,7 @@ usage: conformance [--build] [--short] [--suite NAME]... [--only TEXT] [--side d
   --suite NAME  run only this suite
   --only TEXT   run only tests with this text in their names
   --side SIDE   run one side only and print what became of each test
-  --at-once N   run N specs of Kubernetes at a time (4)
+  --at-once N   run N tests of Kubernetes at a time (4)
   --write FILE  write the table to this file too";
 
 struct Options {

@@ -2,7 +2,7 @@
 //! something changed since it was built.
 //!
 //! The module `e2e/conformance` requires what `e2e/go` requires and the suites, so that the packages that both need are compiled
-//! once. The integration tests start a server in their own process. An overlay adds a call to the three upstream files that start
+//! once. The integration tests start a server in their own process. An overlay adds calls to the three upstream files that start
 //! one; Go accepts no overlay beneath its module cache, so the two modules are reached through links and `-modfile`. Compiled packages
 //! are shared all the same: with `-trimpath` they depend on the module's version, not on its directory.
 
@@ -55,32 +55,49 @@ pub const INTEGRATION: [Package; 12] = [
 pub const CONTROLLER_RUNTIME: [&str; 7] =
     ["cache", "client", "client/apiutil", "cluster", "controller", "manager", "source"];
 
-/// An upstream file, a text in it that occurs once, and what stands in its place.
+/// An upstream file, and texts in it that occur once, each with what stands in its place.
 struct Hook {
     module: &'static str,
     file: &'static str,
-    found: &'static str,
-    replaced: &'static str,
+    edits: [(&'static str, &'static str); 2],
 }
 
 const HOOKS: [Hook; 3] = [
     Hook {
         module: KUBERNETES,
         file: "cmd/kube-apiserver/app/testing/testserver.go",
-        found: "result.ClientConfig.Burst = 10000\n",
-        replaced: "result.ClientConfig.Burst = 10000\n\tresult.ClientConfig = overlay.Front(t, result.ClientConfig)\n",
+        edits: [
+            ("\ttearDown := func() {\n", "\tvar fronted overlay.Fronted\n\ttearDown := func() {\n\t\tfronted.Stop()\n"),
+            (
+                "result.ClientConfig.Burst = 10000\n",
+                "result.ClientConfig.Burst = 10000\n\tresult.ClientConfig = fronted.Front(t, result.ClientConfig)\n",
+            ),
+        ],
     },
     Hook {
         module: KUBERNETES,
         file: "test/integration/framework/test_server.go",
-        found: "client.NewForConfig(kubeAPIServerClientConfig)\n",
-        replaced: "client.NewForConfig(overlay.Set(t, &kubeAPIServerClientConfig))\n",
+        edits: [
+            (
+                "\ttearDownFn := func() {\n",
+                "\tvar fronted overlay.Fronted\n\ttearDownFn := func() {\n\t\tfronted.Stop()\n",
+            ),
+            (
+                "client.NewForConfig(kubeAPIServerClientConfig)\n",
+                "client.NewForConfig(fronted.Set(t, &kubeAPIServerClientConfig))\n",
+            ),
+        ],
     },
     Hook {
         module: APIEXTENSIONS,
         file: "pkg/cmd/server/testing/testserver.go",
-        found: "result.ClientConfig = server.GenericAPIServer.LoopbackClientConfig\n",
-        replaced: "result.ClientConfig = overlay.Front(t, server.GenericAPIServer.LoopbackClientConfig)\n",
+        edits: [
+            ("\ttearDown := func() {\n", "\tvar fronted overlay.Fronted\n\ttearDown := func() {\n\t\tfronted.Stop()\n"),
+            (
+                "result.ClientConfig = server.GenericAPIServer.LoopbackClientConfig\n",
+                "result.ClientConfig = fronted.Front(t, server.GenericAPIServer.LoopbackClientConfig)\n",
+            ),
+        ],
     },
 ];
 
@@ -279,16 +296,18 @@ fn write_overlay() -> Result<()> {
     let mut replaced = serde_json::Map::new();
     for (number, hook) in HOOKS.iter().enumerate() {
         let original = overlay.join(link(hook.module)).join(hook.file);
-        let text = fs::read_to_string(&original).with_context(|| format!("reading {}", original.display()))?;
-        ensure!(
-            text.matches(hook.found).count() == 1,
-            "{} of {} no longer has the line {:?}",
-            hook.file,
-            hook.module,
-            hook.found.trim_end()
-        );
+        let mut text = fs::read_to_string(&original).with_context(|| format!("reading {}", original.display()))?;
+        for (found, replaced) in hook.edits {
+            ensure!(
+                text.matches(found).count() == 1,
+                "{} of {} no longer has the line {:?} once",
+                hook.file,
+                hook.module,
+                found.trim()
+            );
+            text = text.replace(found, replaced);
+        }
         let import = "import (\n";
-        let text = text.replace(hook.found, hook.replaced);
         let text = text.replacen(import, &format!("{import}\t\"fieldcache/e2e/conformance/overlay\"\n"), 1);
         let changed = overlay.join(format!("{number}.go"));
         fs::write(&changed, text).with_context(|| format!("writing {}", changed.display()))?;
@@ -312,7 +331,7 @@ fn stamp(go: &str) -> Result<String> {
     files.sort();
     let mut text = format!("{go}\n{}\n", flags().join(" "));
     for hook in &HOOKS {
-        text.push_str(&format!("{}: {}", hook.file, hook.replaced));
+        text.push_str(&format!("{}: {:?}\n", hook.file, hook.edits));
     }
     for file in files {
         let mut hasher = DefaultHasher::new();

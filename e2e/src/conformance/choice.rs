@@ -8,7 +8,7 @@
 //! | `[run]` | run |
 //! | `[short]` | run, and part of the short selection |
 //! | `[rejected: REASON]` | run; must fail through fieldcache, which rejects something on purpose |
-//! | `[left out: REASON]` | not run |
+//! | `[left out: REASON]` | not run; a pattern for integration tests may go on with a subtest, `TEST/SUBTEST` |
 
 use std::fs;
 
@@ -76,6 +76,13 @@ impl List {
     #[must_use]
     pub fn choice(&self, name: &str) -> Option<&Choice> {
         self.entries.iter().find(|(pattern, _)| matches(pattern, name)).map(|(_, choice)| choice)
+    }
+
+    /// The patterns of subtests of this test that are left out, without its own name.
+    #[must_use]
+    pub fn subtests_left_out(&self, name: &str) -> Vec<&str> {
+        let left_out = self.entries.iter().filter(|(_, choice)| matches!(choice, Choice::LeftOut(_)));
+        left_out.filter_map(|(pattern, _)| pattern.strip_prefix(name)?.strip_prefix('/')).collect()
     }
 
     /// Those of these packages that have tests in the short selection, whose patterns start with the package.

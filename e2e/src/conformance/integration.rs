@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures::future::try_join_all;
 
 use super::build::{self, APIEXTENSIONS, INTEGRATION, Package, Program};
+use super::choice::List;
 use super::run::{environment, finish, in_front};
 use super::{Outcomes, Side, report};
-use crate::control_plane::{ControlPlane, Settings};
+use crate::control_plane::ControlPlane;
 use crate::process::Invocation;
 use crate::run_directory::RunDirectory;
 
@@ -35,11 +37,12 @@ pub async fn names(packages: &[&'static Package]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs these tests.
+/// Runs these tests without the subtests that the list leaves out, `at_once` at a time: each waits most of the time, for its own
+/// server to start among other things.
 ///
 /// # Errors
 /// When a component is not built, or a binary does not end.
-pub async fn run(side: Side, chosen: &[&str]) -> Result<Outcomes> {
+pub async fn run(side: Side, list: &List, chosen: &[&str], at_once: usize) -> Result<Outcomes> {
     let mut by_package: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for name in chosen {
         let (package, test) = name.split_once(": ").context("the name of an integration test has its package")?;
@@ -48,32 +51,58 @@ pub async fn run(side: Side, chosen: &[&str]) -> Result<Outcomes> {
     let mut outcomes = Outcomes::new();
     for (name, tests) in by_package {
         let package = INTEGRATION.iter().find(|package| package.name == name).context("an unknown package")?;
-        let directory = RunDirectory::create("conformance-tests")?;
-        let working = directory.path().join("sources");
-        build::copy_files(&build::module(package.module)?.join(package.path), &working)?;
-        let mut invocation = Invocation::new("/bin/sh".into())
-            .arguments(["-c", "cd \"$0\" && exec \"$@\""])
-            .arguments([working.display().to_string()])
-            .arguments([build::locate(Program::Integration(package))?.display().to_string()])
-            .arguments(["-test.v", &format!("-test.timeout={}s", DEADLINE.as_secs() - 60)])
-            .arguments(["-test.run".to_owned(), format!("^({})$", tests.join("|"))])
-            // Where the tests find their certificates: paths in the binary start at the module.
-            .environment("TEST_SRCDIR", build::module_cache()?.display().to_string())
-            .environment("TEST_WORKSPACE", ".");
-        invocation.environment.extend(environment(directory.path())?);
-        invocation.environment.extend(in_front(side)?);
-        // Kubernetes' packages start etcd themselves; those of the apiextensions server expect one.
-        let etcd = if package.module == APIEXTENSIONS {
-            Some(Box::pin(ControlPlane::start(Settings::default())).await?)
-        } else {
-            None
-        };
-        if let Some(etcd) = &etcd {
-            invocation = invocation.environment("KUBE_INTEGRATION_ETCD_URL", etcd.etcd_address());
+        let skipped: Vec<String> = tests.iter().flat_map(|test| skipped(list, name, test)).collect();
+        let skipped = skipped.join("|");
+        // A process runs its tests one after another, so there is a process for each that runs at a time.
+        let processes = at_once.clamp(1, tests.len());
+        let runs = (0..processes).map(|process| {
+            let tests: Vec<&str> = tests.iter().skip(process).step_by(processes).copied().collect();
+            let skipped = skipped.as_str();
+            async move { run_process(side, package, &tests, skipped).await }
+        });
+        for output in try_join_all(runs).await? {
+            let found = report::go_test(&output).into_iter();
+            outcomes.extend(found.map(|(test, outcome)| (format!("{name}: {test}"), outcome)));
         }
-        let output = finish("tests", &invocation, directory.path(), DEADLINE).await?;
-        let found = report::go_test(&output).into_iter();
-        outcomes.extend(found.map(|(test, outcome)| (format!("{name}: {test}"), outcome)));
     }
     Ok(outcomes)
+}
+
+/// The subtests of a test that the list leaves out, as Go's test programs read them.
+fn skipped(list: &List, package: &str, test: &str) -> Vec<String> {
+    let name = format!("{package}: {test}");
+    let below = list.subtests_left_out(&name).into_iter();
+    below
+        .map(|pattern| {
+            let levels = pattern.split('/').map(|level| format!("^{}$", level.replace('*', ".*")));
+            [format!("^{test}$")].into_iter().chain(levels).collect::<Vec<_>>().join("/")
+        })
+        .collect()
+}
+
+/// Runs these tests of a package in one process without the subtests of `skipped`, and returns what it wrote.
+async fn run_process(side: Side, package: &'static Package, tests: &[&str], skipped: &str) -> Result<String> {
+    let directory = RunDirectory::create("conformance-tests")?;
+    let working = directory.path().join("sources");
+    build::copy_files(&build::module(package.module)?.join(package.path), &working)?;
+    let mut invocation = Invocation::new("/bin/sh".into())
+        .arguments(["-c", "cd \"$0\" && exec \"$@\""])
+        .arguments([working.display().to_string()])
+        .arguments([build::locate(Program::Integration(package))?.display().to_string()])
+        .arguments(["-test.v", &format!("-test.timeout={}s", DEADLINE.as_secs() - 60)])
+        .arguments(["-test.run".to_owned(), format!("^({})$", tests.join("|"))])
+        // Where the tests find their certificates: paths in the binary start at the module.
+        .environment("TEST_SRCDIR", build::module_cache()?.display().to_string())
+        .environment("TEST_WORKSPACE", ".");
+    if !skipped.is_empty() {
+        invocation = invocation.arguments(["-test.skip", skipped]);
+    }
+    invocation.environment.extend(environment(directory.path())?);
+    invocation.environment.extend(in_front(side)?);
+    // Kubernetes' packages start etcd themselves; those of the apiextensions server expect one. Each test has keys of its own.
+    if package.module == APIEXTENSIONS {
+        let etcd = Box::pin(ControlPlane::shared()).await?.etcd_address();
+        invocation = invocation.environment("KUBE_INTEGRATION_ETCD_URL", etcd);
+    }
+    finish("tests", &invocation, directory.path(), DEADLINE).await
 }

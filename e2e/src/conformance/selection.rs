@@ -2,10 +2,25 @@
 
 use anyhow::{Context, Result};
 
-use super::build::{CONTROLLER_RUNTIME, INTEGRATION, Package, Program};
+use super::build::{self, CONTROLLER_RUNTIME, INTEGRATION, Package, Program};
 use super::choice::List;
 use super::table::Row;
 use super::{Outcome, Outcomes, Side, Suite, controller_runtime, integration, kubectl, kubernetes, python};
+use crate::components::Built;
+
+/// The suites whose short selections are end-to-end tests too: their programs consist of packages that most components need.
+pub const TESTED: [Suite; 2] = [Suite::ControllerRuntime, Suite::Integration];
+
+/// Builds what the end-to-end tests run of the suites, unless nothing changed since the last time.
+///
+/// # Errors
+/// As [`build::build`], or when a list is wrong.
+pub fn build_tested() -> Result<Built> {
+    let selections = TESTED.map(|suite| Selection::of(suite, true, None));
+    let programs: Vec<Vec<Program>> =
+        selections.into_iter().map(|selection| Ok(selection?.programs())).collect::<Result<_>>()?;
+    build::build(&programs.concat())
+}
 
 /// Chosen tests of a suite.
 #[derive(Debug)]
@@ -51,7 +66,7 @@ impl Selection {
         Row::compare(self.suite.name(), &self.list, &chosen, direct, through)
     }
 
-    /// Runs it on one side, `at_once` specs of Kubernetes at a time. A chosen test without an outcome failed.
+    /// Runs it on one side, `at_once` tests of Kubernetes at a time. A chosen test without an outcome failed.
     ///
     /// # Errors
     /// When the suite cannot be run, or has a test that its list does not know.
@@ -84,7 +99,7 @@ impl Selection {
         let names: Vec<&str> = chosen.iter().map(String::as_str).collect();
         let mut outcomes = match self.suite {
             Suite::Kubernetes => Box::pin(kubernetes::run(side, &names, at_once)).await?,
-            Suite::Integration => Box::pin(integration::run(side, &names)).await?,
+            Suite::Integration => Box::pin(integration::run(side, &self.list, &names, at_once)).await?,
             _ => Box::pin(kubectl::run(side, &names)).await?,
         };
         for name in chosen {
