@@ -209,7 +209,8 @@ async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Re
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let known = discovery::read(connection, &Offers::default()).await.context("reading what the cluster serves")?.resources;
+    let known =
+        discovery::read(connection, &Offers::default()).await.context("reading what the cluster serves")?.resources;
     let find = |text: &String| {
         let found = known.iter().find(|resource| Names::from(*resource).contain(text));
         found.map(|resource| resource.gvr.clone()).with_context(|| {
