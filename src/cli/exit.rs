@@ -5,6 +5,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use super::output::printable;
 use super::program::Program;
 
 /// How a command ended.
@@ -37,7 +38,7 @@ pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     if closed_pipe {
         return Exit::Done;
     }
-    eprintln!("{}: {}", program.name(), program.in_text(&format!("{error:#}")));
+    eprintln!("{}: {}", program.name(), printable(&program.in_text(&format!("{error:#}"))));
     Exit::Failed
 }
 
@@ -52,5 +53,5 @@ pub fn usage(error: &clap::Error) -> Exit {
 
 /// Tells a person something beside the answer, which goes to standard output.
 pub fn note(text: &str) {
-    eprintln!("note: {text}");
+    eprintln!("note: {}", printable(text));
 }

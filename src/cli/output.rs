@@ -1,5 +1,6 @@
 //! Results on standard output: `-o json|yaml|wide|table|name` means the same in every command that prints one.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anyhow::Context;
@@ -23,7 +24,7 @@ impl Table {
     /// Adds a row; it must have as many cells as there are headers.
     pub fn push(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.headers.len(), "a row has one cell for each header");
-        self.rows.push(cells);
+        self.rows.push(cells.into_iter().map(|cell| cell.replace('\n', "^J")).collect());
     }
 
     /// Whether there is no row.
@@ -76,13 +77,34 @@ pub fn printed(result: &impl Printed, output: Output) -> String {
     }
 }
 
+/// A text without characters that control a terminal: authors of definitions and Views choose texts that are printed for others. They are
+/// shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let controls = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if !text.contains(controls) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match u8::try_from(character) {
+            Ok(byte) if controls(character) && byte.is_ascii() => {
+                shown.push('^');
+                shown.push(char::from(byte ^ 0x40));
+            }
+            Ok(_) if controls(character) => shown.extend(character.escape_unicode()),
+            _ => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Writes an answer to standard output.
 ///
 /// # Errors
 /// A closed pipe and the like; see `exit::failed`.
 pub fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+    out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
 /// A value as a YAML document.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::low::{Arguments, Command, Output};
-use super::output::{Table, printed};
+use super::output::{Table, printable, printed};
 use super::program::Program;
 use super::{check, crds, fields, openapi, place, run, serve, source};
 use crate::manifest::yaml::{Form, documents};
@@ -440,4 +440,20 @@ fn limits_are_read_from_the_command_line() {
     ] {
         assert_eq!(exit_of(&[&["serve"], &refused[..]].concat()), Exit::Failed, "{refused:?}");
     }
+}
+
+#[test]
+fn what_controls_a_terminal_is_shown_and_not_done() {
+    for (text, shown) in [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\u{1b}]0;title\u{7}", "^[]0;title^G"),
+        ("a\rb\u{8}c\u{7f}", "a^Mb^Hc^?"),
+        ("\u{9b}31mred", "\\u{9b}31mred"),
+        ("ä \u{1f455}", "ä \u{1f455}"),
+    ] {
+        assert_eq!(printable(text), shown);
+    }
+    let mut table = Table::new(&["NAME", "DEFAULT"]);
+    table.push(vec!["a".to_owned(), "b\nFAKE   row".to_owned()]);
+    assert_eq!(table.print(), "NAME   DEFAULT\na      b^JFAKE   row\n", "a cell stays in its row");
 }
