@@ -72,11 +72,24 @@ fn pod_term_text(term: &PodTerm) -> String {
     format!("{pods} in {namespaces}, by {}", term.topology_key)
 }
 
+/// The longest text of a term, in bytes. It is written for every node that the term rejects, and whoever asks chooses how long it is.
+const MOST_TEXT: usize = 256;
+
+/// A term, with the beginning of a long text.
+fn reference(field_path: String, mut text: String) -> Arc<TermReference> {
+    if text.len() > MOST_TEXT {
+        let length = text.len();
+        text.truncate(text.floor_char_boundary(MOST_TEXT));
+        text.push_str(&format!("... ({length} bytes)"));
+    }
+    Arc::new(TermReference { field_path, text })
+}
+
 fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>> {
-    let reference = |(index, (term, _)): (usize, &(PodTerm, i32))| {
-        Arc::new(TermReference { field_path: format!("spec.{}", list.path(index)), text: pod_term_text(term) })
+    let written = |(index, (term, _)): (usize, &(PodTerm, i32))| {
+        reference(format!("spec.{}", list.path(index)), pod_term_text(term))
     };
-    terms.iter().enumerate().map(reference).collect()
+    terms.iter().enumerate().map(written).collect()
 }
 
 /// Says what is behind rejections. What many nodes have in common is written once and shared.
@@ -99,7 +112,7 @@ impl<'answer> Reporter<'answer> {
     pub(super) fn new(cluster: &'answer Cluster, incoming: &'answer Incoming) -> Reporter<'answer> {
         let pair = |(key, value): (&'answer String, &String)| {
             let field_path = format!("spec.nodeSelector[{key}]");
-            (Arc::new(TermReference { field_path, text: format!("{key}={value}") }), key.as_str())
+            (reference(field_path, format!("{key}={value}")), key.as_str())
         };
         Reporter {
             cluster,
@@ -147,11 +160,11 @@ impl<'answer> Reporter<'answer> {
         let Some((index, term, fault)) = found else {
             let write = || {
                 let field_path = required_term_path(0).trim_end_matches("[0]").to_owned();
-                Arc::new(TermReference { field_path, text: "no term, so no node".to_owned() })
+                reference(field_path, "no term, so no node".to_owned())
             };
             return Behind { term: Some(Arc::clone(self.no_term.get_or_insert_with(write))), ..Behind::default() };
         };
-        let write = || Arc::new(TermReference { field_path: required_term_path(index), text: term.text(fault) });
+        let write = || reference(required_term_path(index), term.text(fault));
         let written = self.node_terms.entry((index, fault)).or_insert_with(write);
         let label = fault_label(term, fault, name, facts);
         Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
@@ -165,7 +178,7 @@ impl<'answer> Reporter<'answer> {
         let write = |faults: &Vec<TermFault>| {
             let texts: Vec<String> = terms.iter().zip(faults).map(|(term, fault)| term.text(*fault)).collect();
             let field_path = "NodeAffinityArgs.addedAffinity".to_owned();
-            Arc::new(TermReference { field_path, text: texts.join(" or ") })
+            reference(field_path, texts.join(" or "))
         };
         let written = self.enforced.entry(faults).or_insert_with_key(write);
         Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
@@ -181,7 +194,7 @@ impl<'answer> Reporter<'answer> {
             let parsed = entry.map(|entry| list.parse(&self.cluster.document(entry)).unwrap_or_default());
             let index = parsed.and_then(|terms| terms.iter().position(|(candidate, _)| candidate == term));
             let field_path = format!("spec.{}", list.path(index.unwrap_or_default()));
-            Arc::new(TermReference { field_path, text: pod_term_text(term) })
+            reference(field_path, pod_term_text(term))
         };
         let written = self.existing.entry((witness.term, witness.group)).or_insert_with(write);
         let label = Some(LabelFound::of(facts, &term.topology_key));

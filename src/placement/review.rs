@@ -233,7 +233,7 @@ pub struct RejectionReport {
 pub struct TermReference {
     /// Where it stands in its Pod, or in the scheduler's configuration.
     pub field_path: String,
-    /// What it says, for people.
+    /// What it says, for people; of a long text the beginning.
     pub text: String,
 }
 

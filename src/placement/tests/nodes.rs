@@ -370,6 +370,13 @@ fn a_node_lists_the_first_rejections_of_each_kind() {
         let warning = format!("{unlisted} rejections are not listed: of one reason, a node lists the first {listed}");
         assert!(answer.warnings().iter().any(|text| text.starts_with(&warning)), "{:?}", answer.warnings());
     }
+    let long = "x".repeat(60);
+    let values: Vec<String> = (0..100).map(|number| format!("{long}{number}")).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let answer =
+        review(&nodes(2), &pods, &asked(affinity(json!([{"matchExpressions": [expression("a", "In", &values)]}]))));
+    let text = report(&answer, "n1").rejections[0].term.as_ref().unwrap().text.clone();
+    assert!(text.len() < 300 && text.ends_with(" bytes)"), "a long text is cut: {text}");
     let few = review(&nodes(2), &pods, &asked(json!({"nodeSelector": {"a": "b"}})));
     assert!(few.warnings().is_empty(), "everything is listed");
 }
