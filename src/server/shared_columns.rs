@@ -40,7 +40,8 @@ const FIRST_REMOVAL: usize = 64;
 impl SharedColumns {
     /// The columns of a resource, for tables of a version.
     pub(super) fn of(&self, resource: &Resource, version: &str, include: Include) -> Arc<Columns> {
-        let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune());
+        // A View that leaves out nothing has the columns of the resource.
+        let prune = resource.prune();
         let key = Key {
             gvr: resource.gvr.clone(),
             printer_columns: Arc::as_ptr(&resource.printer_columns).addr(),

@@ -96,7 +96,7 @@ impl Columns {
     /// The columns of a resource, for tables of a version. They can be as large as a definition, so watches share them: see
     /// [`SharedColumns`](super::shared_columns::SharedColumns).
     pub fn of(resource: &Resource, version: &str, include: Include) -> Columns {
-        let prune = resource.seen_through.as_ref().map(|restriction| restriction.prune().clone());
+        let prune = resource.prune().cloned();
         let of = Of { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
@@ -189,6 +189,11 @@ impl Columns {
     /// What rows show besides cells.
     pub fn include(&self) -> Include {
         self.include
+    }
+
+    /// Memory of a large definition, in bytes. Its texts are held as values of JSON.
+    pub fn held_bytes(&self) -> usize {
+        usize::try_from(self.held).unwrap_or(usize::MAX).saturating_mul(2)
     }
 
     /// Memory of a large definition, and of a row of this many bytes that is being written: the object, and a cell of it. In bytes.

@@ -99,7 +99,7 @@ async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
     eventually("the end is told", SOON, async || {
         let all = lines(&fieldcache)?;
         let ended = said(&all, "no longer kept");
-        ensure!(ended.len() == 2 && ended[1]["reason"] == "the source does not serve it any more", "{ended:?}");
+        ensure!(ended.len() == 2 && ended[1]["reason"] == "its definition is gone", "{ended:?}");
         let removed = all.iter().any(|line| {
             line["msg"] == "the served resources have changed" && line["removed"].to_string().contains(&gvr)
         });

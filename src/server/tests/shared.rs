@@ -67,6 +67,8 @@ fn a_table_watch_takes_little_memory_whatever_the_definition_takes() {
         opened.bytes_current
     };
     let first = open();
+    let counted = fixture.server.limits().watches().of_busiest();
+    assert!(counted > 150, "who has the columns made is charged for them: {counted}");
     assert!(first > 600_000, "the first one holds the columns: {first} bytes");
     let others: i64 = (0..20).map(|_| open()).sum();
     assert!(others < 20 * 16_384, "{} bytes for each of the others", others / 20);
@@ -105,6 +107,9 @@ async fn columns_are_shared_by_what_they_show_and_kept_while_they_are_used() {
     ] {
         assert!(!Arc::ptr_eq(&columns, &shared.of(resource, version, include)), "{why}");
     }
+    serve(&fixture, &[("whole", ViewPart { prune: Prune::default(), ..pruned(".spec.size") })]);
+    let unpruned = shared.of(&seen("whole"), "v1", Include::None);
+    assert!(Arc::ptr_eq(&columns, &unpruned), "a View that leaves out nothing");
     let addresses: Vec<usize> = (0..1_000).map(|_| Arc::as_ptr(&shared.of(&one, "v1", Include::None)).addr()).collect();
     assert!(shared.len() < 200 && !addresses.is_empty(), "{} are kept, one is used", shared.len());
 }

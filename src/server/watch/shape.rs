@@ -119,6 +119,14 @@ impl Shape {
         matches!(self.form, ShapeForm::Table(_))
     }
 
+    /// What it holds in memory that no other watch holds, in bytes: columns that were made for it.
+    pub(super) fn held_bytes(&self) -> usize {
+        match &self.form {
+            ShapeForm::Table(columns) if Arc::strong_count(columns) == 1 => columns.held_bytes(),
+            ShapeForm::Whole | ShapeForm::Partial(_) | ShapeForm::Table(_) => 0,
+        }
+    }
+
     /// The number of this form among those of the same kind.
     fn number(&self) -> usize {
         match &self.form {

@@ -279,7 +279,10 @@ async fn methods(prison: &Prison, tried: &mut Tried) -> Result<()> {
         (Method::PATCH, format!("{pods}/mine/status"), 405),
         (Method::POST, format!("{pods}/mine/exec?command=sh"), 405),
         (Method::POST, format!("{pods}/mine/eviction"), 405),
-        (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), 404),
+        // Callers ask about themselves; without a body nothing is asked.
+        (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), 400),
+        (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/subjectaccessreviews"), 404),
+        (Method::POST, format!("{own}/apis/authentication.k8s.io/v1/tokenreviews"), 404),
         (Method::POST, format!("{own}/api/v1/namespaces/team-a/serviceaccounts/agent/token"), 404),
     ];
     for (method, path, expected) in rows {
