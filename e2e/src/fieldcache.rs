@@ -210,12 +210,6 @@ fn start(name: &str, command: &str, address: &str, arguments: &[String], directo
 /// Names the program's file, where it is not that of the profile: a release build beside tests that are not optimized.
 const PROGRAM: &str = "FIELDCACHE_PROGRAM";
 
-/// Whether the environment names the program, as it does for a release build.
-#[must_use]
-pub fn is_named() -> bool {
-    std::env::var_os(PROGRAM).is_some()
-}
-
 /// The program's file, in the profile directory of the running test or program.
 ///
 /// # Errors

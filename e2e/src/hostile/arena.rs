@@ -141,12 +141,6 @@ impl Arena {
         &self.line
     }
 
-    /// The family that the operator is for.
-    #[must_use]
-    pub fn family(&self) -> Family {
-        self.family
-    }
-
     /// The process under attack.
     ///
     /// # Errors

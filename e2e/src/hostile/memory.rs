@@ -77,8 +77,8 @@ pub fn anonymous(process: u32) -> Result<u64> {
 /// Waits until anonymous memory is back within a tenth of `before`. Returns what it is then, or at the deadline.
 ///
 /// # Errors
-/// If more than a tenth and `tolerance` remains at the deadline.
-pub async fn returned(process: u32, before: u64, tolerance: u64) -> Result<u64> {
+/// If more than a tenth and [`TOLERANCE`] remains at the deadline.
+pub async fn returned(process: u32, before: u64) -> Result<u64> {
     let tenth = before + before / 10;
     let back = eventually("memory returns", RETURN_DEADLINE, async || {
         let now = anonymous(process)?;
@@ -90,7 +90,7 @@ pub async fn returned(process: u32, before: u64, tolerance: u64) -> Result<u64> 
         Ok(now) => Ok(now),
         Err(error) => {
             let now = anonymous(process)?;
-            if now <= tenth + tolerance { Ok(now) } else { Err(error) }
+            if now <= tenth + TOLERANCE { Ok(now) } else { Err(error) }
         }
     }
 }

@@ -8,8 +8,7 @@
 //! - The peak of its resident memory grew by no more than the bound of the case.
 //! - Every list of the well-behaved client succeeded, and its watch delivered every change exactly once and in order.
 //!
-//! After each family, memory must return to within a tenth of its level before, plus [`memory::TOLERANCE`]. A release build is attacked
-//! twice: the second time no more than a tenth may remain.
+//! After each family, memory must return to within a tenth of its level before, plus [`memory::TOLERANCE`].
 //!
 //! | family | attacker |
 //! |---|---|
@@ -49,7 +48,6 @@ use anyhow::{Context, Result, ensure};
 use futures::future::LocalBoxFuture;
 use tokio::time::timeout;
 
-use crate::fieldcache;
 use arena::Arena;
 use memory::{MIB, Meter};
 
@@ -143,32 +141,12 @@ pub struct Report {
 
 /// Runs the cases of a family, one after the other. `only` selects cases by a part of their name.
 ///
-/// A program that the environment names, as `make hostile` does, is attacked a second time: its caches are full by then, so all memory
-/// must come back.
-///
 /// # Errors
 /// If something the suite itself needs is not available.
 pub async fn run(family: Family, seeds: &[u64], only: Option<&str>, say: &dyn Fn(&str)) -> Result<Report> {
+    let started = Instant::now();
     let mut report = Report::default();
     let mut arena = Box::pin(Arena::open(family)).await?;
-    let passes: &[u64] = if fieldcache::is_named() { &[memory::TOLERANCE, 0] } else { &[memory::TOLERANCE] };
-    for tolerance in passes {
-        Box::pin(pass(&mut arena, seeds, only, *tolerance, say, &mut report)).await?;
-    }
-    Ok(report)
-}
-
-/// Runs the cases once. Memory must return to within a tenth and `tolerance`.
-async fn pass(
-    arena: &mut Arena,
-    seeds: &[u64],
-    only: Option<&str>,
-    tolerance: u64,
-    say: &dyn Fn(&str),
-    report: &mut Report,
-) -> Result<()> {
-    let family = arena.family();
-    let started = Instant::now();
     let mut before = arena.anonymous_bytes()?;
     let mut count = 0;
     for case in family.cases(seeds) {
@@ -181,7 +159,7 @@ async fn pass(
             Box::pin(arena.reopen()).await.with_context(|| format!("before {}", case.name))?;
             before = arena.anonymous_bytes()?;
         }
-        let (line, faults) = Box::pin(attack(&case, arena)).await?;
+        let (line, faults) = Box::pin(attack(&case, &arena)).await?;
         say(&format!("hostile {} {line}", family.name()));
         let _ = writeln!(report.text, "{line}");
         if !faults.is_empty() {
@@ -194,7 +172,7 @@ async fn pass(
             before = arena.anonymous_bytes()?;
         }
     }
-    let after = memory::returned(arena.process_id()?, before, tolerance).await;
+    let after = memory::returned(arena.process_id()?, before).await;
     if let Err(error) = &after {
         report.faults.push(format!("{}: {error:#}", family.name()));
     }
@@ -208,7 +186,7 @@ async fn pass(
     );
     say(&format!("hostile {line}"));
     let _ = writeln!(report.text, "{line}");
-    Ok(())
+    Ok(report)
 }
 
 /// Runs one case and checks everything that must hold.
