@@ -82,8 +82,9 @@ impl Calm {
         let rejected = self.rejected.iter().map(|(status, (count, text))| {
             format!("{count} of {} requests beside a quiet cluster were answered {status}: {text}", self.requests)
         });
+        // A watch lasts five minutes at most, half of that on average; lists are questions of the comparison, one each minute at most.
         let minutes = self.watched.as_secs() / 60;
-        let (lists, watches) = (minutes + AT_FIRST, minutes / 4 + AT_FIRST);
+        let (lists, watches) = (minutes + AT_FIRST, minutes / 2 + AT_FIRST);
         let asked = self.asked.iter().filter(|(_, asked)| asked.lists > lists || asked.watches > watches);
         let asked = asked.map(|(resource, asked)| {
             format!(
