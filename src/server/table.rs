@@ -3,7 +3,7 @@
 //! Custom resources have the columns of their CRD, or name and age; what a built-in kind shows is `printer`'s. A cell is
 //! the only thing for which an object's bytes are read again, once a row. How a row is written is in `row`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ use super::body::Pieces;
 use super::column::{ColumnKind, literal_cell, untyped_integer_cell};
 use super::encode::{Chunks, Envelope, ListMeta, Shown, Unfinished as _, begin, write_string, write_type, write_value};
 use super::failure::Failure;
+use super::limits::watches::Watches;
+use super::limits::{Limited, Share, User};
 use super::negotiate::{Form, Format};
 use super::params::Query;
 use super::row::{Cell, JsonRow, Row, YamlRow};
@@ -69,6 +71,8 @@ pub struct Columns {
     /// Kind and apiVersion, where a single object has them and the stored one has not.
     object_type: Option<(String, String)>,
     held: u64,
+    /// Of the user whose watch was the first to hold them.
+    counted: OnceLock<Share>,
     _of: Of,
 }
 
@@ -113,7 +117,16 @@ impl Columns {
                 let definitions = printer.columns.iter().map(definition).collect();
                 let object_type = Some((resource.kind.clone(), resource.gvr.api_version()));
                 let (cells, version) = (Cells::Printed(printer), version.to_owned());
-                Columns { definitions, cells, version, include, object_type, held: 0, _of: of }
+                Columns {
+                    definitions,
+                    cells,
+                    version,
+                    include,
+                    object_type,
+                    held: 0,
+                    counted: OnceLock::new(),
+                    _of: of,
+                }
             }
         }
     }
@@ -172,6 +185,7 @@ impl Columns {
             include,
             object_type: None,
             held: (texts + paths.min(MOST_PATHS) * PATH_COST) as u64,
+            counted: OnceLock::new(),
             _of: of,
         }
     }
@@ -191,9 +205,18 @@ impl Columns {
         self.include
     }
 
-    /// Memory of a large definition, in bytes. Its texts are held as values of JSON.
-    pub fn held_bytes(&self) -> usize {
-        usize::try_from(self.held).unwrap_or(usize::MAX).saturating_mul(2)
+    /// Counts them for a user, for as long as any watch holds them. Only the first user is charged.
+    ///
+    /// # Errors
+    /// 429 when the user holds the most already.
+    pub fn count(&self, watches: &Watches, user: &User) -> Result<(), Limited> {
+        if self.counted.get().is_none() {
+            // Texts are held as values of JSON, which take about twice their length.
+            let bytes = usize::try_from(self.held).unwrap_or(usize::MAX).saturating_mul(2);
+            // Another watch may have counted them meanwhile; then this share is free again.
+            let _ = self.counted.set(watches.hold(user, bytes)?);
+        }
+        Ok(())
     }
 
     /// Memory of a large definition, and of a row of this many bytes that is being written: the object, and a cell of it. In bytes.

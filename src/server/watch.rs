@@ -104,7 +104,8 @@ pub(super) async fn answer(
     let lease = asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease);
     let subscription = resource.live.router().subscribe(&selection, proofs.is_some());
     let head_bytes = asked.noted.audited().map_or(0, Audited::held_bytes);
-    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes + shape.held_bytes();
+    let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
+    shape.count(server.limits.watches(), asked.user).map_err(Failure::Limited)?;
     let counted = server.limits.watches().open(asked.user, held_bytes).map_err(Failure::Limited)?;
     let initial = match start {
         Start::Initial { .. } => Some(Initial::new(server, asked, selection)?),

@@ -62,15 +62,20 @@ fn a_table_watch_takes_little_memory_whatever_the_definition_takes() {
     let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
     let path = format!("{ALL_SHIRTS}?watch=true&resourceVersion=100");
     let mut watches = Vec::new();
-    let mut open = || {
+    let open = |watches: &mut Vec<_>| {
         let opened = measure(|| watches.push(runtime.block_on(fixture.watch_with(&path, &table))));
         opened.bytes_current
     };
-    let first = open();
+    let first = open(&mut watches);
     let counted = fixture.server.limits().watches().of_busiest();
     assert!(counted > 150, "who has the columns made is charged for them: {counted}");
     assert!(first > 600_000, "the first one holds the columns: {first} bytes");
-    let others: i64 = (0..20).map(|_| open()).sum();
+    let second = open(&mut watches);
+    assert!(second < 16_384, "{second} bytes");
+    drop(watches.remove(0));
+    let still = fixture.server.limits().watches().of_busiest();
+    assert!(still > 150, "they are counted as long as a watch holds them: {still}");
+    let others: i64 = (0..20).map(|_| open(&mut watches)).sum();
     assert!(others < 20 * 16_384, "{} bytes for each of the others", others / 20);
 }
 

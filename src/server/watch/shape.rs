@@ -15,6 +15,8 @@ use crate::subscribe::Transition;
 
 use super::super::encode::{Shown, write_string, write_type};
 use super::super::failure::Failure;
+use super::super::limits::watches::Watches;
+use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
 use super::super::table::{Columns, Include, TooLongRow};
 use super::super::{Asked, Clock, Server, empty, list};
@@ -119,11 +121,14 @@ impl Shape {
         matches!(self.form, ShapeForm::Table(_))
     }
 
-    /// What it holds in memory that no other watch holds, in bytes: columns that were made for it.
-    pub(super) fn held_bytes(&self) -> usize {
+    /// Counts its columns for the user, if they are counted for nobody.
+    ///
+    /// # Errors
+    /// 429 when the user holds the most already.
+    pub(super) fn count(&self, watches: &Watches, user: &User) -> Result<(), Limited> {
         match &self.form {
-            ShapeForm::Table(columns) if Arc::strong_count(columns) == 1 => columns.held_bytes(),
-            ShapeForm::Whole | ShapeForm::Partial(_) | ShapeForm::Table(_) => 0,
+            ShapeForm::Table(columns) => columns.count(watches, user),
+            ShapeForm::Whole | ShapeForm::Partial(_) => Ok(()),
         }
     }
 
