@@ -17,7 +17,7 @@ use e2e::http::Request;
 use e2e::run_directory::RunDirectory;
 use e2e::{accounting, statistics};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::options::Options;
 use super::own::{Offered, Own, Tls};
@@ -34,6 +34,9 @@ const QUICK_UPDATES: Duration = Duration::from_secs(15);
 
 /// Changes in a second, at most: as many as a busy cluster of this size has.
 const UPDATES_A_SECOND: u32 = 100;
+
+/// Objects that change, at most.
+const CHANGED: u64 = 2_000;
 
 /// How long the last change may take to arrive.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(60);
@@ -100,19 +103,11 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
             relay: through,
         },
     ];
-    let pod_paths: Vec<String> = (0..corpus.count.min(2_000))
-        .map(|index| {
-            let metadata = &corpus.object(index)["metadata"];
-            let text = |member: &str| metadata[member].as_str().unwrap_or_default().to_owned();
-            format!("{}/{}", corpus.collection(&text("namespace")), text("name"))
-        })
+    let pod_paths: Vec<String> = (0..corpus.count.min(CHANGED))
+        .map(|index| path(&corpus.object(index), |name| corpus.collection(name)))
         .collect();
-    let shirt_paths: Vec<String> = (0..shirts.count.min(2_000))
-        .map(|index| {
-            let metadata = &shirts.object(index)["metadata"];
-            let text = |member: &str| metadata[member].as_str().unwrap_or_default().to_owned();
-            format!("{}/{}", shirts.collection(&text("namespace")), text("name"))
-        })
+    let shirt_paths: Vec<String> = (0..shirts.count.min(CHANGED))
+        .map(|index| path(&shirts.object(index), |name| shirts.collection(name)))
         .collect();
     for (kept, count, paths) in
         [(Kept::Pods, corpus.count, &pod_paths), (Kept::shirts(&shirts), shirts.count, &shirt_paths)]
@@ -124,6 +119,12 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         }
     }
     Ok(())
+}
+
+/// The path of an object.
+fn path(object: &Value, collection: impl Fn(&str) -> String) -> String {
+    let text = |member: &str| object["metadata"][member].as_str().unwrap_or_default();
+    format!("{}/{}", collection(text("namespace")), text("name"))
 }
 
 struct Bed<'a> {
