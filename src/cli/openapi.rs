@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::exit::Exit;
 use super::low::{OpenapiArguments, OpenapiVersion, Output};
-use super::output::{Table, write_out};
+use super::output::{Table, printable, write_out};
 use super::source;
 use crate::model::GroupVersion;
 use crate::server::yaml;
@@ -59,7 +59,10 @@ pub(super) fn text(json: &[u8], output: Output) -> anyhow::Result<String> {
     Ok(match output {
         Output::Json => format!("{}\n", String::from_utf8_lossy(json)),
         Output::Yaml => String::from_utf8_lossy(&yaml::from_json(json)).into_owned(),
-        Output::Name => Summary::read(json)?.names().into_iter().map(|name| format!("{name}\n")).collect(),
+        Output::Name => {
+            let names: String = Summary::read(json)?.names().into_iter().map(|name| format!("{name}\n")).collect();
+            printable(&names).into_owned()
+        }
         Output::Table | Output::Wide => Summary::read(json)?.table(output == Output::Wide).print(),
     })
 }

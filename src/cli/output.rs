@@ -24,7 +24,7 @@ impl Table {
     /// Adds a row; it must have as many cells as there are headers.
     pub fn push(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.headers.len(), "a row has one cell for each header");
-        self.rows.push(cells.into_iter().map(|cell| cell.replace('\n', "^J")).collect());
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell).replace('\n', "^J")).collect());
     }
 
     /// Whether there is no row.
@@ -70,41 +70,54 @@ pub trait Printed {
 /// A result in one of the forms.
 pub fn printed(result: &impl Printed, output: Output) -> String {
     match output {
-        Output::Json => format!("{:#}\n", result.document()),
+        Output::Json => json(&format!("{:#}\n", result.document())).into_owned(),
         Output::Yaml => yaml(&result.document()),
-        Output::Name => result.names().into_iter().map(|name| format!("{name}\n")).collect(),
-        Output::Table | Output::Wide => result.table(output == Output::Wide),
+        Output::Name => {
+            let names: String = result.names().into_iter().map(|name| format!("{name}\n")).collect();
+            printable(&names).into_owned()
+        }
+        Output::Table | Output::Wide => printable(&result.table(output == Output::Wide)).into_owned(),
     }
+}
+
+/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped: the value stays, and no terminal follows them.
+pub fn json(text: &str) -> Cow<'_, str> {
+    shown(text, |character, shown| shown.push_str(&format!("\\u{:04x}", u32::from(character))))
 }
 
 /// A text without characters that control a terminal: authors of definitions and Views choose texts that are printed for others. They are
 /// shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
+    shown(text, |character, shown| match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() => shown.extend(['^', char::from(byte ^ 0x40)]),
+        _ => shown.extend(character.escape_unicode()),
+    })
+}
+
+/// A text with another form of its control characters; line ends and tabs stay.
+fn shown(text: &str, control: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let controls = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if !text.contains(controls) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        match u8::try_from(character) {
-            Ok(byte) if controls(character) && byte.is_ascii() => {
-                shown.push('^');
-                shown.push(char::from(byte ^ 0x40));
-            }
-            Ok(_) if controls(character) => shown.extend(character.escape_unicode()),
-            _ => shown.push(character),
+        if controls(character) {
+            control(character, &mut shown);
+        } else {
+            shown.push(character);
         }
     }
     Cow::Owned(shown)
 }
 
-/// Writes an answer to standard output.
+/// Writes an answer to standard output as it is; see [`printed`] for what others wrote.
 ///
 /// # Errors
 /// A closed pipe and the like; see `exit::failed`.
 pub fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()).context("standard output")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
 /// A value as a YAML document.

@@ -17,7 +17,7 @@ use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
 use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
-use super::output::write_out;
+use super::output::{printable, write_out};
 use super::source::{self, FollowOptions};
 use crate::metrics::certificate::Certificate as CertificateMetric;
 use crate::metrics::{Metrics, Scrapers};
@@ -209,7 +209,7 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
         Ok(None) | Err(_) => None,
     };
     let text = greeting(&catalog, (source, pinned), reached, example);
-    if let Err(error) = write_out(&text) {
+    if let Err(error) = write_out(&printable(&text)) {
         tracing::warn!(error = %error, "the greeting could not be written");
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::low::{Arguments, Command, Output};
-use super::output::{Table, printable, printed};
+use super::output::{Table, json, printable, printed};
 use super::program::Program;
 use super::{check, crds, fields, openapi, place, run, serve, source};
 use crate::manifest::yaml::{Form, documents};
@@ -453,6 +453,11 @@ fn what_controls_a_terminal_is_shown_and_not_done() {
     ] {
         assert_eq!(printable(text), shown);
     }
+    // JSON keeps each value, whatever it is.
+    let strange = serde_json::json!({ "text": "\u{1b}a\u{7f}\n\u{9b}31m" });
+    let text = json(&strange.to_string()).into_owned();
+    assert_eq!(text, r#"{"text":"\u001ba\u007f\n\u009b31m"}"#);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), strange);
     let mut table = Table::new(&["NAME", "DEFAULT"]);
     table.push(vec!["a".to_owned(), "b\nFAKE   row".to_owned()]);
     assert_eq!(table.print(), "NAME   DEFAULT\na      b^JFAKE   row\n", "a cell stays in its row");
