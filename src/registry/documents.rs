@@ -77,9 +77,7 @@ fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
         (oldest, kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>())
     });
     if let Some(oldest) = oldest {
-        let mut oldest = oldest.lock().unwrap_or_else(PoisonError::into_inner);
-        oldest.forget_v2();
-        oldest.forget_v3();
+        oldest.lock().unwrap_or_else(PoisonError::into_inner).forget();
     }
     for other in others {
         other.lock().unwrap_or_else(PoisonError::into_inner).forget_others(source);
@@ -95,8 +93,7 @@ pub fn let_go_of_the_oldest() {
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
         bytes += made.held_bytes();
         if bytes > MOST_KEPT_BYTES && number > 0 {
-            made.forget_v2();
-            made.forget_v3();
+            made.forget();
         }
     }
 }
@@ -107,8 +104,48 @@ fn part_of(whole: &Forms, shown: &Shown) -> Value {
     shown.part_of(whole.value())
 }
 
-/// The hash of a document, and since when it is as it is.
-type Since = (String, Timestamp);
+/// Since when a document is as it is: the time of the first answer with it. All states of one document share it, since what a View shows
+/// of a document stays as it is when only something else in the document changes, and whoever sees the part alone is not told that.
+#[derive(Debug, Default)]
+struct Since(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    /// States so far.
+    states: u64,
+    /// The number of the newest state that somebody was answered with, its hash and its time.
+    answered: Option<(u64, String, Timestamp)>,
+}
+
+impl Since {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a further state.
+    fn state(&self) -> u64 {
+        let mut held = self.held();
+        held.states += 1;
+        held.states
+    }
+
+    /// Since when a state with this hash is as it is. A request may still be answered with an earlier state while others are answered with
+    /// a later one.
+    fn of(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
+        let mut held = self.held();
+        match &mut held.answered {
+            Some((last, answered, since)) if answered == hash => {
+                *last = state.max(*last);
+                *since
+            }
+            Some((last, ..)) if *last > state => now,
+            answered => {
+                *answered = Some((state, hash.to_owned(), now));
+                now
+            }
+        }
+    }
+}
 
 /// A state of the source.
 enum Source {
@@ -121,15 +158,15 @@ enum Source {
 struct Made {
     v2: Option<(Arc<Forms>, Arc<Forms>)>,
     v3: Option<(Arc<DocumentSet>, Arc<DocumentSet>)>,
-    before: Before,
+    since: SinceOfAll,
 }
 
-/// What is known of documents that are not kept any more.
+/// Since when each document is as it is, of a View.
 #[derive(Clone, Debug, Default)]
-struct Before {
-    v2: Option<Since>,
-    index: Option<Since>,
-    v3: BTreeMap<String, Since>,
+struct SinceOfAll {
+    v2: Arc<Since>,
+    index: Arc<Since>,
+    v3: BTreeMap<String, Arc<Since>>,
 }
 
 impl Made {
@@ -140,25 +177,15 @@ impl Made {
         v2 + v3
     }
 
-    fn forget_v2(&mut self) {
-        if let Some((_, forms)) = self.v2.take() {
-            self.before.v2 = forms.known();
-        }
-    }
-
-    fn forget_v3(&mut self) {
-        if let Some((_, set)) = self.v3.take() {
-            self.before.index = set.known();
-            let known = set.v3.iter().filter_map(|(key, forms)| Some((key.clone(), forms.known()?)));
-            self.before.v3 = known.collect();
-        }
+    fn forget(&mut self) {
+        (self.v2, self.v3) = (None, None);
     }
 
     /// Lets go of what was made of another state of the source.
     fn forget_others(&mut self, source: &Source) {
         match source {
-            Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.forget_v2(),
-            Source::V3(source) if self.v3.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.forget_v3(),
+            Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.v2 = None,
+            Source::V3(source) if self.v3.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.v3 = None,
             Source::V2(_) | Source::V3(_) => {}
         }
     }
@@ -176,17 +203,16 @@ impl Part {
             prune: resource.seen_through.as_ref().map(|through| through.prune().as_ref().clone()).unwrap_or_default(),
             fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
         });
-        let before = before.map(Part::forget).unwrap_or_default();
-        let made = Made { before, ..Made::default() };
+        let since = before.map(Part::forget).unwrap_or_default();
+        let made = Made { since, ..Made::default() };
         Part { whole, shown: Arc::new(Shown::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
     /// Lets go of what was made: another part takes its place.
-    fn forget(&self) -> Before {
+    fn forget(&self) -> SinceOfAll {
         let mut made = self.made();
-        made.forget_v2();
-        made.forget_v3();
-        made.before.clone()
+        made.forget();
+        made.since.clone()
     }
 
     fn made(&self) -> MutexGuard<'_, Made> {
@@ -205,9 +231,8 @@ impl DocumentSource for Part {
                 return Ok(forms.clone());
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
-            made.forget_v2();
             let forms = Forms::v2(Box::new(move || part_of(&of, &shown)));
-            let forms = Arc::new(forms.after(made.before.v2.clone()));
+            let forms = Arc::new(forms.a_state_of(&made.since.v2));
             made.v2 = Some((whole.clone(), forms.clone()));
             drop(made);
             keep(&self.made, &Source::V2(whole));
@@ -224,15 +249,15 @@ impl DocumentSource for Part {
             {
                 return Ok(set.clone());
             }
-            let of_view = whole.v3.iter().filter(|(key, _)| self.shown.has_document(key));
-            made.forget_v3();
-            let forms = of_view.map(|(key, forms)| {
+            let of_view = || whole.v3.iter().filter(|(key, _)| self.shown.has_document(key));
+            let since = of_view().map(|(key, _)| (key.clone(), made.since.v3.get(key).cloned().unwrap_or_default()));
+            made.since.v3 = since.collect();
+            let forms = of_view().zip(made.since.v3.values()).map(|((key, forms), since)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
                 let forms = Forms::v3(Box::new(move || part_of(&of, &shown)));
-                (key.clone(), Arc::new(forms.after(made.before.v3.get(key).cloned())))
+                (key.clone(), Arc::new(forms.a_state_of(since)))
             });
-            let set = DocumentSet::of_forms(forms.collect());
-            let set = Arc::new(DocumentSet { before: made.before.index.clone(), ..set });
+            let set = Arc::new(DocumentSet::of_forms(forms.collect()).a_state_of(&made.since.index));
             made.v3 = Some((whole.clone(), set.clone()));
             drop(made);
             keep(&self.made, &Source::V3(whole));
@@ -282,9 +307,9 @@ pub enum Encoding {
 pub struct DocumentSet {
     v3: BTreeMap<String, Arc<Forms>>,
     index: OnceLock<Document>,
-    since: OnceLock<Timestamp>,
-    /// The hash of the index before, and since when that one was.
-    before: Option<Since>,
+    /// Of the index.
+    state: u64,
+    since: Arc<Since>,
 }
 
 /// Makes a document when it is first asked for.
@@ -298,7 +323,12 @@ impl DocumentSet {
 
     /// From documents of which some may be shared with an earlier set.
     pub fn of_forms(v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
-        DocumentSet { v3, index: OnceLock::new(), since: OnceLock::new(), before: None }
+        let since = Arc::<Since>::default();
+        DocumentSet { v3, index: OnceLock::new(), state: since.state(), since }
+    }
+
+    fn a_state_of(self, since: &Arc<Since>) -> DocumentSet {
+        DocumentSet { state: since.state(), since: since.clone(), ..self }
     }
 
     /// The v3 document of a key, such as `apis/apps/v1`.
@@ -313,16 +343,7 @@ impl DocumentSet {
 
     /// Since when the index is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        let hash = &self.index().hash;
-        *self.since.get_or_init(|| since_when(self.before.as_ref(), hash, now))
-    }
-
-    /// The hash of the index and since when it is as it is, or of the one before if nobody has asked for this one.
-    fn known(&self) -> Option<Since> {
-        match (self.since.get(), self.index.get()) {
-            (Some(since), Some(index)) => Some((index.hash.clone(), *since)),
-            _ => self.before.clone(),
-        }
+        self.since.of(self.state, &self.index().hash, now)
     }
 
     /// The index of the v3 documents. Builds them all, for their hashes.
@@ -342,9 +363,8 @@ pub struct Forms {
     protobuf: OnceLock<Bytes>,
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
-    since: OnceLock<Timestamp>,
-    /// The hash of the document before, and since when that one was.
-    before: Option<Since>,
+    state: u64,
+    since: Arc<Since>,
 }
 
 impl fmt::Debug for Forms {
@@ -365,6 +385,7 @@ impl Forms {
     }
 
     fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> Forms {
+        let since = Arc::<Since>::default();
         Forms {
             build,
             encode,
@@ -372,29 +393,18 @@ impl Forms {
             protobuf: OnceLock::new(),
             gzipped_json: OnceLock::new(),
             gzipped_protobuf: OnceLock::new(),
-            since: OnceLock::new(),
-            before: None,
+            state: since.state(),
+            since,
         }
     }
 
-    /// The same in the place of another one: a part of a document stays what it is when only something else in the document changes, and
-    /// whoever sees the part alone is not told that.
-    fn after(self, before: Option<Since>) -> Forms {
-        Forms { before, ..self }
-    }
-
-    /// Its hash and since when it is as it is, or of the one before if nobody has asked for this one.
-    fn known(&self) -> Option<Since> {
-        match (self.since.get(), self.json.get()) {
-            (Some(since), Some(document)) => Some((document.hash.clone(), *since)),
-            _ => self.before.clone(),
-        }
+    fn a_state_of(self, since: &Arc<Since>) -> Forms {
+        Forms { state: since.state(), since: since.clone(), ..self }
     }
 
     /// Since when it is as it is: the time of the first answer with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        let hash = &self.document().hash;
-        *self.since.get_or_init(|| since_when(self.before.as_ref(), hash, now))
+        self.since.of(self.state, &self.document().hash, now)
     }
 
     /// Whether its bytes in one encoding have been made. Its hash is that of its JSON.
@@ -447,11 +457,6 @@ impl Forms {
     fn protobuf(&self) -> Bytes {
         Bytes::from((self.encode)(&self.value()))
     }
-}
-
-/// Since when a document of this hash is as it is.
-fn since_when(before: Option<&Since>, hash: &str, now: Timestamp) -> Timestamp {
-    before.filter(|(held, _)| held == hash).map_or(now, |(_, since)| *since)
 }
 
 fn gzip(bytes: &[u8]) -> Bytes {

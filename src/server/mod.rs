@@ -566,10 +566,12 @@ impl Server {
     async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
         let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
         let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
-        let needed = tokio::time::timeout(asked.timeout, Needed::by(path, &*source))
-            .await
-            .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
-            .map_err(Failure::Unavailable)?;
+        let needed = async || {
+            tokio::time::timeout(asked.timeout, Needed::by(path, &*source))
+                .await
+                .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
+                .map_err(Failure::Unavailable)
+        };
         let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
         let uri = uri.clone();
         let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
@@ -585,7 +587,7 @@ impl Server {
             (!is_made_only || documents::is_made(&request, needed)).then(|| documents::answer(&request, needed))
         };
         // A document that is there is sent without a wait, whatever others have made.
-        if let Some(response) = answer(&needed, true) {
+        if let Some(response) = answer(&needed().await?, true) {
             return Ok(response.map(Body::whole));
         }
         // What makes a document takes many times its memory, for a large one hundreds of megabytes.
@@ -595,6 +597,8 @@ impl Server {
                 "documents for other requests are being made: try again later".to_owned(),
             ));
         };
+        // Only now: one who waits would hold documents that were let go of in the meantime.
+        let needed = needed().await?;
         let answered = tokio::task::spawn_blocking(move || {
             let (_making, begun) = (making, Instant::now());
             let response = answer(&needed, false);

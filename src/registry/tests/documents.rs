@@ -77,6 +77,25 @@ async fn a_views_documents_are_new_only_when_what_it_shows_is() {
     assert_eq!(since(&again, 6).await, [5; 3]);
 }
 
+/// A request that waits is answered with the state that it has read, after others were answered with a later one.
+#[tokio::test]
+async fn a_late_answer_makes_no_document_new() {
+    let whole = Changing::new("one", "hidden");
+    let part = Part::new(whole.clone(), &[resource("things")], None);
+    let since = |forms: &Forms, second| forms.since(Timestamp::from_second(second).unwrap()).as_second();
+    let early = part.v2().await.unwrap();
+    whole.change("one", "changed");
+    let same = part.v2().await.unwrap();
+    assert!(!Arc::ptr_eq(&early, &same), "another state");
+    assert_eq!(since(&early, 1), 1);
+    assert_eq!(since(&same, 2), 1, "with the same content, answered after the one before");
+    whole.change("two", "changed");
+    let other = part.v2().await.unwrap();
+    assert_eq!(since(&other, 3), 3);
+    assert_eq!(since(&early, 4), 4, "an earlier state is as it was asked for");
+    assert_eq!(since(&other, 5), 3, "and changes nothing for the later one");
+}
+
 /// Documents of a View take about a megabyte, and anybody who may write Views chooses how many there are.
 #[tokio::test]
 async fn the_documents_of_a_bounded_number_of_views_are_kept() {

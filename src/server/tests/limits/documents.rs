@@ -1,14 +1,15 @@
 //! Documents that take long to make: who waits for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::json;
 
 use super::super::{Fixture, catalog};
 use super::{get_as, user};
-use crate::registry::documents::{Build, Fixed};
+use crate::registry::documents::{Build, DocumentSet, DocumentSource, Fixed, Forms};
 use crate::server::body::Body;
 use crate::server::documents::MOST_AT_ONCE;
 
@@ -43,4 +44,44 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
     places.pop();
     assert_eq!(body(asked.await).await, "{\"info\":\"two\"}", "before what another user waits for");
     assert_eq!(waiting.len(), 10);
+}
+
+/// A source whose documents change.
+#[derive(Debug)]
+struct Changing(Mutex<Arc<DocumentSet>>);
+
+impl DocumentSource for Changing {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+        Box::pin(async { Err("there is none".to_owned()) })
+    }
+
+    fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>> {
+        Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
+    }
+}
+
+/// Documents take megabytes, and as many requests wait as a user likes.
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_document_holds_none_meanwhile() {
+    let fixture = Fixture::new();
+    let set = |text: &'static str| {
+        let build: Build = Box::new(move || json!({"info": text}));
+        Arc::new(DocumentSet::new([("apis/slow.example.com/v1".to_owned(), build)]))
+    };
+    let source = Arc::new(Changing(Mutex::new(set("before"))));
+    let catalog = catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_documents(source.clone());
+    fixture.registry.replace(catalog, |_| None);
+    let (heavy, light) = (user("heavy"), user("light"));
+    let making = &fixture.server.making_documents;
+    let mut places = Vec::new();
+    for _ in 0..MOST_AT_ONCE {
+        places.push(making.place(&heavy).await.unwrap());
+    }
+    let mut asked = Box::pin(get_as(&fixture, &light, DOCUMENT));
+    assert!((&mut asked).now_or_never().is_none(), "it waits for a place");
+    let before = Arc::downgrade(&std::mem::replace(&mut *source.0.lock().unwrap(), set("after")));
+    assert_eq!(before.strong_count(), 0, "only the source held it");
+    places.clear();
+    let bytes = asked.await.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(bytes, "{\"info\":\"after\"}");
 }
