@@ -53,8 +53,9 @@ build: ## the program
 components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, into e2e/.cache (minutes once, then nothing)
 	$(CARGO) run --quiet --locked -p e2e --bin components
 
+# Without backtraces: errors name what they are about, and dozens of frames of the executor would hide the ones before.
 e2e: build components ## end to end: parity, conformance, clients
-	$(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS)
+	RUST_BACKTRACE=0 $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS)
 
 golden: components ## rewrite golden files, crds/ and manifests/install.yaml; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib
