@@ -22,6 +22,7 @@ use crate::query::{CompactSelection, Selection};
 use crate::store::{Change, Cursor, Snapshot};
 use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
 
+use super::Deflated;
 use super::consumer::PodHead;
 
 /// Changes that wait for one watch; with more, it reads history instead.
@@ -67,6 +68,7 @@ pub struct Routed {
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
     made: Mutex<Vec<(LineForm, Option<Bytes>)>>,
+    deflated: Mutex<Vec<(Bytes, Arc<Deflated>)>>,
     pod: OnceLock<Option<Box<PodHead>>>,
     counted: Counted,
 }
@@ -105,7 +107,7 @@ impl Routed {
     fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
         let (lines, made, pod) = ([const { OnceLock::new() }; LINES], Mutex::default(), OnceLock::new());
-        let routed = Routed { place, change, lines, made, pod, counted };
+        let routed = Routed { place, change, lines, made, deflated: Mutex::default(), pod, counted };
         routed.counted.add(routed.bytes());
         routed
     }
@@ -146,6 +148,23 @@ impl Routed {
             made.push((form.clone(), line.clone()));
         }
         line
+    }
+
+    /// One of the lines above, compressed by the first who asks. Others wait meanwhile. What would take more than mailboxes hold is not kept.
+    pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
+        let mut deflated = lock(&self.deflated);
+        // What is kept keeps its line, so no other one has this address.
+        let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();
+        if let Some((_, part)) = deflated.iter().find(|(other, _)| is_same(other)) {
+            return part.clone();
+        }
+        let part = Arc::new(make());
+        let length = part.blocks.len();
+        if self.counted.all() + length <= MOST_HELD_BYTES {
+            self.counted.add(length);
+            deflated.push((line.clone(), part.clone()));
+        }
+        part
     }
 
     /// What is read of a Pod whose watches follow it, read by the first.

@@ -1,18 +1,29 @@
 //! Compression of answers, as one gzip member, which is what Go's server sends.
 //!
-//! Two compressors, because none is best at both: libdeflate is half again as fast as any zlib and its output smaller
+//! For lists there are two compressors, because none is best at both: libdeflate is half again as fast as any zlib and its output smaller
 //! than that of Go's level 1, but it takes whole buffers only; so answers of up to [`WHOLE`] bytes go through it, and
-//! longer ones, which must not be held, through a stream. Which answers are compressed is decided in `body`.
+//! longer ones, which must not be held, through a stream. Which lists are compressed is decided in `body`, which watches in `watch`.
+//!
+//! # Watches
+//! A watch is open for as long as its client likes, so it holds no compressor: that would be [`STATE`] for each. Instead each text is
+//! compressed alone ([`deflated`]), and the blocks are put together to one member ([`Member`]), of which only checksum and length are kept.
+//! So one compressed event serves all watches that share it.
+//!
+//! kube-apiserver makes one member of each flush. Readers that stop at the end of the first member lose the rest then, which those of a
+//! single member do not. Each text ends with an empty stored block, because readers give away what is in front of one at once: Go's waits
+//! for the head of the next member otherwise.
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use flate2::Compression;
 use flate2::write::GzEncoder;
+use flate2::{Compress, Compression, Crc, FlushCompress};
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::body::Pieces;
+use crate::registry::Deflated;
 
 /// About the memory of a compressor while a response is made, in bytes.
 pub const STATE: u64 = 288 << 10;
@@ -20,7 +31,19 @@ pub const STATE: u64 = 288 << 10;
 /// Answers up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
 pub const WHOLE: usize = 512 * 1024;
 
-/// Level of the stream. Level 1 of a zlib of this family is a third faster, but a quarter larger than Go's level 1.
+/// Texts of watches are compressed in pieces of this size, in bytes: a millisecond or two.
+pub const PIECE: usize = 256 * 1024;
+
+/// What a member begins with (RFC 1952): deflate, and neither a name nor a time.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+/// An empty block that is the last one of a stream.
+const LAST_BLOCK: [u8; 2] = [3, 0];
+
+/// Room for an empty stored block and for what is in front of it.
+const LEAST_ROOM: usize = 64;
+
+/// Level of streams and of watches. Level 1 of a zlib of this family is a third faster, but a quarter larger than Go's level 1.
 const STREAM_LEVEL: u32 = 2;
 
 /// Level of the others, the fastest that compresses at all.
@@ -37,6 +60,7 @@ thread_local! {
         compressor: Compressor::new(CompressionLvl::new(WHOLE_LEVEL).unwrap_or_default()),
         room: Vec::new(),
     });
+    static BLOCKS: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(STREAM_LEVEL), false));
 }
 
 /// All of it, compressed.
@@ -82,5 +106,56 @@ impl Iterator for Gzip {
                 return Some(Bytes::from(compressed));
             }
         }
+    }
+}
+
+/// A text of a watch, compressed.
+pub fn deflated(plain: &[u8]) -> Deflated {
+    let mut blocks = Vec::with_capacity(plain.len() / 4 + LEAST_ROOM);
+    BLOCKS.with_borrow_mut(|compress| {
+        compress.reset();
+        loop {
+            let read = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
+            // With room there is no error.
+            let _ = compress.compress_vec(&plain[read..], &mut blocks, FlushCompress::Sync);
+            // Room that is left shows that nothing is left to be written.
+            if blocks.len() < blocks.capacity() {
+                break;
+            }
+            blocks.reserve(plain.len() / 4 + LEAST_ROOM);
+        }
+    });
+    blocks.shrink_to_fit();
+    let mut sum = Crc::new();
+    sum.update(plain);
+    Deflated { blocks: Bytes::from(blocks), sum }
+}
+
+/// The member that a watch sends, part by part.
+#[derive(Debug, Default)]
+pub struct Member {
+    sum: Crc,
+    is_begun: bool,
+}
+
+impl Member {
+    /// The next parts, as they are sent. A single one is not copied.
+    pub fn push(&mut self, parts: &[Arc<Deflated>]) -> Bytes {
+        for part in parts {
+            self.sum.combine(&part.sum);
+        }
+        let is_begun = std::mem::replace(&mut self.is_begun, true);
+        if let ([part], true) = (parts, is_begun) {
+            return part.blocks.clone();
+        }
+        let header: &[u8] = if is_begun { &[] } else { &HEADER };
+        let pieces: Vec<&[u8]> = std::iter::once(header).chain(parts.iter().map(|part| &*part.blocks)).collect();
+        Bytes::from(pieces.concat())
+    }
+
+    /// What is sent behind the last part.
+    pub fn end(mut self) -> Bytes {
+        let begun = self.push(&[]);
+        Bytes::from([&*begun, &LAST_BLOCK, &self.sum.sum().to_le_bytes(), &self.sum.amount().to_le_bytes()].concat())
     }
 }

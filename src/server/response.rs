@@ -31,10 +31,15 @@ pub(super) fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Resp
     let (body, compressed) = body::finish(pieces, finish);
     let mut response = with_type(Response::new(body), media_type(format));
     if compressed {
-        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        mark_gzip(&mut response);
     }
     response
+}
+
+/// Says that a body is compressed, and why.
+pub(super) fn mark_gzip(response: &mut Response<Body>) {
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
 /// How long one JSON document becomes as a response: estimated where it is indented.

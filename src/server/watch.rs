@@ -4,8 +4,9 @@
 //! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
 //! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
 //! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; initial
-//! events of large objects take turns by [`large`].
+//! events of large objects take turns by [`large`]; [`batch`] is what a pull gives, compressed or not.
 
+mod batch;
 mod large;
 mod shape;
 
@@ -34,15 +35,17 @@ use super::audited::Audited;
 use super::body::Body;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
+use super::gzip::{self, Member};
 use super::limits::Share;
 use super::limits::past;
 use super::limits::seats::{Seats, UNIT_TIME};
 use super::limits::watches::CountedWatch;
-use super::negotiate::{Format, LISTS, Offer, negotiate, routed};
+use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
-use super::{Asked, Server, explain, media_type, read, with_type};
+use super::{Asked, Server, explain, mark_gzip, media_type, read, with_type};
+use batch::Batch;
 use large::{LargeEvents, large_object};
 use shape::{Kind, Mark, Shape, write_error};
 
@@ -96,7 +99,9 @@ pub(super) async fn answer(
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
     };
-    let (bookmarks, sends_initial_events) = (options.bookmarks, options.send_initial_events == Some(true));
+    let bookmarks = options.bookmarks;
+    let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
+    let is_compressed = marks_initial_end && takes_gzip(asked.headers);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
@@ -130,14 +135,21 @@ pub(super) async fn answer(
         bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
         proofs,
-        marks_initial_end: bookmarks && sends_initial_events,
+        marks_initial_end,
+        gzip: is_compressed.then(Member::default),
         deadline,
     };
-    let batches = stream::unfold(watch, |mut watch| async move {
-        let batch = watch.next_batch().await?;
-        Some((batch, watch))
+    let batches = stream::unfold(Some(watch), |watch| async move {
+        let mut watch = watch?;
+        match watch.next_batch().await {
+            Some(batch) => Some((watch.sent(batch).await, Some(watch))),
+            None => watch.gzip.map(|member| (member.end(), None)),
+        }
     });
     let mut response = with_type(Response::new(Body::stream(batches)), media_type(Format::Json));
+    if is_compressed {
+        mark_gzip(&mut response);
+    }
     if let Some(explanation) = explanation {
         explain::tell(&mut response, &explanation, None);
     }
@@ -296,12 +308,14 @@ struct Watch {
     /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
     ends_within_jump: bool,
     marks_initial_end: bool,
+    /// What was sent so far, if it is compressed.
+    gzip: Option<Member>,
     deadline: Instant,
 }
 
 impl Watch {
     /// The next lines, at least one; `None` at the end.
-    async fn next_batch(&mut self) -> Option<Bytes> {
+    async fn next_batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         loop {
             if Instant::now() >= self.deadline {
@@ -318,7 +332,7 @@ impl Watch {
                 self.place = Place::Ended;
                 let message = format!("too old resource version: {what} since");
                 write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
-                return Some(batch.into_bytes());
+                return Some(batch);
             }
             // The client asks again, and is told then.
             if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
@@ -338,7 +352,10 @@ impl Watch {
                     match Box::pin(large.admit(size)).await {
                         Ok(()) => {
                             let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
-                            worker.work(|| self.list(listing, version, then, large, &mut batch.rest));
+                            worker.work(|| {
+                                self.list(listing, version, then, large, &mut batch.rest);
+                                self.deflate(&mut batch);
+                            });
                         }
                         Err(limited) => write_error(&Failure::Limited(limited), &mut batch.rest),
                     }
@@ -347,11 +364,16 @@ impl Watch {
                 Place::Following(place) if self.needs_turn(&place) => {
                     let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
                     let unpaid = std::mem::take(&mut self.unpaid);
-                    worker.work_and_settle(unpaid, || self.follow(place, &mut batch))
+                    worker.work_and_settle(unpaid, || {
+                        let is_waiting = self.follow(place, &mut batch);
+                        self.deflate(&mut batch);
+                        is_waiting
+                    })
                 }
                 Place::Following(place) => {
                     let begun = Instant::now();
                     let is_waiting = self.follow(place, &mut batch);
+                    self.deflate(&mut batch);
                     self.unpaid += begun.elapsed();
                     is_waiting
                 }
@@ -363,11 +385,26 @@ impl Watch {
                 self.bookmark_if_due(&mut batch);
             }
             if !batch.is_empty() {
-                return Some(batch.into_bytes());
+                return Some(batch);
             }
             if is_waiting {
                 self.wait().await;
             }
+        }
+    }
+
+    /// Compresses what was written, if this watch is compressed: a part of the work of writing it.
+    fn deflate(&self, batch: &mut Batch) {
+        if self.gzip.is_some() {
+            batch.deflate();
+        }
+    }
+
+    /// A batch as it is sent.
+    async fn sent(&mut self, batch: Batch) -> Bytes {
+        match &mut self.gzip {
+            Some(member) => batch.into_part_of(member, &self.seats, self.counted.user()).await,
+            None => batch.into_bytes(),
         }
     }
 
@@ -464,8 +501,9 @@ impl Watch {
         let mut read = 0;
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
-            // Only rows can be longer than what a mailbox holds.
-            if self.shape.is_table() && (batch.len() >= CHUNK || read >= MOST_READ) {
+            // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
+            let is_work = self.shape.is_table() || self.gzip.is_some();
+            if is_work && (batch.len() >= CHUNK || read >= MOST_READ) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
@@ -561,8 +599,16 @@ impl Watch {
     fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) -> Result<(), Failure> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         let line = self.shape.routed_event(&self.resource, routed, &told)?;
-        if !line.is_empty() {
+        if line.is_empty() {
+            return Ok(());
+        }
+        if self.gzip.is_none() {
             batch.push(line);
+        } else if self.shape.is_table() || line.len() > gzip::PIECE {
+            // A row is of one second, and what is longer than a piece takes turns.
+            batch.rest.extend_from_slice(&line);
+        } else {
+            batch.push_deflated(routed.deflated(&line, || gzip::deflated(&line)));
         }
         Ok(())
     }
@@ -589,7 +635,7 @@ impl Watch {
     }
 
     /// The one shortly before the end, where there was no time for it: on a busy machine, too, the next watch starts from there.
-    fn last_bookmark(&mut self) -> Option<Bytes> {
+    fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
         let Place::Following(Following { after, seen, is_behind: false, .. }) = place else { return None };
         self.bookmarks.as_mut()?.last.take()?;
@@ -599,9 +645,9 @@ impl Watch {
         if seen < after || !is_same || self.shown_anew().is_some() || self.lease.is_due() {
             return None;
         }
-        let mut line = Vec::new();
-        self.write_bookmark(seen, false, &mut line);
-        Some(line.into())
+        let mut batch = Batch::default();
+        self.write_bookmark(seen, false, &mut batch.rest);
+        Some(batch)
     }
 
     /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.
@@ -644,47 +690,6 @@ impl Watch {
             () = pod_changed => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,
             () = sleep_until(self.lease.due().map_or(next, |due| due.min(next))) => {}
-        }
-    }
-}
-
-/// Without the room that a text has grown by: what is unread is counted by its length.
-fn exact(mut bytes: Vec<u8>) -> Bytes {
-    if bytes.capacity() - bytes.len() > CHUNK / 8 {
-        bytes.shrink_to_fit();
-    }
-    Bytes::from(bytes)
-}
-
-/// What one pull gives: a line that is shared with other watches goes out as it is, without a copy.
-#[derive(Default)]
-struct Batch {
-    first: Option<Bytes>,
-    rest: Vec<u8>,
-}
-
-impl Batch {
-    fn is_empty(&self) -> bool {
-        self.first.is_none() && self.rest.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
-    }
-
-    fn push(&mut self, line: Bytes) {
-        if self.is_empty() {
-            self.first = Some(line);
-        } else {
-            self.rest.extend_from_slice(&line);
-        }
-    }
-
-    fn into_bytes(self) -> Bytes {
-        match self.first {
-            Some(first) if self.rest.is_empty() => first,
-            Some(first) => Bytes::from([&*first, &*self.rest].concat()),
-            None => exact(self.rest),
         }
     }
 }

@@ -53,6 +53,7 @@ const { values: asked } = parseArgs({
         'label-selector': text,
         'field-selector': text,
         'timeout-seconds': text,
+        'streaming-list': text,
     },
 });
 if (asked.group === '' || asked.namespace === '') {
@@ -94,4 +95,10 @@ process.on('SIGTERM', async () => {
     process.stdout.write(JSON.stringify({ store: versions(informer.list()) }) + '\n', () => process.exit(0));
 });
 
-await informer.start();
+if (asked['streaming-list'] === '') {
+    await informer.start();
+} else {
+    // The informer knows no streaming lists; its watch does.
+    const initial = { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: true };
+    await watch.watch(path, initial, () => {}, (error) => say({ error: String(error) }));
+}

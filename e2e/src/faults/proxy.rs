@@ -381,7 +381,8 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
         headers.get(ACCEPT_ENCODING).is_some_and(|value| value.as_bytes().windows(4).any(|word| word == b"gzip"));
     let compresses =
         takes_gzip && !is_watch && shared.fault(|fault| (fault == LineFault::GzipMembers).then_some(())).is_some();
-    if compresses {
+    // Lines can only be looked at, and altered, in plain text.
+    if compresses || is_watch {
         headers.remove(ACCEPT_ENCODING);
     }
     let is_own = OWN_READS.iter().any(|mark| path_and_query.contains(mark));

@@ -8,6 +8,7 @@ mod bad_input;
 mod check_agreement;
 mod clients;
 mod commands;
+mod compression;
 mod conformance;
 mod corpus;
 mod coverage;

@@ -6,6 +6,7 @@
 mod admission;
 mod audited;
 mod body;
+mod compressed_watch;
 mod disclosure;
 mod discovery;
 mod documentation;

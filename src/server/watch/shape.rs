@@ -20,7 +20,7 @@ use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
 use super::super::table::{Columns, Include, TooLongRow};
 use super::super::{Asked, Clock, Server, empty, list};
-use super::exact;
+use super::batch::exact;
 
 /// What an event is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

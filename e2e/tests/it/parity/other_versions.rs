@@ -1,7 +1,7 @@
 //! What older and newer servers do otherwise than the usual one, each with its reason.
 //!
 //! fieldcache answers as the usual version does, whatever its source is, unless it hands on what the source says. So the differences
-//! between versions show as differences from fieldcache. Each entry must be needed beside every version that it names: a run
+//! between versions show as differences from fieldcache. What it does as newer servers do is otherwise beside the usual one too. Each entry must be needed beside every version that it names: a run
 //! beside one of them fails when it is not.
 
 use std::collections::BTreeSet;
@@ -114,11 +114,17 @@ static OTHERWISE: [Otherwise; 16] = [
         How::Refuses("found ')', expected: ',', or identifier"),
         "A set of label values could not end with two commas in 1.33 and before.",
     ),
-    otherwise(
-        &[37],
-        How::Values(&["other headers: gzip*"], &[".headers.content-encoding", ".headers.vary"]),
-        "Watches that begin with a list are compressed since 1.37 when a client asks for it.",
-    ),
+    Otherwise {
+        hides: &["watch not compressed"],
+        ..otherwise(
+            &[32, 33, 36],
+            How::Values(
+                &["other headers: gzip", "compressed watches: *"],
+                &[".headers.content-encoding", ".headers.vary"],
+            ),
+            "Watches that begin with a list are compressed since 1.37 when a client asks for it; fieldcache compresses them beside every version.",
+        )
+    },
     otherwise(
         &[37],
         How::Values(

@@ -97,7 +97,12 @@ const POINTS: [Point; 17] = [
         &["metadata", "errors of metadata", "deleted as metadata"],
     ),
     point(14, "media types: qualities, wildcards, YAML, indentation", &["media", "yaml", "pretty", "pretty path"], &[]),
-    point(15, "compression: sizes and how it is asked for", &["gzip", "gzip form", "gzip more"], &[]),
+    point(
+        15,
+        "compression: sizes, watches that begin with a list, and how it is asked for",
+        &["gzip", "gzip form", "gzip more"],
+        &["compressed watches"],
+    ),
     point(16, "OpenAPI documents", &["openapi"], &[]),
     point(17, "two faults at once", &["faults of a list", "faults of a watch", "faults of an object"], &[]),
 ];

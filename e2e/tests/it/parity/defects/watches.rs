@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use e2e::http::Request;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, WARNING};
 use serde_json::{Value, json};
 
 use super::super::side::event_version;
 
 use super::{Alteration, Defect};
 
-pub(super) static DEFECTS: [Defect; 33] = [
+pub(super) static DEFECTS: [Defect; 34] = [
     Defect {
         name: "end bookmark missing",
         alteration: Alteration::Watch(|_, recording| {
@@ -299,6 +299,12 @@ pub(super) static DEFECTS: [Defect; 33] = [
         name: "a watch that ends before its time",
         alteration: Alteration::Watch(|_, recording| {
             recording.lasted /= 2;
+        }),
+    },
+    Defect {
+        name: "watch not compressed",
+        alteration: Alteration::Watch(|_, recording| {
+            recording.headers.remove(CONTENT_ENCODING);
         }),
     },
     Defect {

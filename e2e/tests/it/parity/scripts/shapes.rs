@@ -12,6 +12,37 @@ const KUBECTL: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 pub(super) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// Watches that begin with a list or not, and how compression is asked for.
+fn compressed() -> Vec<Step> {
+    const BOOKMARKS: &str = "&allowWatchBookmarks=true";
+    const INITIAL: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let asked = |name: &str, query: &str, coding: &'static str| {
+        with_header(watch(&format!("{name}, {coding}"), query), "accept-encoding", coding)
+    };
+    let initial = format!("{INITIAL}{BOOKMARKS}");
+    let mut watches: Vec<Step> = ["gzip", "br, gzip", " gzip ,deflate", "gzip;q=1", "GZIP", "*", "identity", "deflate"]
+        .into_iter()
+        .map(|coding| asked("initial events", &initial, coding))
+        .collect();
+    watches.extend([
+        asked("initial events without bookmarks", INITIAL, "gzip"),
+        asked("initial events of version 0", &format!("{initial}&resourceVersion=0"), "gzip"),
+        asked("initial events of a version", &format!("{initial}&resourceVersion={{start}}"), "gzip"),
+        asked("selected", &format!("{initial}&fieldSelector=spec.color%3Dblue"), "gzip"),
+        asked("nothing asked for", "", "gzip"),
+        asked("version 0", &format!("{BOOKMARKS}&resourceVersion=0"), "gzip"),
+        asked("from a version", &format!("{BOOKMARKS}&resourceVersion={{start}}"), "gzip"),
+        asked(
+            "no initial events",
+            &format!("&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{BOOKMARKS}"),
+            "gzip",
+        ),
+        accept(asked("metadata", &initial, "gzip"), PARTIAL),
+        accept(asked("a table", &initial, "gzip"), TABLE),
+    ]);
+    watches
+}
+
 pub(crate) fn scripts() -> Vec<Script> {
     let state = || {
         vec![
@@ -91,14 +122,6 @@ pub(crate) fn scripts() -> Vec<Script> {
             "other headers",
             with(vec![
                 with_header(watch("gzip", "&allowWatchBookmarks=true"), "accept-encoding", "gzip"),
-                with_header(
-                    watch(
-                        "gzip, initial events",
-                        "&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
-                    ),
-                    "accept-encoding",
-                    "gzip",
-                ),
                 with_header(watch("agent curl", ""), "user-agent", "curl/8.9.1"),
                 watch("pretty", "&pretty=true&resourceVersion={start}"),
                 accept(watch("stream", ""), "application/json;stream=watch"),
@@ -106,6 +129,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 accept(watch("protobuf, else anything", ""), "application/vnd.kubernetes.protobuf, */*"),
             ]),
         ),
+        script("compressed watches", with(compressed())),
         script(
             "deleted as metadata",
             vec![

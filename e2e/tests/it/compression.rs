@@ -1,0 +1,147 @@
+//! Compression on both lines: what fieldcache reads from a source, and what clients read from fieldcache.
+//!
+//! Relays hand requests on and note how the responses were compressed. Which requests kube-apiserver compresses is compared in
+//! [`super::parity`]; here clients must understand what they get, and a source must be asked for it where it is worth it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use e2e::clients::{self, Toolkit};
+use e2e::control_plane::{ControlPlane, Settings};
+use e2e::eventually::eventually;
+use e2e::fieldcache::Fieldcache;
+use e2e::http::Client;
+use e2e::objects;
+use e2e::process::{Invocation, Process};
+use e2e::relay::{Exchange, Relay, other_address};
+use e2e::run_directory::RunDirectory;
+use e2e::selection::Selection;
+use e2e::unique;
+use e2e::workload::{NAMESPACES, Resource, definition};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+const SOON: Duration = Duration::from_secs(120);
+const GROUP: &str = "compressed.example.com";
+const CONFIG_MAPS: &str = "/api/v1/configmaps";
+/// Lists of so many objects have several pages.
+const OBJECTS: usize = 700;
+/// What a list of these objects shrinks to, at most: a part of so many.
+const SHRINKS: u64 = 4;
+
+/// A kube-apiserver without streaming lists, so that fieldcache reads it in pages, and a fieldcache, which has them.
+struct Stage {
+    control_plane: ControlPlane,
+    fieldcache: Fieldcache,
+}
+
+impl Stage {
+    async fn shared() -> Result<&'static Stage> {
+        static SHARED: OnceCell<Result<Stage, String>> = OnceCell::const_new();
+        let started =
+            SHARED.get_or_init(async || Box::pin(Stage::start()).await.map_err(|error| format!("{error:#}"))).await;
+        started.as_ref().map_err(|error| anyhow!("the stage did not start: {error}"))
+    }
+
+    async fn start() -> Result<Stage> {
+        let apiserver_arguments = vec!["--feature-gates=WatchList=false".to_owned()];
+        let control_plane = ControlPlane::start(Settings { apiserver_arguments, ..Settings::default() }).await?;
+        let client = control_plane.client();
+        for number in 0..OBJECTS {
+            let map = config_map(&format!("map-{number}"));
+            objects::create(&client, "/api/v1/namespaces/default/configmaps", &map).await?;
+        }
+        objects::create_definition(&client, &definition(GROUP)).await?;
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACES[0] } });
+        objects::create(&client, "/api/v1/namespaces", &namespace).await?;
+        let resources = ["configmaps.v1", &gadgets().argument()];
+        let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &resources).await?;
+        Ok(Stage { control_plane, fieldcache })
+    }
+}
+
+fn gadgets() -> Resource {
+    Resource::gadgets(GROUP)
+}
+
+fn config_map(name: &str) -> Value {
+    let lines: Vec<String> =
+        (0..40).map(|line| format!("setting-{line} = {name}, and some more text of line {line}")).collect();
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "text": lines.join("\n") } })
+}
+
+/// Starts a client that follows gadgets through a relay, and says of each object that it has come, and how.
+async fn understands(name: &str, invocation: impl Fn(&RunDirectory, &str) -> Result<Invocation>) -> Result<()> {
+    let stage = Stage::shared().await?;
+    let writer = stage.control_plane.client();
+    let collection = gadgets().path(NAMESPACES[0]);
+    let [before, after] = ["before", "after"].map(unique::name);
+    let create = async |name: &str| {
+        objects::create(&writer, &collection, &gadgets().object(name, "a", "blue", "L")).await.map(drop)
+    };
+    create(&before).await?;
+    let shown = stage.fieldcache.client();
+    eventually("fieldcache has it", SOON, async || shown.get_json(&format!("{collection}/{before}")).await).await?;
+    let relay = Relay::start(IpAddr::V4(Ipv4Addr::LOCALHOST), stage.fieldcache.endpoint()).await?;
+    let directory = RunDirectory::create("compressed")?;
+    clients::write_kubeconfigs(&directory, &relay.base())?;
+    let process = Process::start(name, &invocation(&directory, &relay.base())?, directory.path())?;
+    let told = async |object: &str| {
+        let found = process.line(object, SOON, |line| line.contains(object).then_some(()));
+        found.await.with_context(|| process.tail())
+    };
+    told(&before).await?;
+    create(&after).await?;
+    told(&after).await?;
+    let exchanges = relay.exchanges();
+    let watches: Vec<&Exchange> =
+        exchanges.iter().filter(|exchange| exchange.path.contains("sendInitialEvents=true")).collect();
+    let is_compressed = |watch: &&Exchange| watch.encoding.as_deref() == Some("gzip");
+    ensure!(watches.len() == 1 && watches.iter().all(is_compressed), "{name}: {exchanges:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_gos_reflector_reads_compressed_watches() -> Result<()> {
+    understands("client-go", |directory, _| {
+        let selection = Selection::everything().within(NAMESPACES[0]);
+        Ok(clients::follow(Toolkit::Go, directory, &gadgets(), &selection)?
+            .arguments(["-client=dynamic"])
+            .environment("KUBE_FEATURE_WatchListClient", "true"))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_javascript_clients_watch_reads_compressed_watches() -> Result<()> {
+    understands("javascript", |directory, _| {
+        let selection = Selection::everything().within(NAMESPACES[0]);
+        Ok(clients::follow(Toolkit::JavaScript, directory, &gadgets(), &selection)?
+            .arguments(["-streaming-list", "true"]))
+    })
+    .await
+}
+
+/// The Python client asks for no gzip by itself; urllib3, on which it stands, decompresses for whoever does.
+#[tokio::test(flavor = "multi_thread")]
+async fn pythons_urllib3_reads_compressed_watches() -> Result<()> {
+    const PROGRAM: &str = r#"
+import sys, urllib3
+answer = urllib3.PoolManager().request("GET", sys.argv[1], headers={"Accept-Encoding": "gzip"}, preload_content=False)
+for piece in answer.stream(amt=None, decode_content=True):
+    sys.stdout.write(piece.decode())
+    sys.stdout.flush()
+"#;
+    understands("python", |_, base| {
+        let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+        let url = format!("{base}{}?{query}", gadgets().path(NAMESPACES[0]));
+        Ok(clients::interpreter(Toolkit::Python)?.arguments(["-c", PROGRAM, &url]))
+    })
+    .await
+}
+
+#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+fn say(what: &str) {
+    println!("compression: {what}");
+}

@@ -1,0 +1,89 @@
+//! What one pull of a watch gives: lines, or parts of a compressed stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::super::encode::CHUNK;
+use super::super::gzip::{self, Member};
+use super::super::limits::User;
+use super::super::limits::seats::Seats;
+use crate::registry::Deflated;
+
+/// Lines that were made or found in one pull.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// A line that is shared with other watches: it goes out as it is, without a copy, if it is the only one.
+    first: Option<Bytes>,
+    /// Parts in front of `rest`, only of a watch that is compressed.
+    parts: Vec<Arc<Deflated>>,
+    pub(super) rest: Vec<u8>,
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.parts.is_empty() && self.rest.is_empty()
+    }
+
+    /// The bytes that were written for it and are not compressed.
+    pub(super) fn len(&self) -> usize {
+        self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
+    }
+
+    pub(super) fn push(&mut self, line: Bytes) {
+        if self.is_empty() {
+            self.first = Some(line);
+        } else {
+            self.rest.extend_from_slice(&line);
+        }
+    }
+
+    /// Adds a line that was compressed for all watches that share it.
+    pub(super) fn push_deflated(&mut self, part: Arc<Deflated>) {
+        self.deflate();
+        self.parts.push(part);
+    }
+
+    /// Compresses what was written, unless it is so long that it takes turns of its own.
+    pub(super) fn deflate(&mut self) {
+        if (1..=gzip::PIECE).contains(&self.rest.len()) {
+            self.parts.push(Arc::new(gzip::deflated(&self.rest)));
+            self.rest.clear();
+        }
+    }
+
+    /// Compresses what was written, however long it is, with a turn for each piece.
+    async fn deflate_in_turns(&mut self, seats: &Arc<Seats>, user: &User) {
+        let rest = std::mem::take(&mut self.rest);
+        for piece in rest.chunks(gzip::PIECE) {
+            let mut worker = seats.turn_of(user).await;
+            worker.work(|| self.parts.push(Arc::new(gzip::deflated(piece))));
+        }
+    }
+
+    /// As it is sent.
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self.first {
+            Some(first) if self.rest.is_empty() => first,
+            Some(first) => Bytes::from([&*first, &*self.rest].concat()),
+            None => exact(self.rest),
+        }
+    }
+
+    /// As it is sent in a compressed stream.
+    pub(super) async fn into_part_of(mut self, member: &mut Member, seats: &Arc<Seats>, user: &User) -> Bytes {
+        self.deflate();
+        if !self.rest.is_empty() {
+            Box::pin(self.deflate_in_turns(seats, user)).await;
+        }
+        member.push(&self.parts)
+    }
+}
+
+/// Without the room that a text has grown by: what is unread is counted by its length.
+pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
+    if bytes.capacity() - bytes.len() > CHUNK / 8 {
+        bytes.shrink_to_fit();
+    }
+    Bytes::from(bytes)
+}
