@@ -1,6 +1,12 @@
 //! kube's client, with errors that name the cluster, the request and the remedy.
 //!
 //! Only raw requests: bodies are bytes and stay bytes. Retrying is the caller's: `list_watch` knows what may be retried.
+//!
+//! # Compression
+//! A source on another machine is asked for gzip, as client-go asks it: bytes cost more there than the time of a processor. A source on the
+//! loopback interface is not asked. Its address decides: that of the URL, or all those that the name in it has when the connection is
+//! opened. A name that has none then counts as another machine. Where a kubeconfig has `disable-compression`, nobody is asked. A response that
+//! is compressed is decompressed in any case.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,14 +17,19 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::Value;
+use tokio::net::lookup_host;
 use tokio::time::timeout;
 
+use super::gunzip::PlainBody;
 use super::kubeconfig;
 use crate::registry::chain::CONSISTENCY_HEADER;
 
 /// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
 /// sooner, which is for who asks to see to.
 const ANSWER_WAIT: Duration = Duration::from_secs(65);
+
+/// How long the addresses of a name may take to be found.
+const LOOKUP_WAIT: Duration = Duration::from_secs(5);
 
 /// The longest Retry-After that is followed. A source could stop the reading of a resource for ever otherwise.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -54,6 +65,8 @@ pub struct ClusterOptions {
 pub struct Connection {
     client: Client,
     url: String,
+    /// Whether the source is asked for gzip.
+    takes_gzip: bool,
 }
 
 /// A whole answer.
@@ -171,9 +184,10 @@ impl Connection {
         config.read_timeout = Some(Duration::from_secs(150));
         // Else the client itself repeats what is answered with 429, 503 or 504, for many minutes, and its caller does not learn of it.
         config.default_retry = false;
+        let takes_gzip = !config.disable_compression && !is_loopback(&config.cluster_url).await;
         let client = Client::try_from(config)
             .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;
-        Ok(Connection { client, url })
+        Ok(Connection { client, url, takes_gzip })
     }
 
     /// The client, for requests about objects of known kinds.
@@ -190,7 +204,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`RequestError`] for no answer and for every answer that is no success.
-    pub async fn get(&self, path: &str, accept: &str) -> Result<Response<Body>, RequestError> {
+    pub async fn get(&self, path: &str, accept: &str) -> Result<Response<PlainBody>, RequestError> {
         self.send(path, Request::builder().header(header::ACCEPT, accept)).await
     }
 
@@ -218,7 +232,10 @@ impl Connection {
         Ok(Some((body, entity_tag)))
     }
 
-    async fn send(&self, path: &str, request: request::Builder) -> Result<Response<Body>, RequestError> {
+    async fn send(&self, path: &str, mut request: request::Builder) -> Result<Response<PlainBody>, RequestError> {
+        if self.takes_gzip {
+            request = request.header(header::ACCEPT_ENCODING, "gzip");
+        }
         let response = self.answered(path, request.method(Method::GET), Body::empty()).await?;
         if response.status() == StatusCode::OK {
             return Ok(response);
@@ -233,13 +250,14 @@ impl Connection {
         path: &str,
         request: request::Builder,
         body: Body,
-    ) -> Result<Response<Body>, RequestError> {
+    ) -> Result<Response<PlainBody>, RequestError> {
         let request = request.uri(path).body(body).map_err(|error| self.broken(path, &error))?;
         let unreachable = |cause: String| RequestError::Unreachable { url: self.url.clone(), cause };
         timeout(ANSWER_WAIT, self.client.send(request))
             .await
             .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
             .map_err(|error| unreachable(chain(&error)))
+            .map(PlainBody::of)
     }
 
     /// A POST of a JSON document with its whole answer, whatever it is: a refusal may have more to say than its message.
@@ -256,7 +274,7 @@ impl Connection {
     }
 
     /// A body to its end, which must come after at most so many bytes, and in time.
-    async fn whole(&self, path: &str, body: Body, most: usize) -> Result<Bytes, RequestError> {
+    async fn whole(&self, path: &str, body: PlainBody, most: usize) -> Result<Bytes, RequestError> {
         match timeout(BODY_WAIT, Limited::new(body, most).collect()).await {
             Err(_) => Err(self.unexpected(path, &format!("the response took longer than {} s", BODY_WAIT.as_secs()))),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -352,7 +370,17 @@ fn server_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
+/// Whether a server is reached over the loopback interface, whichever of its addresses is used.
+async fn is_loopback(url: &Uri) -> bool {
+    let Some(host) = url.host() else { return false };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let found = timeout(LOOKUP_WAIT, lookup_host((host, url.port_u16().unwrap_or_default()))).await;
+    let Ok(Ok(addresses)) = found else { return false };
+    let mut addresses = addresses.map(|address| address.ip().to_canonical()).peekable();
+    addresses.peek().is_some() && addresses.all(|address| address.is_loopback())
+}
+
+fn retry_after(response: &Response<PlainBody>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     value.to_str().ok()?.parse().ok().map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
 }
@@ -377,4 +405,26 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[tokio::test]
+    async fn a_source_is_on_the_loopback_interface_if_all_of_its_addresses_are() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080", true),
+            ("https://127.9.9.9", true),
+            ("https://[::1]:6443", true),
+            ("https://[::ffff:127.0.0.1]:6443", true),
+            ("https://localhost:6443", true),
+            ("https://192.0.2.1:6443", false),
+            ("https://[2001:db8::1]", false),
+            ("https://0.0.0.0:6443", false),
+            ("https://no-such-name.invalid:6443", false),
+        ] {
+            assert_eq!(is_loopback(&url.parse().unwrap()).await, expected, "{url}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
 //! A cluster: [`frames`] splits lists and watch lines into object bytes, `pages` lists that are still arriving; [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
-//! person can act on, and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
+//! person can act on (`gunzip` reads its compressed responses), and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
 //! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`keepers`] runs both for
 //! each resource; `newest` compares copies with sources whose watches bring no bookmarks; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
 //! catalog and starts and stops feeds (with `successors`, those that take another's place, and `departures`, those that end). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
@@ -22,6 +22,7 @@ pub mod folder;
 pub mod folder_feeds;
 pub mod forward;
 pub mod frames;
+mod gunzip;
 pub mod keepers;
 pub mod kubeconfig;
 pub mod list_watch;

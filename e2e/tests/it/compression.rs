@@ -71,6 +71,64 @@ fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "text": lines.join("\n") } })
 }
 
+/// The objects of a list, without its own version.
+async fn listed(client: &Client) -> Result<Value> {
+    Ok(client.get_json(CONFIG_MAPS).await?["items"].take())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_asked_for_gzip_unless_it_is_on_the_loopback_interface() -> Result<()> {
+    let stage = Stage::shared().await?;
+    let source = stage.control_plane.client();
+    let remote = other_address()?;
+    for (way, endpoint, mark) in [
+        ("pages", stage.control_plane.endpoint(), "limit=500"),
+        ("a streaming list", stage.fieldcache.endpoint(), "sendInitialEvents=true"),
+    ] {
+        let (mut bytes, mut copies) = (Vec::new(), Vec::new());
+        for (address, expected) in [(IpAddr::V4(Ipv4Addr::LOCALHOST), None), (remote, Some("gzip"))] {
+            let relay = Relay::start(address, endpoint).await?;
+            let arguments = ["--pass-through", "off", "--resource", "configmaps.v1", "--server", &relay.base()];
+            let fieldcache = Fieldcache::serve(arguments.map(str::to_owned)).await?;
+            let client = fieldcache.client();
+            eventually("the copy is complete", SOON, async || {
+                ensure!(listed(&client).await? == listed(&source).await?, "not yet");
+                Ok(())
+            })
+            .await
+            .with_context(|| fieldcache.process().tail())?;
+            let exchanges = relay.exchanges();
+            let is_list = |exchange: &&Exchange| {
+                exchange.path.starts_with(&format!("{CONFIG_MAPS}?")) && exchange.path.contains(mark)
+            };
+            let lists: Vec<&Exchange> = exchanges.iter().filter(is_list).collect();
+            ensure!(!lists.is_empty(), "{way}, {address}: nothing was read so: {exchanges:?}");
+            for list in &lists {
+                ensure!(list.accepted.as_deref() == expected, "{way}, {address}: {list:?}");
+            }
+            // The last page may be too short to be compressed.
+            ensure!(lists[0].encoding.as_deref() == expected, "{way}, {address}: {:?}", lists[0]);
+            bytes.push(lists.iter().map(|list| list.bytes()).sum::<u64>());
+            copies.push((relay, fieldcache));
+        }
+        ensure!(bytes[1] * SHRINKS < bytes[0], "{way}: {bytes:?} bytes");
+        say(&format!("{way}: {} bytes, {} compressed", bytes[0], bytes[1]));
+        // What comes after the list comes too.
+        let name = unique::name("after");
+        objects::create(&source, "/api/v1/namespaces/default/configmaps", &config_map(&name)).await?;
+        for (_, fieldcache) in &copies {
+            let client = fieldcache.client();
+            eventually("a change arrives", SOON, async || {
+                ensure!(listed(&client).await? == listed(&source).await?, "not yet");
+                Ok(())
+            })
+            .await
+            .with_context(|| fieldcache.process().tail())?;
+        }
+    }
+    Ok(())
+}
+
 /// Starts a client that follows gadgets through a relay, and says of each object that it has come, and how.
 async fn understands(name: &str, invocation: impl Fn(&RunDirectory, &str) -> Result<Invocation>) -> Result<()> {
     let stage = Stage::shared().await?;

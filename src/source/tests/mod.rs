@@ -7,6 +7,7 @@ mod feed;
 mod field_caches;
 mod folder;
 mod frames;
+mod gunzip;
 mod hostile;
 mod keepers;
 mod kubeconfig;

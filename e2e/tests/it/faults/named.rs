@@ -62,7 +62,7 @@ fn lines(side: Side) -> Vec<(LineFault, u64, With)> {
         // Longer than anybody waits for the answer to a watch.
         (LineFault::Slow(What::Watches, Duration::from_secs(9)), 4_000, Cut),
     ];
-    // fieldcache does not ask its source for gzip; what it hands on is another test's.
+    // fieldcache does not ask a source on the loopback interface for gzip; what it hands on is another test's.
     if side == Side::Clients {
         lines.push((LineFault::GzipMembers, 2_000, Cut));
     }
