@@ -5,14 +5,26 @@
 //! be missing: until it [knows](Synced::knows) what there is to serve, nobody is told that something is not there.
 //!
 //! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store that is added later
-//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service.
+//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service. Nor does one gate it
+//! for longer than [`PATIENCE`] without progress, or [`MOST_PATIENCE`] at all: kube-apiserver lists no resource whose conversion webhook
+//! fails, and those who may write definitions could keep every replica that starts out of the Service. Where no store is complete, there
+//! is nothing else to serve, and all are waited for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::model::Gvr;
 use crate::registry::{Readiness, Registry};
+
+/// A store of which nothing was read for so long gates readiness no longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// No store gates readiness for longer.
+const MOST_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What is to be there.
 #[derive(Debug, Default)]
@@ -31,7 +43,29 @@ struct Expected {
     /// All of them.
     stores: Arc<BTreeSet<Gvr>>,
     /// Those of the start that have not been complete yet.
-    gating: BTreeSet<Gvr>,
+    gating: BTreeMap<Gvr, Progress>,
+}
+
+/// How far a store is that gates readiness.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    began: Instant,
+    /// Objects of its first list, and since when they are so many.
+    read: (u64, Instant),
+}
+
+impl Progress {
+    fn new(now: Instant) -> Progress {
+        Progress { began: now, read: (0, now) }
+    }
+
+    /// Whether it is worth waiting for.
+    fn goes_on(&mut self, read: u64, now: Instant) -> bool {
+        if read > self.read.0 {
+            self.read = (read, now);
+        }
+        now - self.read.1 < PATIENCE && now - self.began < MOST_PATIENCE
+    }
 }
 
 impl Synced {
@@ -39,8 +73,8 @@ impl Synced {
     pub fn expect(&self, stores: Arc<BTreeSet<Gvr>>) {
         let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let gating = match held.take() {
-            None => BTreeSet::clone(&stores),
-            Some(before) => before.gating.into_iter().filter(|gvr| stores.contains(gvr)).collect(),
+            None => stores.iter().map(|gvr| (gvr.clone(), Progress::new(Instant::now()))).collect(),
+            Some(before) => before.gating.into_iter().filter(|(gvr, _)| stores.contains(gvr)).collect(),
         };
         *held = Some(Expected { stores, gating });
     }
@@ -56,18 +90,19 @@ impl Synced {
 
     /// How far each store is, as far as readiness is concerned.
     fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
-        let catalog = registry.catalog();
+        let (catalog, now) = (registry.catalog(), Instant::now());
         let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Expected { stores, gating }) = held.as_mut() else { return Vec::new() };
+        let has_some = stores.iter().any(|gvr| catalog.readiness(gvr) == Readiness::Ready);
         let store = |gvr: &Gvr| {
+            let read = catalog.copy(gvr).map_or(0, |resource| resource.live.read());
+            let gates = gating.get_mut(gvr).is_some_and(|progress| progress.goes_on(read, now) || !has_some);
             let readiness = match catalog.readiness(gvr) {
-                Readiness::NotReady(progress) if !gating.contains(gvr) => Readiness::Loading(progress),
-                Readiness::NotReady(progress) => Readiness::NotReady(progress),
-                other => {
-                    gating.remove(gvr);
-                    other
-                }
+                Readiness::NotReady(progress) if gates => return (gvr.clone(), Readiness::NotReady(progress)),
+                Readiness::NotReady(progress) => Readiness::Loading(progress),
+                other => other,
             };
+            gating.remove(gvr);
             (gvr.clone(), readiness)
         };
         stores.iter().map(store).collect()

@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::admission_policy::{MANIFEST, NAMES, RequiredPolicy};
 use super::election::{Election, Judgment, judge, written};
@@ -25,6 +26,7 @@ use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
 use crate::registry::{Definition, Definitions, Group, LiveState, Readiness, Registry, ResourceOrigin};
+use crate::store::{HistoryLimits, Store};
 
 fn shirts() -> Crd {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -386,6 +388,42 @@ fn a_store_that_is_added_later_leaves_a_replica_ready() {
         Some(Readiness::NotReady("the Views or their admission policy have not been listed yet".to_owned()))
     );
     assert_eq!(replaced(&[&pods]), Some(Readiness::Loading(progress())), "it was named again");
+}
+
+/// As when the conversion webhook of a definition fails: kube-apiserver answers 429 for as long as it does.
+#[tokio::test(start_paused = true)]
+async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
+    let (pods, hats) = (resource("pods"), resource("hats"));
+    let (registry, synced) = (Registry::new(catalog(&[&pods, &hats])), Synced::default());
+    let readiness = || {
+        let found = synced.probe(&registry).into_iter().find(|(found, _)| found == "store/hats.v1");
+        found.map(|(_, readiness)| readiness).unwrap()
+    };
+    let busy = || "storage is (re)initializing".to_owned();
+    synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
+    pods.live.loading(0);
+    hats.live.publish(LiveState::Loading(busy()));
+    sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(readiness(), Readiness::NotReady(busy()), "there is nothing else to serve");
+    pods.live.publish(LiveState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    assert_eq!(readiness(), Readiness::Loading(busy()), "there is now");
+
+    let synced = Synced::default();
+    let readiness = || {
+        let found = synced.probe(&registry).into_iter().find(|(found, _)| found == "store/hats.v1");
+        found.map(|(_, readiness)| readiness).unwrap()
+    };
+    synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
+    let progress = |read: usize| Readiness::NotReady(format!("{read} objects read"));
+    for read in 1..10 {
+        hats.live.loading(read * 1_000);
+        sleep(Duration::from_secs(59)).await;
+        assert_eq!(readiness(), progress(read * 1_000), "it goes on");
+    }
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(readiness(), Readiness::Loading("9000 objects read".to_owned()), "nothing more in a minute");
+    hats.live.loading(10_000);
+    assert_eq!(readiness(), Readiness::Loading("10000 objects read".to_owned()), "others are served meanwhile");
 }
 
 #[test]

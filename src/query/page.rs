@@ -60,7 +60,7 @@ impl State {
 }
 
 /// Where a listing goes on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Walk {
     /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
@@ -69,7 +69,7 @@ enum Walk {
 }
 
 /// The selected objects of one state in list order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Listing {
     snapshot: Snapshot,
     /// What must not be taken from the snapshot, and the selected objects that stand there instead, in order.
@@ -106,6 +106,22 @@ impl Listing {
             Walk::Order { .. } => self.snapshot.longest(),
         };
         walked.max(of(&mut self.instead.iter().chain(&self.ready)))
+    }
+
+    /// How long all objects that are left are together, when one is as long as `length` says. Past `most`, those that were not looked at
+    /// count as the others: only what is shown is looked at, so the sum says nothing of other objects.
+    pub fn length(&self, most: u64, length: impl Fn(&Object) -> u64) -> u64 {
+        let (mut bytes, mut count) = (0u64, 0u64);
+        let mut add = |object: &Object| {
+            bytes = bytes.saturating_add(length(object));
+            count += 1;
+            bytes <= most
+        };
+        let is_whole = match &self.walk {
+            Walk::Sorted(objects) => objects.as_slice().iter().chain(&self.instead).chain(&self.ready).all(&mut add),
+            Walk::Order { .. } => self.clone().all(|object| add(&object)),
+        };
+        if is_whole { bytes } else { bytes.saturating_mul(self.at_most().max(count)) / count.max(1) }
     }
 
     /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).

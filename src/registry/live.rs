@@ -40,7 +40,9 @@ pub enum LiveState {
 pub struct Gone {
     /// Why.
     pub reason: GoneReason,
-    /// The last copy, if there was one: watches send the changes of it that they have not sent yet.
+    /// Whether there was a copy.
+    pub had_copy: bool,
+    /// The last copy, if a watch was open: watches send the changes of it that they have not sent yet. See [`Live::forget_last`].
     pub last: Option<Snapshot>,
 }
 
@@ -130,6 +132,8 @@ pub struct Live {
     stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
+    /// Objects that the first list under way has brought so far.
+    read: AtomicU64,
     /// Full lists that replaced a complete copy.
     relists: AtomicU64,
     /// Whether a full list is being read; readers see nothing of it before it is complete.
@@ -182,6 +186,7 @@ impl Default for Live {
             demands: watch::Sender::new(0),
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
+            read: AtomicU64::new(0),
             relists: AtomicU64::new(0),
             is_listing: AtomicBool::new(false),
             unreadable: sync::Mutex::default(),
@@ -197,7 +202,7 @@ impl Default for Live {
 impl Live {
     /// The resource is no longer served: shows that for ever, with the last copy, and wakes all watches.
     pub fn end(&self, reason: GoneReason) {
-        let last = match self.state() {
+        let copy = match self.state() {
             LiveState::Ready(snapshot) => Some(snapshot),
             LiveState::Gone(_)
             | LiveState::Idle
@@ -205,7 +210,18 @@ impl Live {
             | LiveState::Refused { .. }
             | LiveState::OverMemory(_) => None,
         };
-        self.publish(LiveState::Gone(Gone { reason, last }));
+        let had_copy = copy.is_some();
+        self.publish(LiveState::Gone(Gone { reason, had_copy, last: copy.filter(|_| self.open_watches() > 0) }));
+    }
+
+    /// Lets go of the last copy of a resource that is gone: whoever still holds the resource would hold all of its objects.
+    pub fn forget_last(&self) {
+        self.state.send_if_modified(|state| {
+            if let LiveState::Gone(gone) = state {
+                gone.last = None;
+            }
+            false
+        });
     }
 
     /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls [`Live::end`];
@@ -358,6 +374,17 @@ impl Live {
     pub fn open_watch(&self) -> OpenWatch {
         self.open_watches.fetch_add(1, Ordering::Relaxed);
         OpenWatch(self.open_watches.clone())
+    }
+
+    /// The first list has brought so many objects so far; for feeds.
+    pub fn loading(&self, read: usize) {
+        self.read.store(read as u64, Ordering::Relaxed);
+        self.publish(LiveState::Loading(format!("{read} objects read")));
+    }
+
+    /// How many objects the first list under way has brought when it was last told.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// A full list replaced a complete copy; for feeds.

@@ -101,6 +101,7 @@ impl Registry {
     pub fn replace(&self, catalog: Catalog, departure: impl Fn(&Resource) -> Option<Departure>) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
+        self.tell_views();
         for resource in previous.copies() {
             match next.copy(&resource.gvr) {
                 Some(kept) if Arc::ptr_eq(kept, resource) => {}
@@ -126,5 +127,18 @@ impl Registry {
     /// Serves other Views. Those that stay as they are go on; the watches of all others end.
     pub fn replace_views(&self, wanted: ViewVerdicts) {
         self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
+        self.tell_views();
+    }
+
+    /// Tells the Views what is served now.
+    fn tell_views(&self) {
+        loop {
+            let served = self.catalog();
+            views::serve(&self.views.borrow(), &served);
+            // Another thread may have replaced it, and have told the Views before.
+            if Arc::ptr_eq(&served, &self.catalog()) {
+                return;
+            }
+        }
     }
 }

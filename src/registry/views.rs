@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
@@ -67,10 +67,18 @@ pub struct View {
     definition: ViewDefinition,
     /// True once it is another one, or none: its watches end.
     ended: watch::Sender<bool>,
-    /// The last catalog, and what it was made out of.
-    made: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+    made: Mutex<Made>,
     /// Its documents, for the next catalog.
     documents: Mutex<Option<Arc<Part>>>,
+}
+
+/// The last catalog of a View.
+#[derive(Default)]
+struct Made {
+    /// What the whole server serves, since the View was told; `None` before.
+    whole: Option<Weak<Catalog>>,
+    /// What it was made out of, and the catalog.
+    made: Option<(Arc<Catalog>, Arc<Catalog>)>,
 }
 
 impl fmt::Debug for View {
@@ -131,15 +139,32 @@ impl View {
 
     /// What it shows of what is served.
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*made {
+        let mut held = self.held();
+        match &held.made {
             Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
             _ => {
                 let catalog = Arc::new(self.make(whole));
-                *made = Some((whole.clone(), catalog.clone()));
+                // A request may have begun before the server served another one.
+                if held.whole.as_ref().is_none_or(|served| std::ptr::eq(served.as_ptr(), Arc::as_ptr(whole))) {
+                    held.made = Some((whole.clone(), catalog.clone()));
+                }
                 catalog
             }
         }
+    }
+
+    /// The server serves this now. What was made out of another catalog is let go: it holds all definitions of that one, and until somebody
+    /// asks the View again nobody would let go of it.
+    fn serve(&self, whole: &Arc<Catalog>) {
+        let mut held = self.held();
+        held.whole = Some(Arc::downgrade(whole));
+        let made = held.made.take_if(|(of, _)| !Arc::ptr_eq(of, whole));
+        drop(held);
+        drop(made);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn make(&self, whole: &Catalog) -> Catalog {
@@ -171,6 +196,15 @@ impl View {
         match documents {
             Some(documents) => catalog.with_documents(documents),
             None => catalog,
+        }
+    }
+}
+
+/// The server serves this now: see [`View::serve`].
+pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
+    for state in views.values() {
+        if let ViewState::Served(view) = state {
+            view.serve(whole);
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) async fn answer(
     }
     let include = Include::read(&asked.query, &agreed.form)?;
     let mut begun = Instant::now();
-    let mut page = Page::take(state.clone(), &selection, &wanted);
+    let mut page = Page::take(state.clone(), &selection, &wanted, resource);
     let mut place = None;
     let is_indented = agreed.format == Format::Yaml || asked.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
@@ -83,7 +83,7 @@ pub(super) async fn answer(
                 let place = Box::pin(waiting.turn()).await.map_err(Failure::Limited)?;
                 (state, from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
                 begun = Instant::now();
-                page = Page::take(state.clone(), &selection, &wanted);
+                page = Page::take(state.clone(), &selection, &wanted, resource);
                 place
             }
         });
@@ -253,7 +253,7 @@ impl Wanted {
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
-    /// How long it is as JSON, in bytes: estimated from how many objects there are at most.
+    /// How long it is as JSON, in bytes: estimated.
     bytes: u64,
     /// What it takes in memory until it has been sent, without the objects.
     held_bytes: u64,
@@ -298,24 +298,35 @@ impl PageObjects {
 }
 
 impl Page {
-    fn take(state: State, selection: &Selection, wanted: &Wanted) -> Page {
+    fn take(state: State, selection: &Selection, wanted: &Wanted, resource: &Resource) -> Page {
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let walk = |state: State| Box::new(Listing::new(state, selection, start));
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
-        let (objects_held, bytes_held) = (state.snapshot().len() as u64, state.snapshot().json_bytes());
-        let estimated = |objects: u64| objects.saturating_mul(bytes_held / objects_held.max(1));
+        // Whether a list must wait says how long it is taken to be, so that depends on nothing but what is shown. Where a View leaves out a
+        // part of objects, the size class of what it leaves out remains.
+        let is_pruned = resource.prune().is_some();
+        let length = |object: &Object| {
+            let length = object.length() as u64;
+            if is_pruned { length.next_power_of_two() } else { length }
+        };
+        let estimated = |listing: &Listing| {
+            // Most lists are so short that nobody needs to know how long.
+            let most = listing.at_most().saturating_mul(listing.longest() as u64);
+            if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, length) }
+        };
         let Some(limit) = wanted.limit else {
             let listing = walk(state);
-            let (bytes, held_bytes) = (estimated(listing.at_most()), listing.held_bytes());
+            let (bytes, held_bytes) = (estimated(&listing), listing.held_bytes());
             let objects = PageObjects::Walked { listing, left: usize::MAX };
             return Page { meta, objects, bytes, held_bytes, next: None };
         };
         let mut scout = walk(state.clone());
-        let bytes = estimated(scout.at_most().min(limit as u64));
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
+        let mut bytes: u64 = kept.iter().map(length).sum();
         for object in scout.by_ref().take(limit - kept.len()) {
+            bytes += length(&object);
             last = Some(object.key().to_owned());
         }
         let mut next = None;

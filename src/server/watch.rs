@@ -75,6 +75,8 @@ pub(super) async fn answer(
     let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
     let agreed = negotiate(asked.headers, Offer::Watch)?;
     let shape = Shape::new(server, asked, resource, agreed.form)?;
+    // Before its copy is looked at: one that ends is kept for the watches that are open.
+    let open = resource.live.open_watch();
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
     let names_none = options.version.is_empty();
     let consistency = strong::consistency(server, asked)?;
@@ -124,7 +126,7 @@ pub(super) async fn answer(
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
         pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
-        _open: resource.live.open_watch(),
+        _open: open,
         counted,
         seats: server.limits.seats().clone(),
         unpaid: Duration::ZERO,
@@ -527,7 +529,7 @@ impl Watch {
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
         let (snapshot, gone) = match self.resource.live.state() {
             LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
-            LiveState::Gone(Gone { reason, last: Some(snapshot) }) if snapshot.epoch() == self.epoch => {
+            LiveState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
             }
             // Some of what this watch was told was not so: a client that resumed would keep it.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::departures::{self, KnownCrds, outstayed, take_leave};
@@ -31,7 +31,7 @@ use crate::extract::{Plan, Unreadable};
 use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource,
+    Account, Catalog, Definitions, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource,
     ResourceOrigin, Subresource, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
@@ -495,7 +495,12 @@ impl Cluster {
         let memory = self.registry.memory().clone();
         let kept = Keeping { resource, is_pinned, memory };
         let logged = kept.resource.clone();
-        phase_log::logged(logged, keep(self.connection.clone(), kept, self.settings.clone(), check, delay))
+        let keeping = keep(self.connection.clone(), kept, self.settings.clone(), check, delay);
+        async move {
+            let live = logged.live.clone();
+            let account = phase_log::logged(logged, keeping).await;
+            let_go_of_last(&live, account).await;
+        }
     }
 }
 
@@ -531,21 +536,21 @@ impl Keeping {
     }
 }
 
-/// Keeps one resource's data for as long as somebody wants it and it is served.
+/// Keeps one resource's data for as long as somebody wants it and it is served. What it held then is counted in the account that is left.
 async fn keep(
     connection: Connection,
     kept: Keeping,
     settings: ClusterSettings,
     mut check: Option<SelfCheck<Connection>>,
     delay: Duration,
-) {
+) -> Option<Account> {
     let Keeping { resource, is_pinned: pinned, memory } = &kept;
     let pinned = *pinned;
     // Without the definitions nothing of the others is known.
     let may_be_refused = resource.gvr != crd_gvr();
     tokio::select! {
         () = sleep(delay) => {}
-        () = gone(&resource.live) => return,
+        () = gone(&resource.live) => return None,
     }
     let mut demands = resource.live.demands();
     // Demands are counted, so that one that came before this task first ran is not missed.
@@ -553,21 +558,21 @@ async fn keep(
     loop {
         if !pinned {
             tokio::select! {
-                demand = demands.wait_for(|count| *count > served) => if demand.is_err() { return },
-                () = gone(&resource.live) => return,
+                demand = demands.wait_for(|count| *count > served) => if demand.is_err() { return None },
+                () = gone(&resource.live) => return None,
             }
         }
         if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
             tokio::select! {
                 () = kept.wait_for_room(over) => {}
-                () = gone(&resource.live) => return,
+                () = gone(&resource.live) => return None,
             }
             // Whoever asked meanwhile has been answered.
             served = *demands.borrow();
             continue;
         }
         resource.live.freshness().forget();
-        resource.live.publish(LiveState::Loading("0 objects read".to_owned()));
+        resource.live.loading(0);
         let mut feed = Feed::new(resource.clone(), settings.history).accounted(memory, may_be_refused);
         let refusal = feed.refusal();
         loop {
@@ -576,6 +581,12 @@ async fn keep(
                 biased;
                 () = refusal.notified() => {
                     let needed = feed.refused().unwrap_or_default();
+                    if feed.is_ready() {
+                        tracing::warn!(
+                            resource = %resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
+                            "let go: all copies hold half as much again as --memory-limit, and this one has grown most"
+                        );
+                    }
                     drop(feed);
                     let over = memory.refuses(needed).unwrap_or(OverMemory {
                         limit: memory.limit().unwrap_or_default(),
@@ -584,20 +595,20 @@ async fn keep(
                     });
                     tokio::select! {
                         () = kept.wait_for_room(over) => {}
-                        () = gone(&resource.live) => return,
+                        () = gone(&resource.live) => return None,
                     }
                     served = *demands.borrow();
                     break;
                 }
                 () = follow(&connection, resource, &mut feed, settings.following()) => {
                     take_leave(&mut feed, &resource.live);
-                    return;
+                    return feed.into_account();
                 }
                 () = outstayed(&resource.live) => {
                     take_leave(&mut feed, &resource.live);
-                    return;
+                    return feed.into_account();
                 }
-                () = gone(&resource.live) => return,
+                () = gone(&resource.live) => return feed.into_account(),
                 // What is followed is followed anew, from a list that relies on nothing.
                 () = mismatch(&mut check) => feed.retract(),
                 seen = idle(&resource.live), if !pinned => {
@@ -606,7 +617,7 @@ async fn keep(
                     served = seen;
                     if let Some(departure) = resource.live.departure() {
                         resource.live.end(departure.reason());
-                        return;
+                        return feed.into_account();
                     }
                     resource.live.publish(LiveState::Idle);
                     break;
@@ -614,6 +625,22 @@ async fn keep(
             }
         }
     }
+}
+
+/// For so long the last copy of a resource that is gone is there for watches that have not sent all of it.
+const LAST_COPY: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether such watches are left.
+const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
+
+/// Lets go of the last copy of a resource that is gone. Until then it is counted as what the next one holds.
+async fn let_go_of_last(live: &Live, account: Option<Account>) {
+    let until = Instant::now() + LAST_COPY;
+    while live.open_watches() > 0 && Instant::now() < until {
+        sleep(LAST_COPY_CHECK).await;
+    }
+    live.forget_last();
+    drop(account);
 }
 
 /// Waits for a check to find that the copy is wrong.

@@ -39,6 +39,16 @@ pub enum SourceEvent {
     Compared(Version),
 }
 
+impl SourceEvent {
+    /// Of the object that it brings, in bytes.
+    fn length(&self) -> usize {
+        match self {
+            SourceEvent::Item(object) | SourceEvent::Upsert(object) => object.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// Writes one resource's store and publishes it.
 #[derive(Debug)]
 pub struct Feed {
@@ -69,17 +79,16 @@ struct Held {
     may_be_refused: bool,
     /// Set when that has happened, with what the store held then.
     refused: Option<quantity::Bytes>,
-    tell_refused: Arc<Notify>,
     /// What indexes and order took when they were last walked.
     index_bytes: u64,
     /// Events until they are walked again.
     until_walk: usize,
-    /// Events until the account is brought up to date without anybody being shown anything.
-    until_look: usize,
+    /// Events and bytes of them until the account is brought up to date without anybody being shown anything.
+    until_look: (usize, usize),
 }
 
-/// A first list is measured each time that it has so many more objects.
-const LOOK_EVERY: usize = 256;
+/// A list is measured each time that it has so many more objects, or so many bytes of them.
+const LOOK_EVERY: (usize, usize) = (256, 8 << 20);
 
 /// Indexes are walked again after so many events at the soonest, and after an eighth of the store: in a load that grows, as
 /// often as the size has grown by so much, which in all is a few walks.
@@ -111,15 +120,14 @@ impl Feed {
     }
 
     /// The same, whose store is counted among all. With `may_be_refused` its first list is let go when it takes all of them past
-    /// the limit: [`Feed::refused`] tells.
+    /// the limit, and later the store is when it has grown most and all are far past it: [`Feed::refused`] tells.
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
         self.store = self.store.pinned_by(memory.pinned());
         self.held = Some(Held {
-            account: memory.open(),
+            account: if may_be_refused { memory.open_store() } else { memory.open() },
             may_be_refused,
             refused: None,
-            tell_refused: Arc::default(),
             index_bytes: 0,
             until_walk: WALK_EVERY,
             until_look: LOOK_EVERY,
@@ -127,14 +135,24 @@ impl Feed {
         self
     }
 
-    /// Wakes whoever waits for the first list to be refused. Made before the feed is lent to who fills it.
+    /// Wakes whoever is to drop the feed, for want of memory. Made before the feed is lent to who fills it.
     pub fn refusal(&self) -> Arc<Notify> {
-        self.held.as_ref().map(|held| held.tell_refused.clone()).unwrap_or_default()
+        self.held.as_ref().map(|held| held.account.let_go()).unwrap_or_default()
     }
 
-    /// What the store held when its first list was refused, if that has happened.
+    /// What the store held when its first list was refused, or holds if it is let go later; `None` if neither has happened.
     pub fn refused(&self) -> Option<quantity::Bytes> {
-        self.held.as_ref().and_then(|held| held.refused)
+        let held = self.held.as_ref()?;
+        held.refused.or_else(|| held.account.is_let_go().then(|| held.account.bytes()))
+    }
+
+    /// Lets go of the store. What readers may still hold of it is counted in the account that is left.
+    pub fn into_account(self) -> Option<Account> {
+        let account = self.held.map(|held| held.account);
+        if let Some(account) = &account {
+            account.end();
+        }
+        account
     }
 
     /// The version up to which the store is known to be complete; `ZERO` before the first list.
@@ -282,30 +300,32 @@ impl Feed {
         }
     }
 
-    /// Whether the first list is not to be taken any further, as there is no memory for it. Of what was read nothing is kept.
+    /// Whether nothing more is to be taken, as there is no memory for it. Of a list that was being read nothing is kept.
     fn is_let_go(&mut self, event: &SourceEvent) -> bool {
         let Some(held) = &mut self.held else { return false };
         let is_end = matches!(event, SourceEvent::Commit(_));
         // What a list came to is to be known as it is.
         held.until_walk = if is_end { 0 } else { held.until_walk.saturating_sub(1) };
-        if self.ready {
-            return false;
-        }
-        held.until_look = held.until_look.saturating_sub(1);
-        if held.refused.is_none() && (held.until_look == 0 || is_end) {
+        let (events, bytes) = held.until_look;
+        held.until_look = (events.saturating_sub(1), bytes.saturating_sub(event.length()));
+        let is_due = held.until_look.0 == 0 || held.until_look.1 == 0 || is_end && !self.ready;
+        if held.refused.is_none() && is_due {
             held.until_look = LOOK_EVERY;
             self.account();
         }
         let Some(held) = self.held.as_mut().filter(|held| held.may_be_refused) else { return false };
-        if held.refused.is_none() && held.account.memory().is_over() {
+        let is_refused = !self.ready && held.refused.is_none() && held.account.memory().is_over();
+        if is_refused {
             held.refused = Some(held.account.bytes());
             held.account.set(0);
+            held.account.let_go().notify_one();
+        }
+        if is_refused || held.account.is_let_go() {
             self.store.abort_list();
             self.unreadable_in_list.clear();
             self.resource.live.tell_listing(false);
-            held.tell_refused.notify_one();
         }
-        held.refused.is_some()
+        held.refused.is_some() || held.account.is_let_go()
     }
 
     /// Brings the account up to date with the store.
@@ -316,13 +336,17 @@ impl Feed {
             held.index_bytes = self.store.index_bytes();
         }
         let crossed = held.account.set(self.store.held_bytes() + held.index_bytes);
+        if self.ready {
+            held.account.serve();
+        }
         // One that may be refused is, and told so, before it is served.
         if crossed && (self.ready || !held.may_be_refused) {
             let memory = held.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
                 "the copies have grown past --memory-limit: they are served as before, but no further one is loaded until \
-                 there is room; raise --memory-limit or read fewer resources"
+                 there is room, and at half as much again the one that has grown most is let go; raise --memory-limit or read \
+                 fewer resources"
             );
         }
     }

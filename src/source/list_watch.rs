@@ -546,7 +546,7 @@ impl Source<'_> {
             }
             if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
                 told = feed.listed();
-                live.publish(LiveState::Loading(format!("{told} objects read")));
+                live.loading(told);
             }
             // One snapshot for everything that came together: readers see a burst as one step. A server writes every event
             // as a frame of its own, and the connection's task holds one at a time, so it must have its turn in between.
@@ -656,7 +656,7 @@ impl Source<'_> {
                 return Ok(());
             }
             if !feed.is_ready() {
-                live.publish(LiveState::Loading(format!("{} objects read", feed.listed())));
+                live.loading(feed.listed());
             }
             next = page.next;
         }

@@ -16,14 +16,14 @@ use crate::registry::{Catalog, GoneReason, LiveState, Phase, Resource};
 const MOST_NAMES: usize = 8;
 
 /// Keeps a resource, and logs each time that it was loaded, and its end.
-pub(super) async fn logged(resource: Arc<Resource>, keeping: impl Future<Output = ()>) {
-    tokio::select! {
+pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<Output = Left>) -> Left {
+    let left = tokio::select! {
         biased;
-        () = keeping => {}
+        left = keeping => left,
         never = follow(&resource) => match never {}
-    }
+    };
     if let LiveState::Gone(gone) = resource.live.state()
-        && gone.last.is_some()
+        && gone.had_copy
     {
         let reason = match gone.reason {
             GoneReason::Replaced => "its definition or its fields have changed",
@@ -34,6 +34,7 @@ pub(super) async fn logged(resource: Arc<Resource>, keeping: impl Future<Output 
         };
         tracing::info!(resource = %resource.gvr, reason, "no longer kept");
     }
+    left
 }
 
 async fn follow(resource: &Resource) -> Infallible {

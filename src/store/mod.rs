@@ -180,9 +180,10 @@ impl Store {
     }
 
     /// What the store holds in memory but for its indexes and its order, in bytes: known at every moment, unlike
-    /// [`Store::index_bytes`]. Objects that a list under way is to bring are not in it, but for the first list's.
+    /// [`Store::index_bytes`]. Objects of a list under way are in it.
     pub fn held_bytes(&self) -> u64 {
-        self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64
+        let listed = self.relist.as_ref().map_or(0, Relist::held_bytes);
+        self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64 + listed
     }
 
     /// What indexes and order take, in bytes. Walks them.

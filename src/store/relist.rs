@@ -30,6 +30,38 @@ pub(super) struct Over {
     rewritten: HashMap<u32, Object>,
     /// Objects that are not held at this version.
     changed: HashMap<Key, Object>,
+    /// What those of the list take in memory, in bytes.
+    bytes: u64,
+}
+
+impl Over {
+    fn rewrite(&mut self, slot: u32, object: Object) {
+        self.bytes += object.held_bytes() as u64;
+        let before = self.rewritten.insert(slot, object);
+        self.uncount(before.as_ref());
+    }
+
+    fn change(&mut self, key: Key, object: Object) {
+        self.bytes += object.held_bytes() as u64;
+        let before = self.changed.insert(key, object);
+        self.uncount(before.as_ref());
+    }
+
+    /// The list does not have the object in this slot, or not as it is held.
+    fn drop_kept(&mut self, slot: u32) {
+        self.kept.remove(slot);
+        let before = self.rewritten.remove(&slot);
+        self.uncount(before.as_ref());
+    }
+
+    fn drop_changed(&mut self, key: &Key) {
+        let before = self.changed.remove(key);
+        self.uncount(before.as_ref());
+    }
+
+    fn uncount(&mut self, object: Option<&Object>) {
+        self.bytes -= object.map_or(0, Object::held_bytes) as u64;
+    }
 }
 
 /// How a relist joined what was there.
@@ -59,8 +91,15 @@ impl Relist {
     /// The object in this slot is gone: what is said of it is not said of the next one there.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Relist::Over(over) = self {
-            over.kept.remove(slot);
-            over.rewritten.remove(&slot);
+            over.drop_kept(slot);
+        }
+    }
+
+    /// What objects that only the list holds take in memory, in bytes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        match self {
+            Relist::First => 0,
+            Relist::Over(over) => over.bytes,
         }
     }
 
@@ -135,23 +174,22 @@ impl Store {
         match held.filter(|_| version_held == Some(record.version)) {
             Some(slot) => {
                 over.kept.insert(slot);
-                over.changed.remove(&record.key);
+                over.drop_changed(&record.key);
                 let is_same = self.current.object(slot).is_some_and(|object| *object.json() == *record.bytes);
                 if !is_same {
                     let object = self.pack(record);
                     if let Some(Relist::Over(over)) = &mut self.relist {
-                        over.rewritten.insert(slot, object);
+                        over.rewrite(slot, object);
                     }
                 }
             }
             None => {
                 if let Some(slot) = held {
-                    over.kept.remove(slot);
-                    over.rewritten.remove(&slot);
+                    over.drop_kept(slot);
                 }
                 let object = self.pack(record);
                 if let Some(Relist::Over(over)) = &mut self.relist {
-                    over.changed.insert(record.key.clone(), object);
+                    over.change(record.key.clone(), object);
                 }
             }
         }
@@ -166,10 +204,9 @@ impl Store {
                 self.take(key.as_str());
             }
             Some(Relist::Over(over)) => {
-                over.changed.remove(key);
+                over.drop_changed(key);
                 if let Some(slot) = held {
-                    over.kept.remove(slot);
-                    over.rewritten.remove(&slot);
+                    over.drop_kept(slot);
                 }
             }
         }

@@ -46,6 +46,33 @@ fn crossing_the_limit_is_told_once_until_there_was_room_again() {
     assert!(second.set(40));
 }
 
+/// Whoever may create objects of one resource must not end the process, nor the copies of others.
+#[tokio::test]
+async fn far_past_the_limit_the_store_that_has_grown_most_is_let_go_and_no_other() {
+    let memory = limited(100);
+    let (mut steady, mut grown, mut late) = (memory.open_store(), memory.open_store(), memory.open_store());
+    let mut index = memory.open();
+    steady.set(80);
+    steady.serve();
+    grown.set(10);
+    grown.serve();
+    grown.serve();
+    grown.set(50);
+    index.set(20);
+    assert!(!steady.is_let_go() && !grown.is_let_go(), "exactly half as much again");
+    steady.set(85);
+    assert!(!steady.is_let_go() && grown.is_let_go(), "it has grown by 40, the largest by 5");
+    grown.let_go().notified().await;
+    steady.set(200);
+    assert!(!steady.is_let_go(), "room is about to be made");
+    drop(grown);
+    late.set(100);
+    assert!(steady.is_let_go(), "it did not suffice, and one that is not served yet is refused otherwise");
+    drop(steady);
+    index.set(300);
+    assert!(!late.is_let_go(), "what has not grown is not let go for what others hold");
+}
+
 proptest! {
     #[test]
     fn the_sum_is_that_of_all_accounts(steps in vec((0usize..5, 0u64..1_000, 0u8..8), 0..60)) {

@@ -8,6 +8,7 @@ mod router;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::views::{ViewDefinition, ViewPart, ViewState};
 use super::{Catalog, Live, LiveState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, VersionInfo};
 use crate::extract::Plan;
 use crate::model::quantity::Bytes;
@@ -104,6 +105,47 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     let gone = Live::default();
     gone.end(crate::registry::GoneReason::NotServed);
     assert_eq!(gone.snapshot(patience).await.unwrap_err(), NotReady::Gone);
+}
+
+/// Whoever may change a definition could otherwise fill memory with one copy for each change.
+#[test]
+fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
+    let copy = || LiveState::Ready(Store::new(HistoryLimits::default()).snapshot());
+    let last = |live: &Live| match live.state() {
+        LiveState::Gone(gone) => (gone.had_copy, gone.last.is_some()),
+        _ => (false, true),
+    };
+    let live = Live::default();
+    live.publish(copy());
+    live.end(crate::registry::GoneReason::Replaced);
+    assert_eq!(last(&live), (true, false), "no watch needs it");
+    let live = Live::default();
+    live.publish(copy());
+    let _open = live.open_watch();
+    live.end(crate::registry::GoneReason::Replaced);
+    assert_eq!(last(&live), (true, true), "a watch is to send what is left");
+    live.forget_last();
+    assert_eq!(last(&live), (true, false));
+
+    // A View that was asked before, and not since.
+    let (before, after) = (resource("shirts"), resource("shirts"));
+    let registry = Registry::new(catalog(&[&before]));
+    let part = ViewPart { resource: "shirts".to_owned(), ..ViewPart::default() };
+    let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
+    registry.replace_views([("all".to_owned(), Ok(definition))].into());
+    let Some(ViewState::Served(view)) = registry.view("all") else { panic!("it is served") };
+    let of_before = registry.catalog();
+    assert_eq!(view.catalog(&of_before).resources().count(), 1);
+    assert!(Arc::ptr_eq(&view.catalog(&of_before), &view.catalog(&of_before)), "it is made once");
+    registry.replace(catalog(&[&after]), |_| None);
+    // Of a request that began before.
+    view.catalog(&of_before);
+    drop(of_before);
+    let gone = Arc::downgrade(&before);
+    drop(before);
+    assert_eq!(gone.strong_count(), 0, "the resource of the catalog before");
+    let now = registry.catalog();
+    assert!(Arc::ptr_eq(&view.catalog(&now), &view.catalog(&now)), "it is made once");
 }
 
 #[test]

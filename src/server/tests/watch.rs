@@ -366,7 +366,7 @@ async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it(
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
     assert!(matches!(
         fixture.hats.resource.live.state(),
-        LiveState::Gone(Gone { reason: GoneReason::VersionEnded, last: None })
+        LiveState::Gone(Gone { reason: GoneReason::VersionEnded, last: None, .. })
     ));
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::extract::Plan;
 use crate::model::quantity::Bytes as Amount;
@@ -376,7 +377,7 @@ fn what_a_store_holds_is_counted_from_its_first_list_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_ready_store_grows_on() {
+async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_ready_store_grows_half_as_much_again() {
     let whole = taken_by(5_000);
     let memory = Arc::new(Memory::new(Some(Amount(whole / 2))));
     let large = resource();
@@ -403,16 +404,43 @@ async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_read
     assert!(!small.is_ready() && small.refused().is_some());
     drop(small);
 
-    let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) + 1))));
+    let memory = Arc::new(Memory::new(Some(Amount(whole))));
     let served = resource();
     let mut feed = Feed::new(served.clone(), HistoryLimits::default()).accounted(&memory, true);
-    list(&mut feed, 100);
-    for number in 0..2_000 {
+    let refusal = feed.refusal();
+    list(&mut feed, 4_900);
+    for number in 0..800 {
         feed.take(SourceEvent::Upsert(object(&format!("more-{number}"), 20_000 + number)));
     }
     feed.publish();
-    assert_eq!(names(&served).map(|names| names.len()), Some(2_100), "what is served is served on");
+    assert_eq!(names(&served).map(|names| names.len()), Some(5_700), "what is served is served on");
     assert!(memory.is_over() && feed.refused().is_none());
+    for number in 800..5_000 {
+        feed.take(SourceEvent::Upsert(object(&format!("more-{number}"), 20_000 + number)));
+    }
+    feed.publish();
+    let needed = feed.refused().expect("up to a bound");
+    assert!(needed.0 > whole * 3 / 2 && needed.0 < whole * 7 / 4, "{needed} of {whole}");
+    refusal.notified().await;
+
+    // Also one whose objects a relist brings, and a few large ones.
+    let memory = Arc::new(Memory::new(Some(Amount(whole))));
+    let mut feed = Feed::new(resource(), HistoryLimits::default()).accounted(&memory, true);
+    list(&mut feed, 10);
+    feed.distrust();
+    feed.take(SourceEvent::Begin);
+    let blob: String =
+        (0..(9u32 << 20)).map(|number| char::from(33 + (number.wrapping_mul(2_654_435_761) >> 26) as u8)).collect();
+    let large = |number: u64| {
+        let mut value: Value = serde_json::from_slice(&object(&format!("large-{number}"), 100 + number)).unwrap();
+        value["blob"] = blob.replace(['\\', '"'], " ").into();
+        Bytes::from(value.to_string())
+    };
+    feed.take(SourceEvent::Item(large(0)));
+    feed.take(SourceEvent::Item(large(1)));
+    assert!(feed.refused().is_some() && feed.listed() == 0, "{} of {whole}", memory.held());
+    drop(feed);
+    let memory = Arc::new(Memory::new(Some(Amount(taken_by(100) + 1))));
 
     // A folder, and the definitions of a cluster, are counted and never refused.
     let exempt = resource();
