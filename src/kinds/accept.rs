@@ -37,6 +37,8 @@ pub enum Reason {
     FieldNotSelectable,
     /// No FieldCache keeps the resource.
     NotCached,
+    /// A member that this release does not know.
+    UnknownField,
     /// A pruned path cannot be read, or names what cannot be pruned.
     InvalidPath,
     /// An extra field is wrong; the word is its own.
@@ -52,6 +54,7 @@ impl Reason {
             Reason::InvalidSelector => "InvalidSelector",
             Reason::FieldNotSelectable => "FieldNotSelectable",
             Reason::NotCached => "NotCached",
+            Reason::UnknownField => "UnknownField",
             Reason::InvalidPath => "InvalidPath",
             Reason::Field(reason) => reason.as_str(),
         }
@@ -200,6 +203,14 @@ fn offered(plan: &Plan, name: &str) -> String {
 /// Judges a View. `shown_of` says what is known of a group's resource.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let resources = spec.resources.iter().enumerate();
+    let members = [("spec".to_owned(), &spec.unknown)].into_iter();
+    let members = members.chain(resources.map(|(index, shown)| (format!("spec.resources[{index}]"), &shown.unknown)));
+    let members = members.chain(spec.consumer.iter().map(|consumer| ("spec.consumer".to_owned(), &consumer.unknown)));
+    for (place, name) in members.flat_map(|(place, unknown)| unknown.keys().map(move |name| (place.clone(), name))) {
+        let message = "this release does not know it and could not keep what it restricts: remove it, or run the release of crds/";
+        problems.push(problem(format!("{place}.{name}"), Reason::UnknownField, message));
+    }
     if let Some(consumer) = &spec.consumer
         && !(consumer.match_label_keys.is_empty() && consumer.mismatch_label_keys.is_empty())
     {

@@ -437,6 +437,44 @@ fn a_problem_that_all_versions_have_is_named_once() {
     assert!(verdict.problems[0].message.starts_with("spec.selectableFields[0].jsonPath: "), "{:?}", verdict.problems);
 }
 
+/// Served without it, such a View would show what its author left out.
+#[test]
+fn a_view_with_a_member_of_a_newer_release_is_not_served() {
+    let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
+    let verdicts = judge_all(&[shirts], &definitions());
+    let problems = |resource: serde_json::Value, spec: serde_json::Value| {
+        let mut view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "blue"},
+            "spec": {"resources": [{"group": "stable.example.com", "resource": "shirts"}]},
+        });
+        for (place, members) in [("/spec/resources/0", resource), ("/spec", spec)] {
+            let place = view.pointer_mut(place).unwrap().as_object_mut().unwrap();
+            place.extend(members.as_object().unwrap().clone());
+        }
+        let view: View = serde_json::from_value(view).unwrap();
+        match views::judge(&view, &verdicts, &definitions()).outcome {
+            Ok(_) => Vec::new(),
+            Err(problems) => problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>(),
+        }
+    };
+    assert_eq!(problems(json!({}), json!({})), Vec::<String>::new());
+    for (resource, spec, place) in [
+        (
+            json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}),
+            json!({}),
+            "spec.resources[0].namespaceSelector",
+        ),
+        (json!({}), json!({"expires": "2027-01-01"}), "spec.expires"),
+        (json!({}), json!({"consumer": {"groups": ["a"]}}), "spec.consumer.groups"),
+    ] {
+        let found = problems(resource, spec);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{place}: this release does not know it")),
+            "{found:?}"
+        );
+    }
+}
+
 #[test]
 fn a_view_with_a_wrong_name_names_what_there_is() {
     let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));

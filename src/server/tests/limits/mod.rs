@@ -171,6 +171,42 @@ async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     assert_eq!((in_flight.lists, in_flight.bytes, in_flight.waiting), (0, 0, 0));
 }
 
+/// Otherwise a caller learned how many objects there are elsewhere, and how long they are, by how long a list of its own may be.
+#[tokio::test(start_paused = true)]
+async fn whether_a_list_is_large_depends_on_nothing_but_what_it_shows() {
+    let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
+    for number in 0..30 {
+        fixture.put_without_publishing("team", &format!("{}{number}", "x".repeat(100_000)), "blue");
+    }
+    fixture.shirts.publish();
+    let team = SHIRTS.replace("/default/", "/team/");
+    let is_large = async |fixture: &Fixture| {
+        let caller = user("b");
+        let mut listed = Box::pin(get_as(fixture, &caller, &team));
+        timeout(Duration::from_millis(1), &mut listed).await.is_err()
+    };
+    let all = ALL_SHIRTS.to_owned();
+    for hidden in [0, 10] {
+        for number in 0..hidden {
+            fixture.put_without_publishing("default", &format!("{}{number}", "y".repeat(1_000_000)), "blue");
+        }
+        fixture.shirts.publish();
+        // Takes the place of user b too, who may have no other one.
+        let places = get_as(&fixture, &user("b"), &format!("{all}?pretty=true")).await;
+        assert_eq!(places.status(), 200);
+        assert!(!is_large(&fixture).await, "3 MB, beside {hidden} MB that it does not show");
+        drop(places);
+    }
+    for number in 30..50 {
+        fixture.put_without_publishing("team", &format!("{}{number}", "x".repeat(100_000)), "blue");
+    }
+    fixture.shirts.publish();
+    let places = get_as(&fixture, &user("b"), &all).await;
+    assert_eq!(places.status(), 200);
+    assert!(is_large(&fixture).await, "5 MB");
+    drop(places);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_list_that_has_waited_shows_the_newest_state() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
