@@ -15,6 +15,7 @@ use http::request::Parts;
 use http::{HeaderMap, Uri};
 
 use super::failure::Failure;
+use super::heads::slots::LongQuery;
 use super::params::{Query, percent_decode};
 use super::tally::Noted;
 use super::through::{FoundView, Named};
@@ -122,7 +123,10 @@ impl Auditing<'_> {
         let begun = Event {
             audit_id: String::from_utf8_lossy(self.server.audit_id(&inside.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
-            uri: self.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            uri: match inside.extensions.get::<LongQuery>() {
+                Some(query) => format!("{}?{query}", self.outside.path()),
+                None => self.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            },
             verb: match &attributes {
                 Some(attributes) => attributes.verb.clone(),
                 None => inside.method.as_str().to_ascii_lowercase(),

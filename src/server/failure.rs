@@ -45,6 +45,8 @@ pub enum Failure {
     MethodNotAllowedHere,
     /// A parameter or selector that cannot be read.
     BadRequest(String),
+    /// A request that cannot be routed, for another reason than 400 stands for: its length, or its version of HTTP.
+    Rejected(StatusCode, String),
     /// A resourceVersion that cannot be read, where upstream lets a bare error through: 500 and no reason.
     Bare(String),
     /// ListOptions that contradict each other.
@@ -289,6 +291,9 @@ impl Failure {
             )
             .with(json!({})),
             Failure::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
+            Failure::Rejected(code, message) => {
+                Parts { code: *code, reason: None, message: message.clone(), details: None }
+            }
             Failure::Bare(message) => {
                 Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.clone(), details: None }
             }

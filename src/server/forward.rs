@@ -58,6 +58,11 @@ pub(super) async fn answer(
         asked.noted.served(asked, address, resource);
     }
     asked.noted.found(AnswerPath::Forwarded);
+    if asked.is_long {
+        let message = "the URL is too long to be handed on to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
+                       the resource cached";
+        return Err(Failure::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
+    }
     let place = server.forwarding.take(asked.user, 1);
     let place = place.ok_or_else(|| Failure::TooManyHandedOn(server.forwarding.of(asked.user)))?;
     let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);

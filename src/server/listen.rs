@@ -31,9 +31,14 @@ use tokio_rustls::server::TlsStream;
 use super::Server;
 use super::body::Body;
 use super::connection::ConnectionState;
+use super::failure::Failure;
+use super::heads::slots::Slots;
+use super::heads::{Heads, USUAL_HEAD};
 use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User, unstarted_bytes};
+use super::negotiate::Format;
+use super::response::failed;
 use super::stall::Stall;
 use super::streams::{self, Link, Streams};
 use super::tls::Tls;
@@ -48,9 +53,8 @@ const STREAMS_PER_CONNECTION: u32 = 2000;
 /// megabytes for a reader that stops.
 const UNSENT: u32 = 128 << 10;
 
-/// The longest head of an HTTP/1.1 request: the longest path, and as much for headers as HTTP/2 allows. Each connection may hold
-/// one that has not arrived whole, without credentials too. Hyper's default is five times as much.
-const LONGEST_HEAD: usize = (64 << 10) + (16 << 10);
+/// The longest head of an HTTP/1.1 request that hyper gets, with room for the number of a slot. Hyper's default is five times as much.
+const LONGEST_HEAD: usize = USUAL_HEAD + 1024;
 
 /// Bytes of request bodies that a connection may send before they are read. No body is read before its request is authenticated and
 /// has its turn, and these bytes are in no limit. Hyper's default is a mebibyte for each.
@@ -101,6 +105,11 @@ pub trait Answers: Send + Sync + 'static {
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Body>> + Send;
 
+    /// Answers a request that cannot be routed.
+    fn reject(&self, failure: &Failure) -> Response<Body> {
+        failed(failure, Format::Json, false)
+    }
+
     /// Whether clients have to authenticate. If not, every connection counts as authenticated.
     fn authenticates(&self) -> bool;
 
@@ -119,6 +128,10 @@ pub trait Answers: Send + Sync + 'static {
 impl Answers for Server {
     async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
         self.answer_to(connection, request).await
+    }
+
+    fn reject(&self, failure: &Failure) -> Response<Body> {
+        Server::reject(self, failure)
     }
 
     fn authenticates(&self) -> bool {
@@ -348,8 +361,12 @@ where
         .initial_connection_window_size(UNREAD_OF_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
+    let slots = Arc::<Slots>::default();
+    let heads =
+        Heads::new(Stall::new(stream, link.clone()), slots.clone(), state.clone(), end.connections.clone());
     let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let restored = slots.restore(&mut request);
         arriving.has_arrived(unstarted_bytes(&request));
         let (server, state, pending) = (server.clone(), requests.clone(), requests.begin());
         if let Some(peer) = &peer {
@@ -359,7 +376,14 @@ where
         // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
         async move {
             let answered = Box::pin(async move {
-                let mut response = server.answer(&state, request).await;
+                let mut response = match restored {
+                    Ok(()) => server.answer(&state, request).await,
+                    Err(failure) => {
+                        let (code, reason) = (failure.code().as_u16(), failure.message());
+                        tracing::debug!(address = ?state.address(), code, reason, "rejected a request that cannot be routed");
+                        server.reject(&failure)
+                    }
+                };
                 let open = pending.respond(response.status());
                 // A whole body is handed over with the head.
                 if response.body().length().is_none()
@@ -372,8 +396,7 @@ where
             Ok::<_, Infallible>(answered.await)
         }
     });
-    let stall = TokioIo::new(Stall::new(stream, link.clone()));
-    let mut connection = Box::pin(builder.serve_connection(stall, service).into_owned());
+    let mut connection = Box::pin(builder.serve_connection(TokioIo::new(heads), service).into_owned());
     let served = Box::pin(async move {
         let reason = tokio::select! {
             result = connection.as_mut() => return log_end(result),

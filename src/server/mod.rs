@@ -28,6 +28,7 @@ pub mod forward;
 pub mod get;
 pub mod guards;
 pub mod gzip;
+mod heads;
 pub mod health;
 pub mod heartbeat;
 pub mod indent;
@@ -98,6 +99,7 @@ use body::Body;
 use connection::ConnectionState;
 use documents::Needed;
 use failure::Failure;
+use heads::slots::LongQuery;
 use limits::exempt::is_exempt;
 use limits::seats::Worker;
 use limits::{Head, Limited, Limits, User, header_bytes};
@@ -112,7 +114,7 @@ use response::{chunked, document, failed, length_as, mark_gzip, media_type, with
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;
-use tally::{Noted, Tally};
+use tally::{Noted, Outcome, Tally};
 use through::{Named, Through};
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
@@ -151,6 +153,8 @@ struct Asked<'a> {
     headers: &'a HeaderMap,
     authority: &'a str,
     query: Query,
+    /// Whether the query is longer than a URL can be that is handed on.
+    is_long: bool,
     /// How long it may still take, unless it is a watch.
     timeout: Duration,
     /// The View that it came through, if it did.
@@ -215,7 +219,7 @@ impl Server {
     {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
-        let log = RequestLog::begin(&parts.method, &parts.uri, begun);
+        let log = RequestLog::begin(&parts, begun);
         // Nobody reads it but who stands behind, and who answers a review.
         let is_read = self.upstream().is_some() || wants_body(&parts.method, parts.uri.path());
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
@@ -256,6 +260,16 @@ impl Server {
         response
     }
 
+    /// Answers a request that cannot be routed.
+    pub fn reject(&self, failure: &Failure) -> Response<Body> {
+        let (begun, mut response) = (Instant::now(), failed(failure, Format::Json, false));
+        let headers = response.headers_mut();
+        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
+        response
+    }
+
     /// Who answers what is not answered here, if anything is handed on.
     fn upstream(&self) -> Option<&dyn Upstream> {
         self.settings.upstream.as_deref().filter(|_| self.settings.pass_through != PassThrough::Off)
@@ -289,7 +303,7 @@ impl Server {
             Ok(entered) => entered,
             Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
         };
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let query = Query::parse(heads::slots::query(parts));
         // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
         let outside = parts.uri.clone();
         let named = Named::of(outside.path());
@@ -355,6 +369,7 @@ impl Server {
             headers: &parts.headers,
             authority,
             query,
+            is_long: parts.extensions.get::<LongQuery>().is_some(),
             timeout: REQUEST_TIMEOUT,
             through,
             noted,
@@ -408,7 +423,7 @@ impl Server {
         parts: &http::request::Parts,
     ) -> Result<(Option<Head>, Option<Worker>), Limited> {
         let uri = &parts.uri;
-        let length = uri.path().len() + uri.query().map_or(0, str::len);
+        let length = uri.path().len() + heads::slots::query(parts).len();
         let admit = || self.limits.admit_head(user, length, header_bytes(&parts.headers));
         let head = self.settings.access.is_some().then(admit).transpose()?;
         let worker = self.arrive(user, is_exempt(uri.path(), known)).await;

@@ -2,9 +2,11 @@
 //!
 //! It has the path and the selectors as the client sent them, so it can name objects that Views show. Tokens are in none of it.
 
+use http::request::Parts;
 use http::{HeaderValue, Method, Uri};
 use tokio::time::Instant;
 
+use super::heads;
 use super::limits::User;
 use super::params::Query;
 
@@ -16,6 +18,8 @@ const MOST_CHARACTERS: usize = 1024;
 pub(super) struct RequestLog {
     method: Method,
     uri: Uri,
+    /// Selectors of a query that is not in the URL.
+    selectors: Option<[Option<String>; 2]>,
     begun: Instant,
     user: Option<User>,
     verb: Option<&'static str>,
@@ -27,10 +31,11 @@ pub(super) struct RequestLog {
 
 impl RequestLog {
     /// A request as it came, if requests are logged.
-    pub(super) fn begin(method: &Method, uri: &Uri, begun: Instant) -> Option<RequestLog> {
+    pub(super) fn begin(parts: &Parts, begun: Instant) -> Option<RequestLog> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
-            method: method.clone(),
-            uri: uri.clone(),
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
+            selectors: parts.uri.query().is_none().then(|| selectors(heads::slots::query(parts))),
             begun,
             user: None,
             verb: None,
@@ -59,14 +64,14 @@ impl RequestLog {
 
 impl Drop for RequestLog {
     fn drop(&mut self) {
-        let query = Query::parse(self.uri.query().unwrap_or_default());
-        let selector = |key: &str| query.get(key).filter(|text| !text.is_empty()).map(shortened);
+        let [fields, labels] =
+            self.selectors.take().unwrap_or_else(|| selectors(self.uri.query().unwrap_or_default()));
         tracing::debug!(
             user = self.user.as_ref().map(User::name),
             verb = self.verb.unwrap_or(self.method.as_str()),
             path = shortened(self.uri.path()),
-            field_selector = selector("fieldSelector"),
-            label_selector = selector("labelSelector"),
+            field_selector = fields,
+            label_selector = labels,
             code = self.code,
             bytes = self.sent,
             took = ?self.begun.elapsed(),
@@ -74,6 +79,12 @@ impl Drop for RequestLog {
             "answered"
         );
     }
+}
+
+/// The field and label selectors of a query, shortened.
+fn selectors(query: &str) -> [Option<String>; 2] {
+    let query = Query::parse(query);
+    ["fieldSelector", "labelSelector"].map(|key| query.get(key).filter(|text| !text.is_empty()).map(shortened))
 }
 
 fn shortened(text: &str) -> String {

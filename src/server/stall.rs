@@ -30,7 +30,7 @@ const FIRST_BYTES: Duration = Duration::from_secs(30);
 const READ_AT_A_TIME: usize = 2 << 10;
 
 /// What HTTP/2 begins with (RFC 9113, 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A connection with a bound on waiting writes and on the first bytes.
 pub struct Stall<Io> {

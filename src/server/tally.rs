@@ -106,6 +106,13 @@ struct Series {
     nanoseconds: AtomicU64,
 }
 
+impl Outcome {
+    /// Of a request that cannot be routed.
+    pub(super) fn rejected(code: u16) -> Outcome {
+        Outcome { verb: Verb::Other, code, path: None, has_field_selector: false, has_label_selector: false }
+    }
+}
+
 impl AnswerPath {
     /// `index`, `scan` or `forwarded`.
     pub fn as_str(self) -> &'static str {

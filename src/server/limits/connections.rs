@@ -44,7 +44,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::groups::Groups;
-use super::{Limit, Limited, Share, User, origin_of};
+use super::{Limit, Limited, RETRY_AFTER, Share, User, origin_of};
+use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 use crate::server::connection::{CloseReason, ConnectionState};
 use crate::server::failure::Failure;
@@ -81,6 +82,12 @@ const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
 /// So many of them may be of one address whatever the others send.
 const FIRST_UNSTARTED: u64 = 512 << 10;
 
+/// What a long head takes in memory: its bytes, and its headers once more in a map.
+const LONG_HEAD: u64 = 2 << 20;
+
+/// What all long heads may take, in bytes.
+pub const MOST_HEADS: u64 = 64 << 20;
+
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
 
@@ -102,6 +109,7 @@ pub struct Connections {
     telling: Arc<Semaphore>,
     streams: Arc<Shares<User>>,
     refused_streams: AtomicU64,
+    heads: Arc<Shares<User>>,
 }
 
 #[derive(Debug, Default)]
@@ -199,7 +207,31 @@ impl Connections {
             telling: Arc::new(Semaphore::new(TOLD_AT_ONCE)),
             streams: Arc::new(Shares::new(MOST_UNSTARTED, FIRST_UNSTARTED)),
             refused_streams: AtomicU64::new(0),
+            heads: Arc::new(Shares::new(MOST_HEADS, LONG_HEAD)),
         }
+    }
+
+    /// Takes the share of a long head, until its request is answered.
+    ///
+    /// # Errors
+    /// 429 when the long heads of this address take as much as they may.
+    pub(in crate::server) fn take_head(&self, user: &User) -> Result<Share, Limited> {
+        self.heads.take(user, LONG_HEAD).ok_or_else(|| {
+            self.refused_streams.fetch_add(1, Ordering::Relaxed);
+            let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
+            let message = format!(
+                "too many long requests, please try again later: {} of {most} are taken by requests with a long URL or many headers, {} of \
+                 them from {user}, which may have as much as is free. Send fewer of them at a time",
+                Bytes(self.heads.total()),
+                Bytes(self.heads.of(user)),
+            );
+            Limited { limit, message, retry_after: Some(RETRY_AFTER) }
+        })
+    }
+
+    /// Bytes that requests with long heads take.
+    pub fn long_heads(&self) -> u64 {
+        self.heads.total()
     }
 
     /// Takes the share of a request of so many bytes that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be

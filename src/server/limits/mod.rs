@@ -46,6 +46,7 @@ use crate::model::quote;
 use crate::model::shares::{self, Shares};
 use crate::registry::OverMemory;
 use crate::server::connection::CloseReason;
+use crate::server::heads::slots::LongQuery;
 
 use bodies::Bodies;
 use connections::Connections;
@@ -106,7 +107,8 @@ pub fn header_bytes(headers: &HeaderMap) -> u64 {
 /// About what a request takes until it is looked at, in bytes.
 pub fn unstarted_bytes<Body>(request: &Request<Body>) -> u64 {
     let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len() as u64);
-    TASK_BYTES + path + header_bytes(request.headers())
+    let query = request.extensions().get::<LongQuery>().map_or(0, |query| query.length() as u64);
+    TASK_BYTES + path + query + header_bytes(request.headers())
 }
 
 /// What one request holds of a quantity that users share.

@@ -1,0 +1,135 @@
+//! Parts of a request that hyper cannot carry, from the reader of heads to the service that answers the request.
+//!
+//! hyper gets a short head instead, with the number of the slot in a header. No client can send this header: a head that has it is
+//! rejected over HTTP/1.1, and the field is removed over HTTP/2.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use http::request::Parts;
+use http::{HeaderMap, Request};
+
+use crate::server::failure::Failure;
+use crate::server::limits::Share;
+
+/// The header with the number of a slot.
+pub(super) const SLOT_HEADER: &str = "fieldcache-head";
+
+/// The query of a request whose URL is longer than `http::Uri` can be.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct LongQuery(pub(super) Arc<str>);
+
+impl LongQuery {
+    /// Its bytes.
+    pub(in crate::server) fn length(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for LongQuery {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What a long head takes, until its request is answered.
+#[derive(Clone, Debug)]
+struct Held {
+    _share: Arc<Share>,
+}
+
+/// What is kept of one request.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The query, where the head that hyper gets has none.
+    pub(super) query: Option<Arc<str>>,
+    /// All headers, where the head that hyper gets has only those about the connection and the body.
+    pub(super) headers: Option<HeaderMap>,
+    /// Why the request is rejected instead.
+    pub(super) rejection: Option<Failure>,
+    /// What it takes in memory.
+    pub(super) share: Option<Share>,
+}
+
+impl Kept {
+    /// A request that is rejected.
+    pub(super) fn rejected(failure: Failure) -> Kept {
+        Kept { rejection: Some(failure), ..Kept::default() }
+    }
+}
+
+/// The slots of one connection.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Slots(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    kept: BTreeMap<u64, Kept>,
+    /// The reader, while it waits until the slots are empty.
+    waiting: Option<Waker>,
+}
+
+impl Slots {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps parts of a request; the number of their slot.
+    pub(super) fn keep(&self, kept: Kept) -> u64 {
+        let mut table = self.table();
+        let number = table.next;
+        table.next += 1;
+        table.kept.insert(number, kept);
+        number
+    }
+
+    /// Ready when at most `most` slots are in use.
+    pub(super) fn poll_free(&self, most: usize, context: &mut Context<'_>) -> Poll<()> {
+        let mut table = self.table();
+        if table.kept.len() <= most {
+            return Poll::Ready(());
+        }
+        table.waiting = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Gives a request back what was kept of it.
+    ///
+    /// # Errors
+    /// Why the request is rejected.
+    pub(in crate::server) fn restore<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+        let Some(number) = request.headers_mut().remove(SLOT_HEADER) else { return Ok(()) };
+        let mut table = self.table();
+        let kept = number.to_str().ok().and_then(|number| number.parse().ok()).and_then(|number| table.kept.remove(&number));
+        if let Some(reader) = table.waiting.take() {
+            reader.wake();
+        }
+        drop(table);
+        let Some(Kept { query, headers, rejection, share }) = kept else { return Ok(()) };
+        if let Some(rejection) = rejection {
+            return Err(rejection);
+        }
+        if let Some(headers) = headers {
+            *request.headers_mut() = headers;
+        }
+        let extensions = request.extensions_mut();
+        if let Some(query) = query {
+            extensions.insert(LongQuery(query));
+        }
+        if let Some(share) = share {
+            extensions.insert(Held { _share: Arc::new(share) });
+        }
+        Ok(())
+    }
+}
+
+/// The query of a request, however long it is; empty for none.
+pub(in crate::server) fn query(parts: &Parts) -> &str {
+    match parts.extensions.get::<LongQuery>() {
+        Some(LongQuery(query)) => query,
+        None => parts.uri.query().unwrap_or_default(),
+    }
+}
