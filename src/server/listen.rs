@@ -33,7 +33,7 @@ use super::body::Body;
 use super::connection::ConnectionState;
 use super::failure::Failure;
 use super::heads::slots::Slots;
-use super::heads::{Heads, USUAL_HEAD};
+use super::heads::{Heads, MOST_HEAD, USUAL_HEAD};
 use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User, unstarted_bytes};
@@ -357,6 +357,7 @@ where
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_header_list_size(MOST_HEAD as u32)
         .initial_stream_window_size(UNREAD_OF_STREAM)
         .initial_connection_window_size(UNREAD_OF_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)

@@ -16,11 +16,13 @@
 //! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is read and until
 //! the request is answered, in shares of the peers' addresses ([`super::limits::connections::Connections::take_head`]).
 
+mod hpack;
 mod one;
 pub(super) mod slots;
 mod target;
 #[cfg(test)]
 mod tests;
+mod two;
 
 use std::future::Future;
 use std::io;
@@ -40,6 +42,7 @@ use super::limits::connections::Connections;
 use super::stall::PREFACE;
 use one::{Following, Head};
 use slots::{Kept, SLOT_HEADER, Slots};
+use two::{Frames, Step};
 
 /// The longest head in bytes: Go's `DefaultMaxHeaderBytes`, with the same allowance for its buffer.
 pub(super) const MOST_HEAD: usize = (1 << 20) + 4096;
@@ -49,6 +52,9 @@ pub(super) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
 
 /// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
 pub(super) const MOST_FIELDS: usize = 4096;
+
+/// Requests of HTTP/2 whose parts wait in slots, at most.
+const MOST_UNTAKEN: usize = 64;
 
 /// Bytes read at a time.
 const CHUNK: usize = 2 << 10;
@@ -67,6 +73,8 @@ enum Next {
     Head,
     /// So many bytes of a body.
     Body(u64),
+    /// A frame of HTTP/2.
+    Frame,
     /// All the rest is handed over as it comes.
     Rest,
     /// Nothing more is read: a request was rejected.
@@ -88,6 +96,8 @@ pub(super) struct Heads<Io> {
     passing: usize,
     /// For a long head that is being read.
     share: Option<Share>,
+    /// Of HTTP/2.
+    frames: Option<Box<Frames>>,
     slots: Arc<Slots>,
     state: Arc<ConnectionState>,
     connections: Arc<Connections>,
@@ -111,6 +121,7 @@ impl<Io> Heads<Io> {
             instead: (Vec::new(), 0),
             passing: 0,
             share: None,
+            frames: None,
             slots,
             state,
             connections,
@@ -125,7 +136,7 @@ impl<Io> Heads<Io> {
             if self.held[..length] != PREFACE[..length] {
                 self.next = Next::Head;
             } else if length == PREFACE.len() {
-                self.next = Next::Rest;
+                (self.next, self.passing) = (Next::Frame, PREFACE.len());
                 return true;
             } else {
                 return false;
@@ -156,6 +167,26 @@ impl<Io> Heads<Io> {
             Ok(Some(head)) => self.hand_over(head),
             Ok(None) => return false,
             Err(failure) => self.reject(failure),
+        }
+        true
+    }
+
+    /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
+    fn advance_frames(&mut self) -> bool {
+        let (connections, user) = (&self.connections, self.state.user());
+        let share = || connections.take_head(user).map_err(Failure::Limited);
+        match self.frames.get_or_insert_default().step(&self.held, &self.slots, &share) {
+            Step::More => return false,
+            Step::Pass(length) => self.passing = length,
+            Step::Instead(length, frames) => {
+                self.held.drain(..length);
+                self.instead = (frames, 0);
+            }
+            Step::Broken => {
+                tracing::debug!("a header block cannot be read, so its connection ends");
+                self.instead = (two::BROKEN.to_vec(), 0);
+                (self.held, self.frames, self.next) = (Vec::new(), None, Next::Nothing);
+            }
         }
         true
     }
@@ -259,11 +290,19 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 }
                 return Poll::Ready(Ok(()));
             }
-            if heads.passing > 0 {
+            if heads.passing > 0 && !heads.held.is_empty() {
                 heads.passing -= heads.give(heads.passing, buffer);
                 return Poll::Ready(Ok(()));
             }
             match heads.next {
+                // The rest of what is handed over has to be read.
+                _ if heads.passing > 0 => {}
+                Next::Frame => {
+                    ready!(heads.slots.poll_free(MOST_UNTAKEN, context));
+                    if heads.advance_frames() {
+                        continue;
+                    }
+                }
                 Next::Nothing => return Poll::Pending,
                 Next::Rest if heads.held.is_empty() => return Pin::new(&mut heads.io).poll_read(context, buffer),
                 Next::Rest => {

@@ -25,12 +25,12 @@ pub(super) struct Target<'t> {
 }
 
 impl<'t> Target<'t> {
-    /// Reads a target, which has no space and no control character. `is_apart`: the query is kept apart whatever its length.
+    /// Reads a target. `is_apart`: the query is kept apart whatever its length.
     ///
     /// # Errors
-    /// 400 for what is no URL, 414 for a path that is too long.
+    /// 400 for what is no URL or has control characters, 414 for a path that is too long.
     pub(super) fn read(target: &'t str, is_apart: bool) -> Result<Target<'t>, Failure> {
-        let encoded = encode(target);
+        let encoded = encode(target)?;
         let path_length = encoded.find('?').unwrap_or(encoded.len());
         if path_length > LONGEST_PATH {
             let message = format!("the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are read: shorten it");
@@ -44,26 +44,35 @@ impl<'t> Target<'t> {
         };
         // What begins with a slash has only characters that `http::Uri` accepts.
         if !text.starts_with('/') && text.parse::<Uri>().is_err() {
-            let message = "the target of the request is no URL: it begins with a slash, or with http:// and the name of a host";
-            return Err(Failure::BadRequest(message.to_owned()));
+            return Err(not_a_url());
         }
         Ok(Target { text, query })
     }
 }
 
-/// Percent-encodes what `http::Uri` rejects in a path or in a query, and `#`.
-fn encode(target: &str) -> Cow<'_, str> {
+/// The target of a request is none.
+pub(super) fn not_a_url() -> Failure {
+    let message = "the target of the request is no URL: it begins with a slash, or with http:// and the name of a host, and control \
+                   characters in it are percent-encoded";
+    Failure::BadRequest(message.to_owned())
+}
+
+/// Percent-encodes what `http::Uri` rejects in a path or in a query, `#`, and spaces, which only HTTP/2 can carry.
+fn encode(target: &str) -> Result<Cow<'_, str>, Failure> {
     let is_foreign = |byte: u8, is_query: bool| match byte {
-        b'<' | b'>' | b'#' => true,
+        b'<' | b'>' | b'#' | b' ' => true,
         b'"' => is_query,
         b'`' => !is_query,
-        _ => byte < 0x21 || byte == 0x7f,
+        _ => byte.is_ascii_control(),
     };
     if !target.bytes().any(|byte| is_foreign(byte, true) || is_foreign(byte, false)) {
-        return Cow::Borrowed(target);
+        return Ok(Cow::Borrowed(target));
     }
     let (mut encoded, mut is_query) = (String::with_capacity(target.len() + 64), false);
     for character in target.chars() {
+        if character.is_ascii_control() {
+            return Err(not_a_url());
+        }
         match u8::try_from(character) {
             Ok(byte) if byte.is_ascii() && is_foreign(byte, is_query) => {
                 encoded.push('%');
@@ -75,5 +84,5 @@ fn encode(target: &str) -> Cow<'_, str> {
         }
         is_query |= character == '?';
     }
-    Cow::Owned(encoded)
+    Ok(Cow::Owned(encoded))
 }

@@ -1,0 +1,262 @@
+//! Heads of HTTP/2 requests: header blocks are read, changed where hyper could not carry them, and written anew.
+//!
+//! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a connection is written anew,
+//! because the table of a peer's encoder is here and not in h2. All other frames are handed over as they are. What is no valid frame
+//! goes to h2 too, which knows the right error; where it cannot, the connection ends ([`Step::Broken`]).
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+
+use super::hpack::{self, Decoder};
+use super::slots::{Kept, SLOT_HEADER, Slots};
+use super::target::Target;
+use super::{MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
+use crate::server::failure::Failure;
+use crate::server::limits::Share;
+
+/// The head of a frame.
+const FRAME_HEAD: usize = 9;
+
+/// The longest payload of a frame, where no other one is announced.
+const MOST_PAYLOAD: usize = 16 << 10;
+
+/// Frames of one block, at most. A peer can send empty ones.
+const MOST_FRAMES: usize = 1024;
+
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+
+/// A frame that h2 answers with the end of the connection: it continues nothing.
+pub(super) const BROKEN: [u8; FRAME_HEAD] = [0, 0, 0, CONTINUATION, END_HEADERS, 0, 0, 0, 1];
+
+/// Fields about the connection, which h2 rejects.
+const OF_CONNECTION: [&str; 5] = ["connection", "transfer-encoding", "upgrade", "keep-alive", "proxy-connection"];
+
+/// Fields that h2 and hyper read themselves.
+const READ_BY_HYPER: [&[u8]; 3] = [b"content-length", b"expect", b"te"];
+
+/// What happens to the bytes that were read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More has to be read first.
+    More,
+    /// So many bytes are handed over as they are.
+    Pass(usize),
+    /// So many bytes are taken, and these handed over instead.
+    Instead(usize, Vec<u8>),
+    /// The connection cannot go on.
+    Broken,
+}
+
+/// The frames of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    decoder: Decoder,
+    block: Option<Block>,
+}
+
+/// A block that is being read.
+#[derive(Debug)]
+struct Block {
+    stream: [u8; 4],
+    ends_stream: bool,
+    bytes: Vec<u8>,
+    frames: usize,
+    share: Option<Share>,
+}
+
+/// The fields of a block.
+#[derive(Debug, Default)]
+struct Fields {
+    text: Vec<u8>,
+    /// Where each begins, and the lengths of its name and value.
+    places: Vec<(usize, usize, usize)>,
+    /// By the rule of SETTINGS_MAX_HEADER_LIST_SIZE.
+    size: usize,
+    is_over: bool,
+}
+
+impl Fields {
+    fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.size = self.size.saturating_add(name.len() + value.len() + 32);
+        if self.size > MOST_HEAD || self.places.len() >= MOST_FIELDS {
+            self.is_over = true;
+        } else if name != SLOT_HEADER.as_bytes() {
+            self.places.push((self.text.len(), name.len(), value.len()));
+            self.text.extend_from_slice(name);
+            self.text.extend_from_slice(value);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.places.iter().map(|(begin, name, value)| self.text[*begin..begin + name + value].split_at(*name))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Failure> {
+        let bad = |message: &str| Failure::BadRequest(message.to_owned());
+        let mut map = HeaderMap::with_capacity(self.places.len());
+        for (name, value) in self.iter().filter(|(name, _)| !name.starts_with(b":")) {
+            let name = HeaderName::from_lowercase(name).map_err(|_| bad("a header of the request has no valid name"))?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
+            if OF_CONNECTION.contains(&name.as_str()) {
+                return Err(bad(&format!("HTTP/2 has no header {name}: leave it out")));
+            }
+            map.try_append(name, value).map_err(|_| too_long())?;
+        }
+        Ok(map)
+    }
+}
+
+fn too_long() -> Failure {
+    let message =
+        format!("the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less");
+    Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+}
+
+impl Frames {
+    /// Looks at the beginning of what was read; `share` takes the share of a long head.
+    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: &dyn Fn() -> Result<Share, Failure>) -> Step {
+        let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
+            return Step::More;
+        };
+        let length = length.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte));
+        let stream = [s0 & 0x7f, *s1, *s2, *s3];
+        match (*kind, &self.block) {
+            (HEADERS, None) | (CONTINUATION, Some(_)) if length <= MOST_PAYLOAD => {}
+            (_, None) => return Step::Pass(FRAME_HEAD + length),
+            (_, Some(_)) => return Step::Broken,
+        }
+        let Some(mut payload) = rest.get(..length) else { return Step::More };
+        if *kind == HEADERS {
+            match without_padding(payload, *flags) {
+                Some(fragment) => payload = fragment,
+                // h2 answers padding that is longer than the frame.
+                None => return Step::Pass(FRAME_HEAD + length),
+            }
+        }
+        let ends_stream = flags & END_STREAM != 0;
+        let block =
+            self.block.get_or_insert_with(|| Block { stream, ends_stream, bytes: Vec::new(), frames: 0, share: None });
+        block.bytes.extend_from_slice(payload);
+        block.frames += 1;
+        if block.stream != stream || block.frames > MOST_FRAMES || block.bytes.len() > MOST_HEAD {
+            return Step::Broken;
+        }
+        if block.bytes.len() > USUAL_HEAD && block.share.is_none() {
+            match share() {
+                Ok(share) => block.share = Some(share),
+                // Without the whole block the next one could not be read.
+                Err(_) => return Step::Broken,
+            }
+        }
+        if flags & END_HEADERS == 0 {
+            return Step::Instead(FRAME_HEAD + length, Vec::new());
+        }
+        match self.block.take().and_then(|block| self.convert(block, slots, share)) {
+            Some(frames) => Step::Instead(FRAME_HEAD + length, frames),
+            None => Step::Broken,
+        }
+    }
+
+    /// The frames that are handed over instead of a block; `None` if it cannot be read.
+    fn convert(&mut self, block: Block, slots: &Slots, share: &dyn Fn() -> Result<Share, Failure>) -> Option<Vec<u8>> {
+        let mut fields = Fields::default();
+        self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
+        let is_request = fields.iter().next().is_some_and(|(name, _)| name.starts_with(b":"));
+        let written = if is_request {
+            request(&fields, block.share, slots, share).unwrap_or_else(|failure| rejected(failure, slots))
+        } else if fields.is_over {
+            return None;
+        } else {
+            // Trailers.
+            let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
+            fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
+            written
+        };
+        Some(frames(&written, block.stream, block.ends_stream))
+    }
+}
+
+/// The fragment in the payload of a HEADERS frame.
+fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
+    let mut padding = 0;
+    if flags & PADDED != 0 {
+        let (first, rest) = payload.split_first()?;
+        (padding, payload) = (usize::from(*first), rest);
+    }
+    if flags & PRIORITY != 0 {
+        payload = payload.get(5..)?;
+    }
+    payload.get(..payload.len().checked_sub(padding)?)
+}
+
+/// A block for a request that hyper can carry.
+fn request(
+    fields: &Fields,
+    taken: Option<Share>,
+    slots: &Slots,
+    share: &dyn Fn() -> Result<Share, Failure>,
+) -> Result<Vec<u8>, Failure> {
+    if fields.is_over {
+        return Err(too_long());
+    }
+    let has_many = fields.text.len() > USUAL_HEAD;
+    let path = fields.iter().find(|(name, _)| *name == b":path").map(|(_, path)| path);
+    let path = path.map(|path| std::str::from_utf8(path).map_err(|_| super::target::not_a_url())).transpose()?;
+    let target = path.filter(|path| !path.is_empty()).map(|path| Target::read(path, has_many)).transpose()?;
+    let query = target.as_ref().and_then(|target| target.query.as_deref());
+    let number = if query.is_some() || has_many {
+        let headers = if has_many { Some(fields.headers()?) } else { None };
+        let share = taken.map_or_else(share, Ok)?;
+        Some(slots.keep(Kept { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
+    } else {
+        None
+    };
+    let mut written = Vec::with_capacity(fields.text.len().min(USUAL_HEAD) + 4 * fields.places.len() + 64);
+    for (name, value) in fields.iter() {
+        match (&target, name) {
+            (Some(target), b":path") => hpack::write(&mut written, name, target.text.as_bytes()),
+            _ if !has_many || name.starts_with(b":") || READ_BY_HYPER.contains(&name) => {
+                hpack::write(&mut written, name, value);
+            }
+            _ => {}
+        }
+    }
+    if let Some(number) = number {
+        hpack::write(&mut written, SLOT_HEADER.as_bytes(), number.to_string().as_bytes());
+    }
+    Ok(written)
+}
+
+/// A block for a request that is rejected.
+fn rejected(failure: Failure, slots: &Slots) -> Vec<u8> {
+    let number = slots.keep(Kept::rejected(failure)).to_string();
+    let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "rejected"), (":path", "/"), (SLOT_HEADER, &number)];
+    let mut written = Vec::new();
+    fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
+    written
+}
+
+/// A block in frames.
+fn frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
+    let mut written = Vec::with_capacity(block.len() + FRAME_HEAD * (1 + block.len() / MOST_PAYLOAD));
+    let mut rest = block;
+    loop {
+        let (part, after) = rest.split_at(rest.len().min(MOST_PAYLOAD));
+        let is_first = written.is_empty();
+        let kind = if is_first { HEADERS } else { CONTINUATION };
+        let flags = if is_first && ends_stream { END_STREAM } else { 0 } | if after.is_empty() { END_HEADERS } else { 0 };
+        written.extend_from_slice(&(part.len() as u32).to_be_bytes()[1..]);
+        written.extend_from_slice(&[kind, flags]);
+        written.extend_from_slice(&stream);
+        written.extend_from_slice(part);
+        rest = after;
+        if rest.is_empty() {
+            return written;
+        }
+    }
+}
