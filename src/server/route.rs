@@ -67,7 +67,7 @@ impl Target {
             return Target::Root;
         }
         let parts: Vec<&str> = trimmed.split('/').collect();
-        if parts.iter().any(|part| part.is_empty()) {
+        if parts.iter().any(|part| part.is_empty()) && !names_every_namespace(&parts) {
             return if parts[0] == "api" { Target::UnknownBuiltIn } else { Target::Unknown };
         }
         let is_closed = decoded.ends_with('/');
@@ -92,6 +92,18 @@ impl Target {
     }
 }
 
+/// Whether the only empty part of a path is the name of a namespace in front of a resource. kube-apiserver's routes take it for no
+/// namespace: all of them.
+fn names_every_namespace(parts: &[&str]) -> bool {
+    let below = match parts {
+        ["api", version, below @ ..] if !version.is_empty() => below,
+        ["apis", group, version, below @ ..] if !group.is_empty() && !version.is_empty() => below,
+        _ => return false,
+    };
+    let below = below.strip_prefix(&["watch"]).unwrap_or(below);
+    matches!(below, ["namespaces", "", resource] if !matches!(*resource, "" | "status" | "finalize"))
+}
+
 fn health(endpoint: &'static str, rest: &[&str]) -> Target {
     let check = (!rest.is_empty()).then(|| rest.join("/"));
     Target::Health { endpoint, check }
@@ -105,7 +117,7 @@ fn resource(group_version: GroupVersion, parts: &[&str]) -> Target {
     // `namespaces/NS` is the Namespace itself, also when only its own subresources follow.
     let (namespace, parts) = match parts {
         ["namespaces", namespace, "status" | "finalize", ..] | ["namespaces", namespace] => (Some(*namespace), parts),
-        ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
+        ["namespaces", namespace, rest @ ..] => (Some(*namespace).filter(|namespace| !namespace.is_empty()), rest),
         other => (None, other),
     };
     let [resource, rest @ ..] = parts else { return Target::Unknown };

@@ -1,0 +1,111 @@
+//! Heads over both protocols, up to the service behind hyper: what it gets, and what is rejected before.
+
+mod blocks;
+mod one;
+mod two;
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::watch;
+
+use super::slots;
+use crate::server::body::Body;
+use crate::server::connection::ConnectionState;
+use crate::server::limits::connections::Connections;
+use crate::server::listen::{Answers, End, serve};
+
+/// Answers with what it was asked.
+struct Echo;
+
+impl Answers for Echo {
+    async fn answer(&self, _: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let query = slots::query(&parts).to_owned();
+        let body = body.collect().await.map(|body| body.to_bytes());
+        let headers: Vec<String> = parts
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
+            .collect();
+        let seen = json!({
+            "method": parts.method.as_str(), "path": parts.uri.path(), "query": query, "headers": headers,
+            "body": body.map(|body| String::from_utf8_lossy(&body).into_owned()).ok(),
+        });
+        Response::new(Body::whole(seen.to_string()))
+    }
+
+    fn authenticates(&self) -> bool {
+        false
+    }
+
+    fn drain(&self) {}
+}
+
+/// A connection to [`Echo`].
+struct Connected {
+    stream: DuplexStream,
+    connections: Arc<Connections>,
+    _ending: watch::Sender<bool>,
+}
+
+impl Connected {
+    fn new() -> Connected {
+        Connected::among(&Arc::new(Connections::new(8)))
+    }
+
+    /// Counted there.
+    #[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; it ends with the other end")]
+    fn among(connections: &Arc<Connections>) -> Connected {
+        let (near, far) = duplex(1 << 16);
+        let ending = watch::Sender::new(false);
+        let end = End { ended: ending.subscribe(), connections: connections.clone() };
+        tokio::spawn(serve(far, Arc::default(), Arc::new(Echo), end, None));
+        Connected { stream: near, connections: connections.clone(), _ending: ending }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// The next response of HTTP/1.1: its head and its body.
+    async fn response(&mut self) -> (String, String) {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(self.stream.read_u8().await.unwrap_or_else(|error| panic!("{error}: {}", head.escape_ascii())));
+        }
+        let head = String::from_utf8(head).unwrap();
+        let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+        let mut body = vec![0; length.parse().unwrap()];
+        self.stream.read_exact(&mut body).await.unwrap();
+        (head, String::from_utf8(body).unwrap())
+    }
+
+    /// What the service saw of the next request.
+    async fn seen(&mut self) -> Value {
+        let (head, body) = self.response().await;
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Everything up to the end.
+    async fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest).await;
+        rest
+    }
+}
+
+/// Numbers that look random, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+}

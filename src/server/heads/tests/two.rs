@@ -1,0 +1,286 @@
+//! HTTP/2: by hyper's client, and by frames made by hand for what it cannot send.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+
+use super::{Connected, Random};
+use crate::server::heads::hpack::{Decoder, write};
+use crate::server::heads::{MOST_FIELDS, MOST_HEAD};
+use crate::server::stall::PREFACE;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    frame.extend_from_slice(&[kind, flags]);
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    fields.iter().for_each(|(name, value)| write(&mut block, name.as_bytes(), value.as_bytes()));
+    block
+}
+
+/// A request in frames of so many bytes, without a body.
+fn request(stream: u32, fields: &[(&str, &str)], most: usize) -> Vec<u8> {
+    let block = block(fields);
+    let parts: Vec<&[u8]> = block.chunks(most).collect();
+    let mut frames = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let end = if number + 1 == parts.len() { 4 } else { 0 };
+        let (kind, flags) = if number == 0 { (HEADERS, 1 | end) } else { (CONTINUATION, end) };
+        frames.extend(frame(kind, flags, stream, part));
+    }
+    frames
+}
+
+fn get(path: &str) -> Vec<(&str, &str)> {
+    vec![(":method", "GET"), (":scheme", "http"), (":authority", "x"), (":path", path)]
+}
+
+/// A connection by hand.
+struct Hand {
+    connected: Connected,
+    decoder: Decoder,
+}
+
+impl Hand {
+    async fn new() -> Hand {
+        let mut connected = Connected::new();
+        connected.write(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
+        Hand { connected, decoder: Decoder::default() }
+    }
+
+    async fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
+        let mut head = [0; 9];
+        self.connected.stream.read_exact(&mut head).await.ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        self.connected.stream.read_exact(&mut payload).await.ok()?;
+        Some((head[3], u32::from_be_bytes(head[5..].try_into().unwrap()), payload))
+    }
+
+    /// Code and body of the response on a stream, whose body fits the window.
+    async fn response(&mut self, stream: u32) -> (u16, Vec<u8>) {
+        let (mut code, mut length, mut body) = (0, None, Vec::new());
+        while length != Some(body.len()) {
+            let (kind, of, payload) = self.frame().await.expect("a response");
+            match kind {
+                HEADERS => self
+                    .decoder
+                    .decode(&payload, |name, value| {
+                        let value = std::str::from_utf8(value).unwrap();
+                        match name {
+                            b":status" => code = value.parse().unwrap(),
+                            b"content-length" => length = Some(value.parse().unwrap()),
+                            _ => {}
+                        }
+                    })
+                    .unwrap(),
+                DATA if of == stream => body.extend(payload),
+                RST_STREAM | GOAWAY => panic!("no response: {kind} {payload:?}"),
+                _ => {}
+            }
+        }
+        (code, body)
+    }
+
+    async fn seen(&mut self, stream: u32) -> Value {
+        let (code, body) = self.response(stream).await;
+        assert_eq!(code, 200, "{}", String::from_utf8_lossy(&body));
+        serde_json::from_slice(&body).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn characters_that_go_accepts_reach_the_service() {
+    let mut hand = Hand::new().await;
+    for (number, (path, expected, query)) in [
+        ("/plain?a=b", "/plain", "a=b"),
+        ("/a?labelSelector=tier>1", "/a", "labelSelector=tier%3E1"),
+        ("/a?x=<\"{|}^`\\[]>'", "/a", "x=%3C%22{|}^`\\[]%3E'"),
+        ("/a#b?x=1#y", "/a%23b", "x=1%23y"),
+        ("/a b?c d", "/a%20b", "c%20d"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let stream = 2 * number as u32 + 1;
+        let fields = [get(path), vec![("fieldcache-head", "0"), ("a", "b")]].concat();
+        hand.connected.write(&request(stream, &fields, 10)).await;
+        let seen = hand.seen(stream).await;
+        assert_eq!((&seen["path"], &seen["query"]), (&json!(expected), &json!(query)), "{path}");
+        assert_eq!(seen["headers"], json!(["a: b"]), "{path}: no client chooses a slot");
+    }
+}
+
+#[tokio::test]
+async fn heads_as_long_as_with_go_reach_the_service_and_longer_ones_get_a_status() {
+    let mut hand = Hand::new().await;
+    // The echo of a longer one would not fit the window of the connection, which is not enlarged here.
+    for (stream, length) in [(1, 30_000), (3, 20_000)] {
+        let query = ">".repeat(length / 3);
+        hand.connected.write(&request(stream, &get(&format!("/a?{query}")), 16_384)).await;
+        assert!(hand.seen(stream).await["query"] == query.replace('>', "%3E").as_str());
+    }
+    let long = "x".repeat(MOST_HEAD);
+    let many: Vec<String> = (0..=MOST_FIELDS).map(|number| format!("x-{number}")).collect();
+    let mut with_many = get("/");
+    with_many.extend(many.iter().map(|name| (&**name, "")));
+    let url = format!("/?{}", &long[..MOST_HEAD - 200]);
+    let path = format!("/{}", &long[..70_000]);
+    let connection: Vec<(&str, &str)> = [get("/"), vec![("long", &long[..100_000]), ("connection", "close")]].concat();
+    for (fields, code, message) in [
+        (get(&url), 431, "more than 1052672 bytes"),
+        (with_many, 431, "4096 headers"),
+        (get(&path), 414, "70001 bytes"),
+        (get("/\u{1}"), 400, "is no URL"),
+        (get("a/b?c"), 400, "is no URL"),
+        (connection, 400, "HTTP/2 has no header connection"),
+    ] {
+        let mut hand = Hand::new().await;
+        hand.connected.write(&request(1, &fields, 16_384)).await;
+        let (answered, body) = hand.response(1).await;
+        let status: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((answered, &status["code"], &status["kind"]), (code, &json!(code), &json!("Status")), "{message}");
+        assert!(status["message"].as_str().unwrap().contains(message), "{message}: {status}");
+        // The other streams go on.
+        hand.connected.write(&request(3, &get("/again?>"), 16_384)).await;
+        assert_eq!(hand.seen(3).await["path"], "/again", "{message}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_valid_frame_ends_the_connection_with_the_error_of_the_standard() {
+    let begun = frame(HEADERS, 1, 1, &block(&get("/")));
+    let empty = frame(CONTINUATION, 0, 1, &[]).repeat(2000);
+    let rows: [(Vec<u8>, &str); 8] = [
+        (frame(HEADERS, 5, 1, &[0x80]), "a block that cannot be read"),
+        ([&begun[..], &frame(DATA, 1, 1, b"x")].concat(), "another frame within a block"),
+        ([&begun[..], &frame(CONTINUATION, 4, 3, &[])].concat(), "a block that goes on on another stream"),
+        ([&begun[..], &begun[..]].concat(), "a block within a block"),
+        (frame(CONTINUATION, 4, 1, &[]), "what continues nothing"),
+        ([&begun[..], &empty].concat(), "frames without end"),
+        (frame(HEADERS, 5 | 8, 1, &[200, 0]), "padding longer than the frame"),
+        (frame(HEADERS, 5, 1, &vec![0; 20_000]), "a frame that is too long"),
+    ];
+    for (bytes, why) in rows {
+        let mut hand = Hand::new().await;
+        // The connection may end before all of it is written.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut hand.connected.stream, &bytes).await;
+        let mut went = None;
+        while let Some((kind, _, payload)) = hand.frame().await {
+            assert_ne!(kind, HEADERS, "{why}: a response");
+            if kind == GOAWAY {
+                went = Some(payload[7]);
+            }
+        }
+        assert!(went.is_some_and(|code| code != 0), "{why}: {went:?}");
+    }
+}
+
+#[tokio::test]
+async fn padding_priorities_and_other_frames_change_nothing() {
+    let mut hand = Hand::new().await;
+    let payload = [&[3, 0, 0, 0, 0, 16][..], &block(&get("/a?>")), &[0, 0, 0]].concat();
+    let frames = [
+        frame(PING, 0, 0, b"12345678"),
+        frame(HEADERS, 5 | 8 | 0x20, 1, &payload),
+        frame(0xbe, 0, 0, b"unknown"),
+        frame(HEADERS, 4, 3, &block(&[(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/b")])),
+        frame(DATA, 0, 3, b"some"),
+        frame(DATA, 0, 3, b" body"),
+        frame(HEADERS, 5, 3, &block(&[("trailer", "t")])),
+    ];
+    for byte in frames.concat() {
+        hand.connected.write(&[byte]).await;
+    }
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        let (kind, _, payload) = hand.frame().await.unwrap();
+        assert!(kind != RST_STREAM && kind != GOAWAY, "{payload:?}");
+        if kind == DATA && !payload.is_empty() {
+            bodies.push(serde_json::from_slice::<Value>(&payload).unwrap());
+        }
+    }
+    bodies.sort_by_key(|seen| seen["path"].to_string());
+    assert_eq!((&bodies[0]["path"], &bodies[0]["query"]), (&json!("/a"), &json!("%3E")));
+    assert_eq!((&bodies[1]["path"], &bodies[1]["body"]), (&json!("/b"), &json!("some body")));
+}
+
+/// hyper's client uses its table and the code for texts. What it sends arrives, also where its frames are cut.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a client connection needs a task; it ends with the server's")]
+async fn requests_of_another_encoder_arrive_as_they_were_sent() {
+    let seeds = 0..20_u64;
+    println!("header blocks: seeds {seeds:?}");
+    for seed in seeds {
+        let mut random = Random(seed);
+        let connected = Connected::new();
+        let Connected { stream, connections, _ending } = connected;
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.max_header_list_size(2 << 20);
+        let (client, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let mut asked = Vec::new();
+        for number in 0..40 {
+            let mut headers = Vec::new();
+            for _ in 0..[2, 5, 150][random.below(3)] {
+                let length = [0, 3, 40, 700][random.below(4)];
+                let value: String = (0..length).map(|_| char::from(b' ' + 1 + random.below(94) as u8)).collect();
+                headers.push((format!("x-{}", random.below(40)), value));
+            }
+            if random.below(10) == 0 {
+                headers.push(("long".to_owned(), "l".repeat(100_000)));
+            }
+            let query = "q".repeat([1, 100, 60_000][random.below(3)]);
+            let body = "b".repeat([0, 10, 100_000][random.below(3)]);
+            let mut request = Request::post(format!("http://x/{number}?{query}"));
+            for (name, value) in &headers {
+                request = request.header(name, value);
+            }
+            let request = request.body(Full::new(Bytes::from(body.clone()))).unwrap();
+            let mut sent: Vec<String> = request
+                .headers()
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                .chain((!body.is_empty()).then(|| format!("content-length: {}", body.len())))
+                .collect();
+            sent.sort();
+            let mut client = client.clone();
+            let answer = tokio::spawn(async move {
+                let answer = client.send_request(request).await.unwrap();
+                assert_eq!(answer.status(), 200);
+                answer.into_body().collect().await.unwrap().to_bytes()
+            });
+            asked.push((number, query, body, sent, answer));
+        }
+        for (number, query, body, sent, answer) in asked {
+            let seen: Value = serde_json::from_slice(&answer.await.unwrap()).unwrap();
+            assert_eq!(seen["path"], format!("/{number}"), "seed {seed}");
+            assert!(seen["query"] == query.as_str() && seen["body"] == body.as_str(), "seed {seed}: {number}");
+            let mut headers: Vec<&str> = seen["headers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            headers.sort_unstable();
+            headers.retain(|header| *header != "content-length: 0");
+            assert!(headers == sent, "seed {seed}: {number}: other headers");
+        }
+        assert_eq!(connections.long_heads(), 0, "seed {seed}");
+        drop(Arc::clone(&connections));
+    }
+}
