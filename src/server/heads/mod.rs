@@ -38,7 +38,7 @@ use tokio::time::{Sleep, sleep};
 use super::connection::ConnectionState;
 use super::failure::Failure;
 use super::limits::Share;
-use super::limits::connections::Connections;
+use super::limits::connections::{Connections, LONG_HEAD};
 use super::stall::PREFACE;
 use one::{Following, Head};
 use slots::{Kept, SLOT_HEADER, Slots};
@@ -63,6 +63,14 @@ const CHUNK: usize = 2 << 10;
 /// connection, and the client might not see the answer.
 const MOST_DRAINED: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// Takes the share of a long head of so many bytes.
+type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, Failure>;
+
+/// What a long head takes in memory, with its headers in a map.
+fn taken_bytes(length: usize, fields: usize) -> u64 {
+    (2 * length + 256 * fields) as u64
+}
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +163,11 @@ impl<Io> Heads<Io> {
         let may_be_complete = has_end(&self.held[self.searched.saturating_sub(3)..]);
         self.searched = self.held.len();
         let read = if is_first || may_be_complete {
-            let (connections, user, share) = (&self.connections, self.state.user(), &mut self.share);
-            one::read(&self.held, &self.slots, || match share.take() {
-                Some(share) => Ok(share),
-                None => connections.take_head(user).map_err(Failure::Limited),
+            let (connections, user, held) = (&self.connections, self.state.user(), &mut self.share);
+            // In place of what was taken before its length was known.
+            one::read(&self.held, &self.slots, &mut |bytes| {
+                *held = None;
+                connections.take_head(user, bytes).map_err(Failure::Limited)
             })
         } else {
             Ok(None)
@@ -174,8 +183,8 @@ impl<Io> Heads<Io> {
     /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
     fn advance_frames(&mut self) -> bool {
         let (connections, user) = (&self.connections, self.state.user());
-        let share = || connections.take_head(user).map_err(Failure::Limited);
-        match self.frames.get_or_insert_default().step(&self.held, &self.slots, &share) {
+        let mut share = |bytes| connections.take_head(user, bytes).map_err(Failure::Limited);
+        match self.frames.get_or_insert_default().step(&self.held, &self.slots, &mut share) {
             Step::More => return false,
             Step::Pass(length) => self.passing = length,
             Step::Instead(length, frames) => {
@@ -198,7 +207,7 @@ impl<Io> Heads<Io> {
             return Err(Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
         }
         if self.held.len() > USUAL_HEAD && self.share.is_none() {
-            self.share = Some(self.connections.take_head(self.state.user()).map_err(Failure::Limited)?);
+            self.share = Some(self.connections.take_head(self.state.user(), LONG_HEAD).map_err(Failure::Limited)?);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
-use super::{MOST_FIELDS, USUAL_HEAD};
+use super::{MOST_FIELDS, TakeShare, USUAL_HEAD, taken_bytes};
 use crate::server::failure::Failure;
 
 /// hyper reads so many headers without more memory for each request.
@@ -45,7 +45,7 @@ pub(super) struct Head {
 pub(super) fn read(
     bytes: &[u8],
     slots: &Slots,
-    share: impl FnOnce() -> Result<crate::server::limits::Share, Failure>,
+    share: TakeShare<'_>,
 ) -> Result<Option<Head>, Failure> {
     let mut few = [EMPTY_HEADER; USUAL_FIELDS];
     let mut request = httparse::Request::new(&mut few);
@@ -69,7 +69,7 @@ fn convert(
     head: &[u8],
     request: &httparse::Request<'_, '_>,
     slots: &Slots,
-    share: impl FnOnce() -> Result<crate::server::limits::Share, Failure>,
+    share: TakeShare<'_>,
 ) -> Result<Head, Failure> {
     let following = following(request)?;
     let path = request.path.unwrap_or_default();
@@ -82,7 +82,7 @@ fn convert(
     let has_many = is_long || request.headers.len() >= USUAL_FIELDS;
     let kept = if target.query.is_some() || has_many {
         let headers = if has_many { Some(header_map(request.headers)?) } else { None };
-        Some(Kept { query: target.query.as_deref().map(Into::into), headers, rejection: None, share: Some(share()?) })
+        Some(Kept { query: target.query.as_deref().map(Into::into), headers, rejection: None, share: Some(share(taken_bytes(head.len(), request.headers.len()))?) })
     } else {
         None
     };

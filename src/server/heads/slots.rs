@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use http::request::Parts;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, Uri};
 
+use super::target::LONGEST_URI;
 use crate::server::failure::Failure;
 use crate::server::limits::Share;
 
@@ -115,15 +116,27 @@ impl Slots {
         if let Some(headers) = headers {
             *request.headers_mut() = headers;
         }
-        let extensions = request.extensions_mut();
         if let Some(query) = query {
-            extensions.insert(LongQuery(query));
+            match with_query(request.uri(), &query) {
+                Some(uri) => *request.uri_mut() = uri,
+                None => drop(request.extensions_mut().insert(LongQuery(query))),
+            }
         }
         if let Some(share) = share {
-            extensions.insert(Held { _share: Arc::new(share) });
+            request.extensions_mut().insert(Held { _share: Arc::new(share) });
         }
         Ok(())
     }
+}
+
+/// A URL with a query, if it is short enough.
+fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
+    if uri.path().len() + query.len() > LONGEST_URI {
+        return None;
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("{}?{query}", uri.path()).parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// The query of a request, however long it is; empty for none.

@@ -10,7 +10,7 @@ use http::{StatusCode, Uri};
 use crate::server::failure::Failure;
 
 /// The longest `http::Uri`, in bytes.
-const LONGEST_URI: usize = u16::MAX as usize - 1;
+pub(super) const LONGEST_URI: usize = u16::MAX as usize - 1;
 
 /// The longest path, in bytes. The rest of `http::Uri` is for the address of a server before it.
 const LONGEST_PATH: usize = 60_000;

@@ -10,15 +10,19 @@ use http::{HeaderMap, StatusCode};
 use super::hpack::{self, Decoder};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
-use super::{MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
+use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use crate::server::failure::Failure;
 use crate::server::limits::Share;
+use crate::server::limits::connections::LONG_HEAD;
 
 /// The head of a frame.
 const FRAME_HEAD: usize = 9;
 
 /// The longest payload of a frame, where no other one is announced.
 const MOST_PAYLOAD: usize = 16 << 10;
+
+/// Fields up to so many bytes are handed over whole. A block can be much shorter than its fields.
+const USUAL_LIST: usize = 16 << 10;
 
 /// Frames of one block, at most. A peer can send empty ones.
 const MOST_FRAMES: usize = 1024;
@@ -119,7 +123,7 @@ fn too_long() -> Failure {
 
 impl Frames {
     /// Looks at the beginning of what was read; `share` takes the share of a long head.
-    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: &dyn Fn() -> Result<Share, Failure>) -> Step {
+    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> Step {
         let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
             return Step::More;
         };
@@ -147,7 +151,7 @@ impl Frames {
             return Step::Broken;
         }
         if block.bytes.len() > USUAL_HEAD && block.share.is_none() {
-            match share() {
+            match share(LONG_HEAD) {
                 Ok(share) => block.share = Some(share),
                 // Without the whole block the next one could not be read.
                 Err(_) => return Step::Broken,
@@ -163,12 +167,13 @@ impl Frames {
     }
 
     /// The frames that are handed over instead of a block; `None` if it cannot be read.
-    fn convert(&mut self, block: Block, slots: &Slots, share: &dyn Fn() -> Result<Share, Failure>) -> Option<Vec<u8>> {
+    fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
         let is_request = fields.iter().next().is_some_and(|(name, _)| name.starts_with(b":"));
+        drop(block.share);
         let written = if is_request {
-            request(&fields, block.share, slots, share).unwrap_or_else(|failure| rejected(failure, slots))
+            request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, slots))
         } else if fields.is_over {
             return None;
         } else {
@@ -197,26 +202,25 @@ fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
 /// A block for a request that hyper can carry.
 fn request(
     fields: &Fields,
-    taken: Option<Share>,
     slots: &Slots,
-    share: &dyn Fn() -> Result<Share, Failure>,
+    share: TakeShare<'_>,
 ) -> Result<Vec<u8>, Failure> {
     if fields.is_over {
         return Err(too_long());
     }
-    let has_many = fields.text.len() > USUAL_HEAD;
+    let has_many = fields.text.len() > USUAL_LIST;
     let path = fields.iter().find(|(name, _)| *name == b":path").map(|(_, path)| path);
     let path = path.map(|path| std::str::from_utf8(path).map_err(|_| super::target::not_a_url())).transpose()?;
     let target = path.filter(|path| !path.is_empty()).map(|path| Target::read(path, has_many)).transpose()?;
     let query = target.as_ref().and_then(|target| target.query.as_deref());
     let number = if query.is_some() || has_many {
         let headers = if has_many { Some(fields.headers()?) } else { None };
-        let share = taken.map_or_else(share, Ok)?;
+        let share = share(taken_bytes(fields.text.len(), fields.places.len()))?;
         Some(slots.keep(Kept { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
     } else {
         None
     };
-    let mut written = Vec::with_capacity(fields.text.len().min(USUAL_HEAD) + 4 * fields.places.len() + 64);
+    let mut written = Vec::with_capacity(fields.text.len().min(USUAL_LIST) + 4 * fields.places.len() + 64);
     for (name, value) in fields.iter() {
         match (&target, name) {
             (Some(target), b":path") => hpack::write(&mut written, name, target.text.as_bytes()),

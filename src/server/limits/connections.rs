@@ -82,8 +82,8 @@ const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
 /// So many of them may be of one address whatever the others send.
 const FIRST_UNSTARTED: u64 = 512 << 10;
 
-/// What a long head takes in memory: its bytes, and its headers once more in a map.
-const LONG_HEAD: u64 = 2 << 20;
+/// What a long head takes in memory while its length is not known.
+pub const LONG_HEAD: u64 = 2 << 20;
 
 /// What all long heads may take, in bytes.
 pub const MOST_HEADS: u64 = 64 << 20;
@@ -211,12 +211,12 @@ impl Connections {
         }
     }
 
-    /// Takes the share of a long head, until its request is answered.
+    /// Takes the share of a long head, which takes so many bytes until its request is answered.
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.
-    pub(in crate::server) fn take_head(&self, user: &User) -> Result<Share, Limited> {
-        self.heads.take(user, LONG_HEAD).ok_or_else(|| {
+    pub(in crate::server) fn take_head(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+        self.heads.take(user, bytes).ok_or_else(|| {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
             let message = format!(

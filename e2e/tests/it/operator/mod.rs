@@ -13,6 +13,7 @@ mod messages;
 mod placement;
 mod readiness;
 mod replicas;
+mod requests;
 mod reviews;
 mod rights;
 mod views;
