@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use http::{Request, Response};
+use http::header::{CACHE_CONTROL, HeaderName};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,7 +26,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
 use super::Server;
@@ -41,6 +42,7 @@ use super::negotiate::Format;
 use super::response::failed;
 use super::stall::Stall;
 use super::streams::{self, Link, Streams};
+use super::tally::Outcome;
 use super::tls::Tls;
 use crate::access::authentication::Peer;
 use crate::registry::Where;
@@ -131,7 +133,12 @@ impl Answers for Server {
     }
 
     fn reject(&self, failure: &Failure) -> Response<Body> {
-        Server::reject(self, failure)
+        let (begun, mut response) = (Instant::now(), failed(failure, Format::Json, false));
+        let headers = response.headers_mut();
+        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
+        response
     }
 
     fn authenticates(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket ([`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path, `methods` the method,
+//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path, `methods` the method,
 //! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
@@ -114,7 +114,7 @@ use response::{chunked, document, failed, length_as, mark_gzip, media_type, with
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;
-use tally::{Noted, Outcome, Tally};
+use tally::{Noted, Tally};
 use through::{Named, Through};
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
@@ -257,16 +257,6 @@ impl Server {
             }
         }
         noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
-        response
-    }
-
-    /// Answers a request that cannot be routed.
-    pub fn reject(&self, failure: &Failure) -> Response<Body> {
-        let (begun, mut response) = (Instant::now(), failed(failure, Format::Json, false));
-        let headers = response.headers_mut();
-        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
         response
     }
 

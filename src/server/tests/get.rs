@@ -37,6 +37,34 @@ async fn built_in_objects_get_kind_and_version_in_front() {
 }
 
 #[tokio::test]
+async fn a_namespace_without_a_name_stands_for_all_of_them() {
+    let mut fixture = Fixture::new();
+    fixture.put("a", "x", "blue");
+    fixture.put("b", "y", "red");
+    fixture.put_pod("a", "p");
+    let list = |path: &str, query: &str| format!("{path}{query}");
+    for (path, query, names) in [
+        ("/apis/stable.example.com/v1/namespaces//shirts", "", vec!["a/x", "b/y"]),
+        ("/apis/stable.example.com/v1/namespaces//shirts/", "", vec!["a/x", "b/y"]),
+        ("/apis/stable.example.com/v1/namespaces%2F%2Fshirts", "?fieldSelector=spec.color%3Dred", vec!["b/y"]),
+        ("/apis/stable.example.com/v1/namespaces//hats", "", vec![]),
+        ("/api/v1/namespaces//pods", "", vec!["a/p"]),
+    ] {
+        let answer = fixture.get(&list(path, query)).await;
+        assert_eq!((answer.code.as_u16(), answer.names()), (200, names.iter().map(|name| (*name).to_owned()).collect()), "{path}");
+    }
+    for path in [
+        "/apis/stable.example.com/v1/namespaces//shirts/x",
+        "/apis/stable.example.com/v1//namespaces/a/shirts",
+        "/apis/stable.example.com/v1/namespaces//status",
+        "/apis/stable.example.com/v1/namespaces//",
+        "/apis//v1/namespaces//shirts",
+    ] {
+        assert_eq!(fixture.get(path).await.code, 404, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_not_found_in_upstreams_words() {
     let fixture = Fixture::new();
     let nope = json!({
