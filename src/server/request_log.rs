@@ -64,8 +64,7 @@ impl RequestLog {
 
 impl Drop for RequestLog {
     fn drop(&mut self) {
-        let [fields, labels] =
-            self.selectors.take().unwrap_or_else(|| selectors(self.uri.query().unwrap_or_default()));
+        let [fields, labels] = self.selectors.take().unwrap_or_else(|| selectors(self.uri.query().unwrap_or_default()));
         tracing::debug!(
             user = self.user.as_ref().map(User::name),
             verb = self.verb.unwrap_or(self.method.as_str()),

@@ -42,11 +42,7 @@ pub(super) struct Head {
 ///
 /// # Errors
 /// Why the request is rejected.
-pub(super) fn read(
-    bytes: &[u8],
-    slots: &Slots,
-    share: TakeShare<'_>,
-) -> Result<Option<Head>, Failure> {
+pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<Head>, Failure> {
     let mut few = [EMPTY_HEADER; USUAL_FIELDS];
     let mut request = httparse::Request::new(&mut few);
     match request.parse(bytes) {
@@ -82,7 +78,12 @@ fn convert(
     let has_many = is_long || request.headers.len() >= USUAL_FIELDS;
     let kept = if target.query.is_some() || has_many {
         let headers = if has_many { Some(header_map(request.headers)?) } else { None };
-        Some(Kept { query: target.query.as_deref().map(Into::into), headers, rejection: None, share: Some(share(taken_bytes(head.len(), request.headers.len()))?) })
+        Some(Kept {
+            query: target.query.as_deref().map(Into::into),
+            headers,
+            rejection: None,
+            share: Some(share(taken_bytes(head.len(), request.headers.len()))?),
+        })
     } else {
         None
     };

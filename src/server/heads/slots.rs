@@ -104,7 +104,8 @@ impl Slots {
     pub(in crate::server) fn restore<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
         let Some(number) = request.headers_mut().remove(SLOT_HEADER) else { return Ok(()) };
         let mut table = self.table();
-        let kept = number.to_str().ok().and_then(|number| number.parse().ok()).and_then(|number| table.kept.remove(&number));
+        let kept =
+            number.to_str().ok().and_then(|number| number.parse().ok()).and_then(|number| table.kept.remove(&number));
         if let Some(reader) = table.waiting.take() {
             reader.wake();
         }

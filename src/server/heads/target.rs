@@ -33,7 +33,8 @@ impl<'t> Target<'t> {
         let encoded = encode(target)?;
         let path_length = encoded.find('?').unwrap_or(encoded.len());
         if path_length > LONGEST_PATH {
-            let message = format!("the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are read: shorten it");
+            let message =
+                format!("the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are read: shorten it");
             return Err(Failure::Rejected(StatusCode::URI_TOO_LONG, message));
         }
         let (text, query) = if encoded.len() > LONGEST_URI || (is_apart && path_length < encoded.len()) {

@@ -104,8 +104,10 @@ impl Fields {
         let bad = |message: &str| Failure::BadRequest(message.to_owned());
         let mut map = HeaderMap::with_capacity(self.places.len());
         for (name, value) in self.iter().filter(|(name, _)| !name.starts_with(b":")) {
-            let name = HeaderName::from_lowercase(name).map_err(|_| bad("a header of the request has no valid name"))?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
+            let name =
+                HeaderName::from_lowercase(name).map_err(|_| bad("a header of the request has no valid name"))?;
+            let value =
+                HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
             if OF_CONNECTION.contains(&name.as_str()) {
                 return Err(bad(&format!("HTTP/2 has no header {name}: leave it out")));
             }
@@ -116,8 +118,9 @@ impl Fields {
 }
 
 fn too_long() -> Failure {
-    let message =
-        format!("the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less");
+    let message = format!(
+        "the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less"
+    );
     Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 }
 
@@ -200,11 +203,7 @@ fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
 }
 
 /// A block for a request that hyper can carry.
-fn request(
-    fields: &Fields,
-    slots: &Slots,
-    share: TakeShare<'_>,
-) -> Result<Vec<u8>, Failure> {
+fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, Failure> {
     if fields.is_over {
         return Err(too_long());
     }
@@ -239,7 +238,8 @@ fn request(
 /// A block for a request that is rejected.
 fn rejected(failure: Failure, slots: &Slots) -> Vec<u8> {
     let number = slots.keep(Kept::rejected(failure)).to_string();
-    let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "rejected"), (":path", "/"), (SLOT_HEADER, &number)];
+    let fields =
+        [(":method", "GET"), (":scheme", "http"), (":authority", "rejected"), (":path", "/"), (SLOT_HEADER, &number)];
     let mut written = Vec::new();
     fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
     written
@@ -253,7 +253,8 @@ fn frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
         let (part, after) = rest.split_at(rest.len().min(MOST_PAYLOAD));
         let is_first = written.is_empty();
         let kind = if is_first { HEADERS } else { CONTINUATION };
-        let flags = if is_first && ends_stream { END_STREAM } else { 0 } | if after.is_empty() { END_HEADERS } else { 0 };
+        let flags =
+            if is_first && ends_stream { END_STREAM } else { 0 } | if after.is_empty() { END_HEADERS } else { 0 };
         written.extend_from_slice(&(part.len() as u32).to_be_bytes()[1..]);
         written.extend_from_slice(&[kind, flags]);
         written.extend_from_slice(&stream);

@@ -51,7 +51,11 @@ async fn a_namespace_without_a_name_stands_for_all_of_them() {
         ("/api/v1/namespaces//pods", "", vec!["a/p"]),
     ] {
         let answer = fixture.get(&list(path, query)).await;
-        assert_eq!((answer.code.as_u16(), answer.names()), (200, names.iter().map(|name| (*name).to_owned()).collect()), "{path}");
+        assert_eq!(
+            (answer.code.as_u16(), answer.names()),
+            (200, names.iter().map(|name| (*name).to_owned()).collect()),
+            "{path}"
+        );
     }
     for path in [
         "/apis/stable.example.com/v1/namespaces//shirts/x",

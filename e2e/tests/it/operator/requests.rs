@@ -101,7 +101,9 @@ fn values(length: usize) -> String {
 /// What is compared of a response.
 fn compared(response: &Response) -> Result<Value> {
     if !response.media_type.starts_with("application/json") {
-        return Ok(json!({ "code": response.code, "type": response.media_type, "text": String::from_utf8_lossy(&response.body) }));
+        return Ok(
+            json!({ "code": response.code, "type": response.media_type, "text": String::from_utf8_lossy(&response.body) }),
+        );
     }
     let mut body = response.json()?;
     if let Some(items) = body.get_mut("items") {

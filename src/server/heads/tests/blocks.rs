@@ -21,7 +21,13 @@ fn examples_of_the_standard() {
     let requests: [&[&str]; 3] = [
         &[":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"],
         &[":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com", "cache-control: no-cache"],
-        &[":method: GET", ":scheme: https", ":path: /index.html", ":authority: www.example.com", "custom-key: custom-value"],
+        &[
+            ":method: GET",
+            ":scheme: https",
+            ":path: /index.html",
+            ":authority: www.example.com",
+            "custom-key: custom-value",
+        ],
     ];
     for blocks in [
         [

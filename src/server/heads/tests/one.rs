@@ -62,7 +62,8 @@ async fn heads_as_long_as_with_go_reach_the_service() {
     connected.write(&get(&format!("/a?{query}"))).await;
     assert!(connected.seen().await["query"] == query.replace('>', "%3E").as_str());
 
-    for (count, length) in [(80, 10), (100, 10), (101, 10), (500, 10), (MOST_FIELDS - 1, 10), (900, 1000), (1, 200_000)] {
+    for (count, length) in [(80, 10), (100, 10), (101, 10), (500, 10), (MOST_FIELDS - 1, 10), (900, 1000), (1, 200_000)]
+    {
         let mut head = b"POST /a?q=>1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n".to_vec();
         let fields: Vec<String> = (0..count - 1).map(|number| format!("x-{number}: {}", "v".repeat(length))).collect();
         fields.iter().for_each(|field| head.extend_from_slice(format!("{field}\r\n").as_bytes()));
@@ -109,7 +110,11 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (b"POST / HTTP/1.1\r\nContent-Length: 1234567890123456789\r\n\r\n".to_vec(), 400, "no number"),
         (b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 400, "one of them"),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec(), 501, "only one"),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 501, "only one"),
+        (
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+            501,
+            "only one",
+        ),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: \x0bchunked\r\n\r\n".to_vec(), 400, "control character"),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 400, "HTTP/1.0"),
         (get(&format!("/{}", &long[..70_000])), 414, "70001 bytes"),
@@ -226,7 +231,8 @@ async fn requests_cut_anywhere_are_the_requests_that_were_sent() {
         connected.stream = read.unsplit(write);
         let mut rest = &*String::from_utf8(all).unwrap();
         for (path, query, body) in &expected {
-            let (head, after) = rest.split_once("\r\n\r\n").unwrap_or_else(|| panic!("seed {seed}: no response to {path}"));
+            let (head, after) =
+                rest.split_once("\r\n\r\n").unwrap_or_else(|| panic!("seed {seed}: no response to {path}"));
             assert!(head.starts_with("HTTP/1.1 200"), "seed {seed}: {head}\n{after}");
             let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).unwrap();
             let (seen, after) = after.split_at(length.parse().unwrap());
