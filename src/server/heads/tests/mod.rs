@@ -5,19 +5,24 @@ mod one;
 mod two;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::slots;
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::Connections;
 use crate::server::listen::{Answers, End, serve};
+
+/// How long a response may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers with what it was asked.
 struct Echo;
@@ -74,15 +79,7 @@ impl Connected {
 
     /// The next response of HTTP/1.1: its head and its body.
     async fn response(&mut self) -> (String, String) {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(self.stream.read_u8().await.unwrap_or_else(|error| panic!("{error}: {}", head.escape_ascii())));
-        }
-        let head = String::from_utf8(head).unwrap();
-        let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
-        let mut body = vec![0; length.parse().unwrap()];
-        self.stream.read_exact(&mut body).await.unwrap();
-        (head, String::from_utf8(body).unwrap())
+        response(&mut self.stream).await
     }
 
     /// What the service saw of the next request.
@@ -98,6 +95,20 @@ impl Connected {
         let _ = self.stream.read_to_end(&mut rest).await;
         rest
     }
+}
+
+/// The next response of HTTP/1.1: its head and its body.
+async fn response(stream: &mut (impl AsyncRead + Unpin)) -> (String, String) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let byte = timeout(PATIENCE, stream.read_u8()).await.expect("a response in time");
+        head.push(byte.unwrap_or_else(|error| panic!("{error}: {}", head.escape_ascii())));
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+    let mut body = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    (head, String::from_utf8(body).unwrap())
 }
 
 /// Numbers that look random, the same for the same seed.

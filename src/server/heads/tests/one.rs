@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 
-use super::{Connected, Random};
+use super::{Connected, Random, response};
 use crate::server::heads::{MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
 use crate::server::limits::connections::{Connections, MOST_HEADS};
 
@@ -89,7 +89,7 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (get("a/b?c"), 400, "is no URL"),
         (b"GET  / HTTP/1.1\r\n\r\n".to_vec(), 400, "one space"),
         (b"G(T / HTTP/1.1\r\n\r\n".to_vec(), 400, "first line"),
-        (b"GET / HTTP/1.1 \r\n\r\n".to_vec(), 400, "first line"),
+        (b"GET / HTTP/1.1 \r\n\r\n".to_vec(), 400, "CR LF"),
         (b"GET /\r\n\r\n".to_vec(), 400, "first line"),
         (b"GET / HTTP/2.0\r\n\r\n".to_vec(), 505, "HTTP/1.1 or HTTP/2"),
         (b"GET / HTTP/0.9\r\n\r\n".to_vec(), 505, "HTTP/1.1 or HTTP/2"),
@@ -194,7 +194,7 @@ async fn requests_cut_anywhere_are_the_requests_that_were_sent() {
             }
             if is_chunked {
                 head += "Transfer-Encoding: chunked\r\n\r\n";
-                for part in body.as_bytes().chunks(1 + random.below(900)) {
+                for part in body.as_bytes().chunks(50 + random.below(900)) {
                     head += &format!("{:x};name=\"a\nb\"\r\n", part.len()).replace('\n', "");
                     head += &format!("{}\r\n", std::str::from_utf8(part).unwrap());
                 }
@@ -210,7 +210,7 @@ async fn requests_cut_anywhere_are_the_requests_that_were_sent() {
             bytes.extend_from_slice(head.as_bytes());
             expected.push((path, query.replace('>', "%3E"), body));
         }
-        let mut connected = Connected::new();
+        let connected = Connected::new();
         let (mut read, mut write) = split(connected.stream);
         let longest = [1, 7, 100, 5000, 200_000][random.below(5)];
         let is_tiny = longest < 100 && bytes.len() > 20_000;
@@ -224,24 +224,23 @@ async fn requests_cut_anywhere_are_the_requests_that_were_sent() {
                 tokio::task::yield_now().await;
                 rest = &rest[length..];
             }
-            let _ = write.shutdown().await;
         };
-        let mut all = Vec::new();
-        let (_, ()) = tokio::join!(read.read_to_end(&mut all), writing);
-        connected.stream = read.unsplit(write);
-        let mut rest = &*String::from_utf8(all).unwrap();
-        for (path, query, body) in &expected {
-            let (head, after) =
-                rest.split_once("\r\n\r\n").unwrap_or_else(|| panic!("seed {seed}: no response to {path}"));
-            assert!(head.starts_with("HTTP/1.1 200"), "seed {seed}: {head}\n{after}");
-            let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-            let (seen, after) = after.split_at(length.parse().unwrap());
-            let seen: Value = serde_json::from_str(seen).unwrap();
-            assert!(seen["path"] == path.as_str() && seen["query"] == query.as_str(), "seed {seed}: {}", seen["path"]);
-            assert!(seen["body"] == body.as_str(), "seed {seed}: another body");
-            rest = after;
-        }
-        assert_eq!(rest, "", "seed {seed}: more responses than requests");
+        let reading = async {
+            for (path, query, body) in &expected {
+                let (head, seen) = response(&mut read).await;
+                assert!(head.starts_with("HTTP/1.1 200"), "seed {seed}: {path}: {head}\n{seen}");
+                let seen: Value = serde_json::from_str(&seen).unwrap();
+                assert!(seen["path"] == path.as_str(), "seed {seed}: {} in place of {path}", seen["path"]);
+                assert!(seen["query"] == query.as_str(), "seed {seed}: {path}: another query");
+                assert!(seen["body"] == body.as_str(), "seed {seed}: {path}: another body");
+            }
+        };
+        tokio::join!(writing, reading);
+        // hyper takes the end of what is sent for the end of the client, so it comes after the responses.
+        let _ = write.shutdown().await;
+        let mut rest = Vec::new();
+        let _ = read.read_to_end(&mut rest).await;
+        assert_eq!(rest.escape_ascii().to_string(), "", "seed {seed}: more responses than requests");
     }
 }
 

@@ -143,7 +143,7 @@ async fn heads_as_long_as_with_go_reach_the_service_and_longer_ones_get_a_status
     let many: Vec<String> = (0..=MOST_FIELDS).map(|number| format!("x-{number}")).collect();
     let mut with_many = get("/");
     with_many.extend(many.iter().map(|name| (&**name, "")));
-    let url = format!("/?{}", &long[..MOST_HEAD - 200]);
+    let url = format!("/?{}", &long[..MOST_HEAD - 160]);
     let path = format!("/{}", &long[..70_000]);
     let connection: Vec<(&str, &str)> = [get("/"), vec![("long", &long[..100_000]), ("connection", "close")]].concat();
     for (fields, code, message) in [
