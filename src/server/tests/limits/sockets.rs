@@ -298,10 +298,11 @@ async fn a_panic_beside_answers_ends_one_connection() {
 async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
     let fixture = with_limits(LimitSettings::default());
     let running = run(&fixture).await;
-    for (bytes, code) in [(60 << 10, "200"), (90 << 10, "431")] {
+    for (bytes, code) in [(60 << 10, "200"), (900 << 10, "200"), (1100 << 10, "431")] {
         let mut stream = TcpStream::connect(running.address).await.unwrap();
         let head = format!("GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nx: {}", "x".repeat(bytes));
-        stream.write_all(head.as_bytes()).await.unwrap();
+        // A server that has rejected it reads a little more, for a while.
+        let _ = stream.write_all(head.as_bytes()).await;
         if code == "200" {
             stream.write_all(b"\r\n\r\n").await.unwrap();
         }
