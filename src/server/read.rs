@@ -33,6 +33,8 @@ pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failu
     let resource = catalog.resource(gvr).ok_or_else(unknown)?;
     let fits = match (resource.scope, &address.namespace, &address.name) {
         (Scope::Namespaced, None, Some(_)) => false,
+        // Built-in paths are routes, and none of them has a namespace here.
+        (Scope::Cluster, None, _) if address.is_nameless => resource.origin != ResourceOrigin::BuiltIn,
         (Scope::Namespaced, _, _) | (Scope::Cluster, None, _) => true,
         // `namespaces/NS` carries its own name as namespace.
         (Scope::Cluster, Some(namespace), name) => {

@@ -46,6 +46,8 @@ pub struct Address {
     pub gvr: Gvr,
     /// The namespace of the path.
     pub namespace: Option<String>,
+    /// Whether the path has a namespace without a name, which stands for all of them.
+    pub is_nameless: bool,
     /// The object.
     pub name: Option<String>,
     /// What is below the object: `status`, or several parts joined by `/`.
@@ -114,6 +116,7 @@ fn resource(group_version: GroupVersion, parts: &[&str]) -> Target {
         ["watch", rest @ ..] => (true, rest),
         other => (false, other),
     };
+    let is_nameless = matches!(parts, ["namespaces", "", ..]);
     // `namespaces/NS` is the Namespace itself, also when only its own subresources follow.
     let (namespace, parts) = match parts {
         ["namespaces", namespace, "status" | "finalize", ..] | ["namespaces", namespace] => (Some(*namespace), parts),
@@ -131,6 +134,7 @@ fn resource(group_version: GroupVersion, parts: &[&str]) -> Target {
     Target::Resource(Address {
         gvr: Gvr::new(group, version, *resource),
         namespace: namespace.map(str::to_owned),
+        is_nameless,
         name,
         subresource,
         legacy_watch,
