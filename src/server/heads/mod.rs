@@ -188,7 +188,7 @@ impl<Io> Heads<Io> {
             Step::More => return false,
             Step::Pass(length) => self.passing = length,
             Step::Instead(length, frames) => {
-                self.held.drain(..length);
+                self.take_held(length);
                 self.instead = (frames, 0);
             }
             Step::Broken => {
@@ -218,8 +218,7 @@ impl<Io> Heads<Io> {
             None => self.passing = length,
             Some(instead) => {
                 self.instead = (instead, 0);
-                self.held.drain(..length);
-                self.held.shrink_to(CHUNK);
+                self.take_held(length);
             }
         }
         (self.share, self.searched) = (None, 0);
@@ -241,12 +240,16 @@ impl<Io> Heads<Io> {
     fn give(&mut self, most: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let given = most.min(self.held.len()).min(buffer.remaining());
         buffer.put_slice(&self.held[..given]);
-        self.held.drain(..given);
+        self.take_held(given);
+        given
+    }
+
+    /// Takes bytes out of what is held. An idle connection holds nothing.
+    fn take_held(&mut self, length: usize) {
+        self.held.drain(..length);
         if self.held.is_empty() {
-            // An idle connection holds nothing.
             self.held = Vec::new();
         }
-        given
     }
 }
 
