@@ -13,6 +13,8 @@
 //! several users over one connection. Therefore [`one`] parses with hyper's own parser, and rejects what could be read in two ways. A
 //! rejected request is the last one of its connection.
 //!
+//! Over HTTP/2 the same is done with header blocks ([`two`]), whose lengths are in their frames.
+//!
 //! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is read and until
 //! the request is answered, in shares of the peers' addresses ([`super::limits::connections::Connections::take_head`]).
 
