@@ -11,6 +11,10 @@ const MOST_TABLE: usize = 4096;
 /// What an entry of the table counts beside its text.
 const ENTRY: usize = 32;
 
+/// What the fields of one block may count. A byte of a block can stand for a whole entry of the table, thousands of bytes. All of
+/// them have to be read before the next block. That work is in no user's share.
+const MOST_READ: usize = 4 << 20;
+
 /// Fields that both sides know.
 #[rustfmt::skip]
 const STATIC: [(&str, &str); 61] = [
@@ -185,12 +189,20 @@ impl Decoder {
     /// # Errors
     /// The block cannot be read.
     pub(super) fn decode(&mut self, mut block: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<(), Broken> {
-        let (mut name, mut value) = (Vec::new(), Vec::new());
+        let (mut name, mut value, mut read) = (Vec::new(), Vec::new(), 0);
+        let mut each = |name: &[u8], value: &[u8]| {
+            read += name.len() + value.len() + ENTRY;
+            if read > MOST_READ {
+                return Err(Broken);
+            }
+            each(name, value);
+            Ok(())
+        };
         while let Some(first) = block.first().copied() {
             if first & 0x80 != 0 {
                 let index = integer(&mut block, 7)?;
                 let (name, value) = self.field(index)?;
-                each(name, value);
+                each(name, value)?;
                 continue;
             }
             if first & 0xe0 == 0x20 {
@@ -210,7 +222,7 @@ impl Decoder {
                 index => name.extend_from_slice(self.field(index)?.0),
             }
             text(&mut block, &mut value)?;
-            each(&name, &value);
+            each(&name, &value)?;
             if is_kept {
                 self.insert(&name, &value);
             }

@@ -103,3 +103,13 @@ fn blocks_that_cannot_be_read() {
         assert_eq!(read(&mut Decoder::default(), &bytes(block)), Err(Broken), "{why}");
     }
 }
+
+#[test]
+fn a_block_that_repeats_a_long_entry_is_read_up_to_a_bound() {
+    let entry = [&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
+    for (times, is_read) in [(1000, true), (1100, false)] {
+        let repeated = vec![0x80 | 62; times];
+        let answered = Decoder::default().decode(&[&entry[..], &repeated].concat(), |_, _| {});
+        assert_eq!(answered.is_ok(), is_read, "{times} times");
+    }
+}
