@@ -23,6 +23,7 @@ use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::{Answers, End, Listener, serve};
 use crate::server::streams::{Link, Streams};
+use crate::server::tally::Outcome;
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -310,4 +311,8 @@ async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
         timeout(Duration::from_secs(10), stream.read_exact(&mut first)).await.expect("a response").unwrap();
         assert_eq!(String::from_utf8_lossy(&first), format!("HTTP/1.1 {code}"), "{bytes} bytes");
     }
+    let counted = fixture.server.tally().counted();
+    let rejected: Vec<_> = counted.iter().filter(|counted| counted.outcome.code != 200).collect();
+    let times = rejected.iter().map(|counted| counted.buckets.iter().sum::<u64>()).sum::<u64>();
+    assert_eq!((times, rejected[0].outcome), (1, Outcome::rejected(431)), "{rejected:?}");
 }
