@@ -205,8 +205,7 @@ impl<Io> Heads<Io> {
     /// Bounds a head that is not complete.
     fn bound(&mut self) -> Result<(), Failure> {
         if self.held.len() > MOST_HEAD {
-            let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
-            return Err(Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
+            return Err(too_long());
         }
         if self.held.len() > USUAL_HEAD && self.share.is_none() {
             self.share = Some(self.connections.take_head(self.state.user(), LONG_HEAD).map_err(Failure::Limited)?);
@@ -253,6 +252,12 @@ impl<Io> Heads<Io> {
             self.held = Vec::new();
         }
     }
+}
+
+/// A head that is longer than [`MOST_HEAD`].
+fn too_long() -> Failure {
+    let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
+    Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 }
 
 /// Whether there is an empty line in a part of a head, after another line.

@@ -9,7 +9,7 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
-use super::{MOST_FIELDS, TakeShare, USUAL_HEAD, taken_bytes};
+use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use crate::server::failure::Failure;
 
 /// hyper reads so many headers without more memory for each request.
@@ -67,6 +67,9 @@ fn convert(
     slots: &Slots,
     share: TakeShare<'_>,
 ) -> Result<Head, Failure> {
+    if head.len() > MOST_HEAD {
+        return Err(super::too_long());
+    }
     let following = following(request)?;
     let path = request.path.unwrap_or_default();
     let mut target = Target::read(path, false)?;

@@ -120,6 +120,17 @@ async fn requests_that_gos_server_accepts_are_answered_alike() -> Result<()> {
     let endpoint: Endpoint = operator.as_client(stage.folder.path(), &administrator)?;
     ready(&operator, &endpoint.client()).await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
+    let reader = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "read-configmaps", "labels": { "fieldcache.dev/aggregate-to-reader": "true" } },
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"] }],
+    });
+    stage.apply_this("reader.json", &reader).await?;
+    let cache = json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+        "metadata": { "name": "configmaps" }, "spec": { "group": "", "resource": "configmaps" },
+    });
+    stage.apply_this("cache.json", &cache).await?;
     stage
         .kubectl
         .succeed(&["wait", "--for=condition=Ready", "--timeout=60s", "fieldcaches.fieldcache.dev", "--all"])
