@@ -70,6 +70,8 @@ fn examples_of_the_standard() {
     for (block, fields) in blocks.iter().zip(expected) {
         assert_eq!(read(&mut decoder, &bytes(block)).unwrap(), fields);
     }
+    assert_eq!(read(&mut decoder, &[0x80 | 64]).unwrap(), [date(22)], "the oldest entry that has room");
+    assert_eq!(read(&mut decoder, &[0x80 | 65]), Err(Broken), "what had no room is removed");
 }
 
 #[test]

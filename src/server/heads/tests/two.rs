@@ -9,8 +9,9 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
-use super::{Connected, Random};
+use super::{Connected, PATIENCE, Random};
 use crate::server::heads::hpack::{Decoder, write};
 use crate::server::heads::{MOST_FIELDS, MOST_HEAD};
 use crate::server::stall::PREFACE;
@@ -69,7 +70,7 @@ impl Hand {
 
     async fn frame(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         let mut head = [0; 9];
-        self.connected.stream.read_exact(&mut head).await.ok()?;
+        timeout(PATIENCE, self.connected.stream.read_exact(&mut head)).await.expect("a frame in time").ok()?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; length as usize];
         self.connected.stream.read_exact(&mut payload).await.ok()?;
@@ -128,6 +129,11 @@ async fn characters_that_go_accepts_reach_the_service() {
         assert_eq!((&seen["path"], &seen["query"]), (&json!(expected), &json!(query)), "{path}");
         assert_eq!(seen["headers"], json!(["a: b"]), "{path}: no client chooses a slot");
     }
+    // Also where the headers wait in a slot.
+    let path = format!("/a?{}", "q".repeat(20_000));
+    let fields = [get(&path), vec![("fieldcache-head", "0"), ("a", "b")]].concat();
+    hand.connected.write(&request(11, &fields, 16_384)).await;
+    assert_eq!(hand.seen(11).await["headers"], json!(["a: b"]), "no client chooses a slot");
 }
 
 #[tokio::test]
