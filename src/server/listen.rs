@@ -9,7 +9,7 @@
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -107,9 +107,16 @@ pub trait Answers: Send + Sync + 'static {
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Body>> + Send;
 
-    /// Answers a request that cannot be routed.
-    fn reject(&self, failure: &Failure) -> Response<Body> {
-        failed(failure, Format::Json, false)
+    /// Answers a request that cannot be routed; never fails.
+    fn reject(
+        &self,
+        _: &ConnectionState,
+        method: &Method,
+        failure: Failure,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        let response = failed(&failure, Format::Json, false);
+        // hyper leaves the body out over HTTP/1.1 only.
+        ready(if method == Method::HEAD { response.map(|_| Body::empty()) } else { response })
     }
 
     /// Whether clients have to authenticate. If not, every connection counts as authenticated.
@@ -132,13 +139,26 @@ impl Answers for Server {
         self.answer_to(connection, request).await
     }
 
-    fn reject(&self, failure: &Failure) -> Response<Body> {
-        let (begun, mut response) = (Instant::now(), failed(failure, Format::Json, false));
+    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: Failure) -> Response<Body> {
+        let begun = Instant::now();
+        // It takes a turn as every other request of its address.
+        let (failure, worker) = match self.arrive(connection.user(), false).await {
+            Ok(worker) => (failure, worker),
+            Err(limited) => {
+                self.limits.count(limited.limit);
+                (Failure::Limited(limited), None)
+            }
+        };
+        let make = || failed(&failure, Format::Json, false);
+        let mut response = match worker {
+            Some(mut worker) => worker.work(make),
+            None => make(),
+        };
         let headers = response.headers_mut();
         headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
-        response
+        self.complete(connection, method, response)
     }
 
     fn authenticates(&self) -> bool {
@@ -388,7 +408,7 @@ where
                     Err(failure) => {
                         let (code, reason) = (failure.code().as_u16(), failure.message());
                         tracing::debug!(address = ?state.address(), code, reason, "rejected a request that cannot be routed");
-                        server.reject(&failure)
+                        server.reject(&state, request.method(), failure).await
                     }
                 };
                 let open = pending.respond(response.status());

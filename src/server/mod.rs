@@ -243,11 +243,18 @@ impl Server {
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
+        let mut response = self.complete(connection, &parts.method, response);
+        noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
+        response
+    }
+
+    /// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read.
+    fn complete(&self, connection: &ConnectionState, method: &Method, mut response: Response<Body>) -> Response<Body> {
         if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
             // A length that is there already is that of a body which HEAD does not send.
             response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
         }
-        if parts.method == Method::HEAD {
+        if method == Method::HEAD {
             response = response.map(|_| Body::empty());
         }
         if let Some(length) = response.body().small_length() {
@@ -256,7 +263,6 @@ impl Server {
                 None => connection.evict(),
             }
         }
-        noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
         response
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use http::Method;
 use http_body_util::BodyExt;
 use hyper::rt::Executor;
 use tokio::task::JoinSet;
@@ -14,10 +15,13 @@ use tokio::time::Instant;
 
 use super::{get_as, user, whole, with_limits};
 use crate::server::Settings;
+use crate::server::connection::ConnectionState;
+use crate::server::failure::Failure;
 use crate::server::limits::connections::Connections;
 use crate::server::limits::exempt::is_exempt;
 use crate::server::limits::seats::{Seats, UNIT_TIME};
 use crate::server::limits::{Limit, LimitSettings, User};
+use crate::server::listen::Answers;
 use crate::server::streams::{Link, Streams, until_ended};
 use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
@@ -120,6 +124,23 @@ async fn a_user_finds_a_full_queue_and_another_one_does_not() {
     let refused = codes.iter().filter(|code| **code == 429).count() as u64;
     assert_eq!(fixture.server.limits().refused(Limit::Seats), refused + 1);
     assert!(refused > 0 && codes.contains(&200));
+}
+
+#[tokio::test]
+async fn requests_that_cannot_be_routed_take_turns_too() {
+    let fixture = with_seats(1);
+    let mut tasks = JoinSet::new();
+    for _ in 0..FLOOD {
+        let fixture = fixture.clone();
+        tasks.spawn(async move {
+            let connection = ConnectionState::of(user("flood"), true);
+            let failure = Failure::BadRequest("it is no URL".to_owned());
+            fixture.server.reject(&connection, &Method::GET, failure).await.status().as_u16()
+        });
+    }
+    let codes: BTreeSet<u16> = tasks.join_all().await.into_iter().collect();
+    assert_eq!(codes, BTreeSet::from([400, 429]));
+    assert!(fixture.server.limits().refused(Limit::Seats) > 0);
 }
 
 /// What is read of a request before its user is known is work too.

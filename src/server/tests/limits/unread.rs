@@ -309,22 +309,25 @@ async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent()
 
 #[tokio::test]
 async fn small_responses_that_are_not_read_are_bounded_and_end_their_connection() {
-    // Room for some 250 of one address.
-    let (fixture, running) = serve(1 << 20).await;
-    let mut stopped = Vec::new();
-    for _ in 0..8 {
-        stopped.push(ask_by_streams_of(&running, "127.0.0.1", "/livez", 100, [0, 0, 0, 1]).await);
+    // The second one cannot be routed.
+    for path in ["/livez", "/\u{1}"] {
+        // Room for some 250 of one address.
+        let (fixture, running) = serve(1 << 20).await;
+        let mut stopped = Vec::new();
+        for _ in 0..8 {
+            stopped.push(ask_by_streams_of(&running, "127.0.0.1", path, 100, [0, 0, 0, 1]).await);
+        }
+        let mut ended = 0;
+        for stream in &mut stopped {
+            let mut rest = Vec::new();
+            ended += usize::from(timeout(Duration::from_millis(500), stream.read_to_end(&mut rest)).await.is_ok());
+        }
+        assert!((1..8).contains(&ended), "{path:?}: {ended} of 8 connections have ended");
+        let mut other = connect(&running, "127.0.0.2").await;
+        other.write_all(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await.unwrap();
+        let mut first = [0; 15];
+        timeout(SOON, other.read_exact(&mut first)).await.expect("a response").unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200 OK", "another address is served");
+        drop((stopped, fixture));
     }
-    let mut ended = 0;
-    for stream in &mut stopped {
-        let mut rest = Vec::new();
-        ended += usize::from(timeout(Duration::from_millis(500), stream.read_to_end(&mut rest)).await.is_ok());
-    }
-    assert!((1..8).contains(&ended), "{ended} of 8 connections have ended");
-    let mut other = connect(&running, "127.0.0.2").await;
-    other.write_all(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await.unwrap();
-    let mut first = [0; 15];
-    timeout(SOON, other.read_exact(&mut first)).await.expect("a response").unwrap();
-    assert_eq!(&first, b"HTTP/1.1 200 OK", "another address is served");
-    drop((stopped, fixture));
 }
