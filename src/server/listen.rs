@@ -390,7 +390,7 @@ where
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
     let slots = Arc::<Slots>::default();
-    let heads = Heads::new(Stall::new(stream, link.clone()), slots.clone(), state.clone(), end.connections.clone());
+    let heads = Heads::new(Stall::new(stream, link.clone()), slots.clone(), link.clone());
     let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         let restored = slots.restore(&mut request);

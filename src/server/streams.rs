@@ -24,10 +24,10 @@ use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connection::ConnectionState;
-use super::limits::Share;
 use super::limits::connections::Connections;
 use super::limits::seats::{UNIT_TIME, Worker};
 use super::limits::unread::Answer;
+use super::limits::{Limited, Share};
 use super::pace::PATIENCE;
 
 /// What the body of an answer said when it was asked last.
@@ -153,6 +153,14 @@ impl Link {
     /// Whether the connection is read later, because too many requests were not looked at yet.
     pub(super) fn must_pause(&self) -> bool {
         self.connections.must_pause(self.state.user(), self.state.is_authenticated())
+    }
+
+    /// Takes the share of a long head of so many bytes.
+    ///
+    /// # Errors
+    /// 429 when the long heads of this address take as much as they may.
+    pub(super) fn take_head(&self, bytes: u64) -> Result<Share, Limited> {
+        self.connections.take_head(self.state.user(), bytes)
     }
 
     /// A stream has ended because too much is unread: the connection must be able to write.

@@ -37,11 +37,11 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::connection::ConnectionState;
 use super::failure::Failure;
 use super::limits::Share;
-use super::limits::connections::{Connections, LONG_HEAD};
+use super::limits::connections::LONG_HEAD;
 use super::stall::PREFACE;
+use super::streams::Link;
 use one::{Following, Head};
 use slots::{Kept, SLOT_HEADER, Slots};
 use two::{Frames, Step};
@@ -55,8 +55,8 @@ pub(super) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
 /// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
 pub(super) const MOST_FIELDS: usize = 4096;
 
-/// Requests of HTTP/2 whose parts wait in slots, at most.
-const MOST_UNTAKEN: usize = 64;
+/// How long a head may take to arrive, from its first byte. hyper does not see one that has begun.
+const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// Bytes read at a time.
 const CHUNK: usize = 2 << 10;
@@ -109,20 +109,16 @@ pub(super) struct Heads<Io> {
     /// Of HTTP/2.
     frames: Option<Box<Frames>>,
     slots: Arc<Slots>,
-    state: Arc<ConnectionState>,
-    connections: Arc<Connections>,
+    link: Arc<Link>,
+    /// While a head has begun and is not complete.
+    late: Option<Pin<Box<Sleep>>>,
     /// While the rest of what a rejected client sends is dropped.
     draining: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl<Io> Heads<Io> {
     /// Reads the heads of a connection.
-    pub(super) fn new(
-        io: Io,
-        slots: Arc<Slots>,
-        state: Arc<ConnectionState>,
-        connections: Arc<Connections>,
-    ) -> Heads<Io> {
+    pub(super) fn new(io: Io, slots: Arc<Slots>, link: Arc<Link>) -> Heads<Io> {
         Heads {
             io,
             next: Next::Preface,
@@ -133,8 +129,8 @@ impl<Io> Heads<Io> {
             share: None,
             frames: None,
             slots,
-            state,
-            connections,
+            link,
+            late: None,
             draining: None,
         }
     }
@@ -146,7 +142,7 @@ impl<Io> Heads<Io> {
             if self.held[..length] != PREFACE[..length] {
                 self.next = Next::Head;
             } else if length == PREFACE.len() {
-                (self.next, self.passing) = (Next::Frame, PREFACE.len());
+                (self.next, self.passing, self.late) = (Next::Frame, PREFACE.len(), None);
                 return true;
             } else {
                 return false;
@@ -165,11 +161,11 @@ impl<Io> Heads<Io> {
         let may_be_complete = has_end(&self.held[self.searched.saturating_sub(3)..]);
         self.searched = self.held.len();
         let read = if is_first || may_be_complete {
-            let (connections, user, held) = (&self.connections, self.state.user(), &mut self.share);
+            let (link, held) = (&self.link, &mut self.share);
             // In place of what was taken before its length was known.
             one::read(&self.held, &self.slots, &mut |bytes| {
                 *held = None;
-                connections.take_head(user, bytes).map_err(Failure::Limited)
+                link.take_head(bytes).map_err(Failure::Limited)
             })
         } else {
             Ok(None)
@@ -184,9 +180,15 @@ impl<Io> Heads<Io> {
 
     /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
     fn advance_frames(&mut self) -> bool {
-        let (connections, user) = (&self.connections, self.state.user());
-        let mut share = |bytes| connections.take_head(user, bytes).map_err(Failure::Limited);
-        match self.frames.get_or_insert_default().step(&self.held, &self.slots, &mut share) {
+        let link = &self.link;
+        let mut share = |bytes| link.take_head(bytes).map_err(Failure::Limited);
+        let frames = self.frames.get_or_insert_default();
+        let step = frames.step(&self.held, &self.slots, &mut share);
+        // The frames of a block have the time of one head together.
+        if step != Step::More && !frames.is_within_block() {
+            self.late = None;
+        }
+        match step {
             Step::More => return false,
             Step::Pass(length) => self.passing = length,
             Step::Instead(length, frames) => {
@@ -208,7 +210,7 @@ impl<Io> Heads<Io> {
             return Err(too_long());
         }
         if self.held.len() > USUAL_HEAD && self.share.is_none() {
-            self.share = Some(self.connections.take_head(self.state.user(), LONG_HEAD).map_err(Failure::Limited)?);
+            self.share = Some(self.link.take_head(LONG_HEAD).map_err(Failure::Limited)?);
         }
         Ok(())
     }
@@ -222,7 +224,7 @@ impl<Io> Heads<Io> {
                 self.take_held(length);
             }
         }
-        (self.share, self.searched) = (None, 0);
+        (self.share, self.searched, self.late) = (None, 0, None);
         self.next = match following {
             Following::Body(0) => Next::Head,
             Following::Body(length) => Next::Body(length),
@@ -231,10 +233,26 @@ impl<Io> Heads<Io> {
     }
 
     fn reject(&mut self, failure: Failure) {
+        let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
         let number = self.slots.keep(Kept::rejected(failure));
-        let head = format!("GET / HTTP/1.1\r\nhost: rejected\r\nconnection: close\r\n{SLOT_HEADER}: {number}\r\n\r\n");
+        let head =
+            format!("{method} / HTTP/1.1\r\nhost: rejected\r\nconnection: close\r\n{SLOT_HEADER}: {number}\r\n\r\n");
         self.instead = (head.into_bytes(), 0);
-        (self.held, self.share, self.next) = (Vec::new(), None, Next::Nothing);
+        (self.held, self.share, self.late, self.next) = (Vec::new(), None, None, Next::Nothing);
+    }
+
+    /// Whether a head, or a frame, has begun and is not complete.
+    fn has_begun(&self) -> bool {
+        let is_within_block = self.frames.as_ref().is_some_and(|frames| frames.is_within_block());
+        is_within_block || (self.passing == 0 && !self.held.is_empty())
+    }
+
+    /// Ready when a head that has begun is not complete in time.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.has_begun() {
+            return Poll::Pending;
+        }
+        self.late.get_or_insert_with(|| Box::pin(sleep(HEAD_TIME))).as_mut().poll(context)
     }
 
     /// Hands over held bytes, up to `most`; how many.
@@ -317,7 +335,10 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 // The rest of what is handed over has to be read.
                 _ if heads.passing > 0 => {}
                 Next::Frame => {
-                    ready!(heads.slots.poll_free(MOST_UNTAKEN, context));
+                    if !heads.slots.has_room(heads.link.poll()) {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
                     if heads.advance_frames() {
                         continue;
                     }
@@ -335,15 +356,21 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 }
                 Next::Preface | Next::Head => {
                     // The parts of one request at a time.
-                    ready!(heads.slots.poll_free(0, context));
+                    ready!(heads.slots.poll_empty(context));
                     if heads.searched < heads.held.len() && heads.advance() {
                         continue;
                     }
                 }
                 Next::Body(_) => {}
             }
-            if !ready!(heads.poll_more(context))? {
-                return Poll::Ready(Ok(()));
+            match heads.poll_more(context)? {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(())),
+                Poll::Pending => {
+                    ready!(heads.poll_late(context));
+                    let message = "the head of a request has begun and did not arrive in time";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
+                }
             }
         }
     }

@@ -15,8 +15,12 @@ use crate::server::failure::Failure;
 /// hyper reads so many headers without more memory for each request.
 const USUAL_FIELDS: usize = 90;
 
-/// Headers that hyper reads itself.
-const READ_BY_HYPER: [&str; 6] = ["content-length", "transfer-encoding", "connection", "expect", "upgrade", "host"];
+/// The longest method, in bytes. hyper gets it whole.
+const LONGEST_METHOD: usize = 1024;
+
+/// What hyper reads itself of the headers, beside the length of the body.
+const READ_BY_HYPER: [(&str, &str); 3] =
+    [("connection", "close"), ("connection", "keep-alive"), ("expect", "100-continue")];
 
 /// What follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,12 @@ fn convert(
         return Err(super::too_long());
     }
     let following = following(request)?;
+    let method = request.method.unwrap_or_default();
+    if method.len() > LONGEST_METHOD {
+        return Err(Failure::BadRequest(format!(
+            "the method of the request has more than {LONGEST_METHOD} characters"
+        )));
+    }
     let path = request.path.unwrap_or_default();
     let mut target = Target::read(path, false)?;
     // Percent-encoded, a URL can be three times as long.
@@ -96,12 +106,23 @@ fn convert(
     let mut instead = Vec::with_capacity(target.text.len() + 1024);
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| instead.extend_from_slice(part));
     let version: &[u8] = if request.version == Some(1) { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
-    push(&[request.method.unwrap_or_default().as_bytes(), b" ", target.text.as_bytes(), version]);
+    push(&[method.as_bytes(), b" ", target.text.as_bytes(), version]);
     if following == Following::Chunks {
         push(&[b"connection: close\r\n"]);
     }
-    for Header { name, value } in &*request.headers {
-        if !has_many || READ_BY_HYPER.iter().any(|read| name.eq_ignore_ascii_case(read)) {
+    if has_many {
+        // What hyper reads itself, once: the headers of the client may be too many or too long for it.
+        for (name, token) in READ_BY_HYPER {
+            if has_token(request.headers, name, token) {
+                push(&[name.as_bytes(), b": ", token.as_bytes(), b"\r\n"]);
+            }
+        }
+        match following {
+            Following::Body(length) => push(&[b"content-length: ", length.to_string().as_bytes(), b"\r\n"]),
+            Following::Chunks => push(&[b"transfer-encoding: chunked\r\n"]),
+        }
+    } else {
+        for Header { name, value } in &*request.headers {
             push(&[name.as_bytes(), b": ", value, b"\r\n"]);
         }
     }
@@ -116,7 +137,7 @@ fn convert(
 /// Reads what follows a head. Stricter than hyper and Go, so that no other server in front can read it in another way.
 fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> {
     let bad = |message: &str| Err(Failure::BadRequest(message.to_owned()));
-    let (mut length, mut is_chunked) = (None, false);
+    let (mut length, mut is_chunked, mut has_host) = (None, false, false);
     for Header { name, value } in &*request.headers {
         if name.eq_ignore_ascii_case("content-length") {
             let text = std::str::from_utf8(value).unwrap_or_default();
@@ -133,6 +154,10 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> 
                 return Err(Failure::Rejected(StatusCode::NOT_IMPLEMENTED, message.to_owned()));
             }
             is_chunked = true;
+        } else if name.eq_ignore_ascii_case("host") {
+            if std::mem::replace(&mut has_host, true) {
+                return bad("the request has several headers Host: send one");
+            }
         } else if name.eq_ignore_ascii_case(SLOT_HEADER) {
             return bad(&format!("the header {SLOT_HEADER} is the server's own: leave it out"));
         }
@@ -143,6 +168,14 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> 
         (_, true) => Ok(Following::Chunks),
         (length, false) => Ok(Following::Body(length.unwrap_or(0))),
     }
+}
+
+/// Whether a header of this name has a token in its list.
+fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
+    let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    values.any(|value| {
+        value.split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+    })
 }
 
 fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, Failure> {

@@ -9,11 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use http::request::Parts;
-use http::{HeaderMap, Request, Uri};
+use http::{HeaderMap, Request, StatusCode, Uri};
 
 use super::target::LONGEST_URI;
 use crate::server::failure::Failure;
 use crate::server::limits::Share;
+
+/// Slots of HTTP/2 in use at a time, at most.
+const MOST_UNTAKEN: usize = 64;
 
 /// The header with the number of a slot.
 pub(super) const SLOT_HEADER: &str = "fieldcache-head";
@@ -69,7 +72,9 @@ pub(in crate::server) struct Slots(Mutex<Table>);
 struct Table {
     next: u64,
     kept: BTreeMap<u64, Kept>,
-    /// The reader, while it waits until the slots are empty.
+    /// The poll of the connection in which h2 asked for more, and the first slot that was not in use then.
+    asked: Option<(u64, u64)>,
+    /// The reader of HTTP/1.1, while it waits until the slots are empty.
     waiting: Option<Waker>,
 }
 
@@ -87,14 +92,38 @@ impl Slots {
         number
     }
 
-    /// Ready when at most `most` slots are in use.
-    pub(super) fn poll_free(&self, most: usize, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready when no slot is in use. Over HTTP/1.1 hyper takes each, or ends the connection.
+    pub(super) fn poll_empty(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut table = self.table();
-        if table.kept.len() <= most {
+        if table.kept.is_empty() {
             return Poll::Ready(());
         }
         table.waiting = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    /// Whether h2, which has read everything before and asks for more, may get another request. If not, it may in a later poll of the
+    /// connection; `poll` is the number of this one.
+    ///
+    /// h2 rejects some requests itself, such as those beyond its number of streams, and nobody takes their slots. In each poll of a
+    /// connection hyper takes every request that h2 has read. So slots from before h2 asked are free as soon as that poll has ended.
+    pub(super) fn has_room(&self, poll: u64) -> bool {
+        let mut table = self.table();
+        let mut untaken = BTreeMap::new();
+        if let Some((asked, end)) = table.asked
+            && asked != poll
+        {
+            let later = table.kept.split_off(&end);
+            untaken = std::mem::replace(&mut table.kept, later);
+            table.asked = None;
+        }
+        if table.asked.is_none() && !table.kept.is_empty() {
+            table.asked = Some((poll, table.next));
+        }
+        let has_room = table.kept.len() < MOST_UNTAKEN;
+        drop(table);
+        drop(untaken);
+        has_room
     }
 
     /// Gives a request back what was kept of it.
@@ -106,11 +135,18 @@ impl Slots {
         let mut table = self.table();
         let kept =
             number.to_str().ok().and_then(|number| number.parse().ok()).and_then(|number| table.kept.remove(&number));
+        if table.kept.is_empty() {
+            // An empty map keeps the place of eleven slots, for as long as the connection is idle.
+            table.kept = BTreeMap::new();
+        }
         if let Some(reader) = table.waiting.take() {
             reader.wake();
         }
         drop(table);
-        let Some(Kept { query, headers, rejection, share }) = kept else { return Ok(()) };
+        let Some(Kept { query, headers, rejection, share }) = kept else {
+            let message = "the server has lost a part of the request: send it again";
+            return Err(Failure::Rejected(StatusCode::SERVICE_UNAVAILABLE, message.to_owned()));
+        };
         if let Some(rejection) = rejection {
             return Err(rejection);
         }

@@ -37,6 +37,9 @@ const PRIORITY: u8 = 0x20;
 /// A frame that h2 answers with the end of the connection: it continues nothing.
 pub(super) const BROKEN: [u8; FRAME_HEAD] = [0, 0, 0, CONTINUATION, END_HEADERS, 0, 0, 0, 1];
 
+/// Fields that stand for the first line of a request.
+const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
+
 /// Fields about the connection, which h2 rejects.
 const OF_CONNECTION: [&str; 5] = ["connection", "transfer-encoding", "upgrade", "keep-alive", "proxy-connection"];
 
@@ -76,6 +79,12 @@ struct Block {
 /// The fields of a block.
 #[derive(Debug, Default)]
 struct Fields {
+    /// Which of [`PSEUDO`] it has, a bit for each.
+    pseudo: u8,
+    /// Whether a field was read that is none of them.
+    has_regular: bool,
+    /// Whether those are unknown, repeated, or not in front. The stream is then reset, as with Go's server.
+    is_malformed: bool,
     text: Vec<u8>,
     /// Where each begins, and the lengths of its name and value.
     places: Vec<(usize, usize, usize)>,
@@ -86,6 +95,13 @@ struct Fields {
 
 impl Fields {
     fn add(&mut self, name: &[u8], value: &[u8]) {
+        if name.starts_with(b":") {
+            let bit = PSEUDO.iter().position(|pseudo| *pseudo == name).map_or(0, |place| 1 << place);
+            self.is_malformed |= bit == 0 || self.has_regular || self.pseudo & bit != 0;
+            self.pseudo |= bit;
+        } else {
+            self.has_regular = true;
+        }
         self.size = self.size.saturating_add(name.len() + value.len() + 32);
         if self.size > MOST_HEAD || self.places.len() >= MOST_FIELDS {
             self.is_over = true;
@@ -98,6 +114,10 @@ impl Fields {
 
     fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.places.iter().map(|(begin, name, value)| self.text[*begin..begin + name + value].split_at(*name))
+    }
+
+    fn is_head(&self) -> bool {
+        self.iter().any(|(name, value)| name == b":method" && value == b"HEAD")
     }
 
     fn headers(&self) -> Result<HeaderMap, Failure> {
@@ -125,6 +145,11 @@ fn too_long() -> Failure {
 }
 
 impl Frames {
+    /// Whether a block has begun and is not complete.
+    pub(super) fn is_within_block(&self) -> bool {
+        self.block.is_some()
+    }
+
     /// Looks at the beginning of what was read; `share` takes the share of a long head.
     pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> Step {
         let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
@@ -173,14 +198,14 @@ impl Frames {
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
-        let is_request = fields.iter().next().is_some_and(|(name, _)| name.starts_with(b":"));
         drop(block.share);
-        let written = if is_request {
-            request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, slots))
-        } else if fields.is_over {
-            return None;
+        let is_request = fields.pseudo != 0;
+        let written = if fields.is_malformed || (!is_request && (fields.is_over || fields.size > USUAL_LIST)) {
+            malformed()
+        } else if is_request {
+            request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, fields.is_head(), slots))
         } else {
-            // Trailers.
+            // Trailers, which h2 keeps for as long as nobody reads the body.
             let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
             fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
             written
@@ -236,10 +261,24 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
 }
 
 /// A block for a request that is rejected.
-fn rejected(failure: Failure, slots: &Slots) -> Vec<u8> {
+fn rejected(failure: Failure, is_head: bool, slots: &Slots) -> Vec<u8> {
     let number = slots.keep(Kept::rejected(failure)).to_string();
-    let fields =
-        [(":method", "GET"), (":scheme", "http"), (":authority", "rejected"), (":path", "/"), (SLOT_HEADER, &number)];
+    let method = if is_head { "HEAD" } else { "GET" };
+    block(&[
+        (":method", method),
+        (":scheme", "http"),
+        (":authority", "rejected"),
+        (":path", "/"),
+        (SLOT_HEADER, &number),
+    ])
+}
+
+/// A block for which h2 resets the stream with PROTOCOL_ERROR.
+fn malformed() -> Vec<u8> {
+    block(&[("malformed", ""), (":method", "GET")])
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut written = Vec::new();
     fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
     written

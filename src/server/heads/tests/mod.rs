@@ -24,12 +24,15 @@ use crate::server::listen::{Answers, End, serve};
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers with what it was asked.
+/// Answers with what it was asked, and never below `/wait`.
 struct Echo;
 
 impl Answers for Echo {
     async fn answer(&self, _: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        if parts.uri.path() == "/wait" {
+            return std::future::pending().await;
+        }
         let query = slots::query(&parts).to_owned();
         let body = body.collect().await.map(|body| body.to_bytes());
         let headers: Vec<String> = parts

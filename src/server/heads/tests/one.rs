@@ -1,12 +1,14 @@
 //! HTTP/1.1.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Connected, Random, response};
-use crate::server::heads::{MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
+use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
 use crate::server::limits::connections::{Connections, MOST_HEADS};
 
 fn get(target: &str) -> Vec<u8> {
@@ -101,6 +103,8 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (b"GET / HTTP/1.1\r\nA: b\x00c\r\n\r\n".to_vec(), 400, "control character"),
         (b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n".to_vec(), 400, "header"),
         (b"GET / HTTP/1.1\rA: b\r\n\r\n".to_vec(), 400, "CR LF"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n".to_vec(), 400, "several headers Host"),
+        (format!("{} / HTTP/1.1\r\n\r\n", "A".repeat(2000)).into_bytes(), 400, "the method"),
         (b"GET / HTTP/1.1\r\nfieldcache-head: 0\r\n\r\n".to_vec(), 400, "the server's own"),
         (b"GET / HTTP/1.1\r\nFieldcache-Head: 0\r\n\r\n".to_vec(), 400, "the server's own"),
         (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n".to_vec(), 400, "several"),
@@ -151,13 +155,70 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
 
 #[tokio::test]
 async fn a_body_in_chunks_makes_its_request_the_last_one() {
+    let many = "x: y\r\n".repeat(200);
+    for headers in ["", "Connection: keep-alive\r\n", &many] {
+        let mut connected = Connected::new();
+        let head = format!("POST /a?x=> HTTP/1.1\r\nHost: x\r\n{headers}Transfer-Encoding: Chunked\r\n\r\n");
+        connected.write(&[head.as_bytes(), b"3\r\nabc\r\n0\r\n\r\n", &get("/second")].concat()).await;
+        let (head, body) = connected.response().await;
+        assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["body"], "abc");
+        assert_eq!(connected.rest().await, b"");
+    }
+}
+
+#[tokio::test]
+async fn headers_that_hyper_reads_itself_may_be_many_and_long() {
     let mut connected = Connected::new();
-    let head = b"POST /a?x=> HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n";
-    connected.write(&[&head[..], b"3\r\nabc\r\n0\r\n\r\n", &get("/second")].concat()).await;
-    let (head, body) = connected.response().await;
-    assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
-    assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["body"], "abc");
+    for (name, values) in [
+        ("connection", vec!["x"; 500]),
+        ("connection", vec!["keep-alive"; 200]),
+        ("upgrade", vec!["x"; 200]),
+        ("expect", vec!["x"; 200]),
+        ("connection", vec![&*"x".repeat(200_000)]),
+    ] {
+        let fields: Vec<String> = values.iter().map(|value| format!("{name}: {value}")).collect();
+        let fields = [vec!["host: x".to_owned()], fields, vec!["content-length: 3".to_owned()]].concat();
+        connected.write(format!("POST /a HTTP/1.1\r\n{}\r\n\r\nabc", fields.join("\r\n")).as_bytes()).await;
+        let seen = connected.seen().await;
+        assert_eq!(seen["body"], "abc", "{name}");
+        assert!(seen["headers"] == json!(fields), "{} of {name}: other headers", values.len());
+    }
+    let close = "Connection: x\r\n".repeat(200) + "Connection: y, Close\r\n";
+    connected.write(format!("GET /a HTTP/1.1\r\n{close}\r\n").as_bytes()).await;
+    assert!(connected.response().await.0.contains("\r\nconnection: close\r\n"));
     assert_eq!(connected.rest().await, b"");
+}
+
+#[tokio::test]
+async fn a_rejected_head_gets_no_body() {
+    let mut connected = Connected::new();
+    connected.write(format!("HEAD /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(70_000)).as_bytes()).await;
+    connected.stream.shutdown().await.unwrap();
+    let all = String::from_utf8(connected.rest().await).unwrap();
+    assert!(all.starts_with("HTTP/1.1 414 ") && all.ends_with("\r\n\r\n"), "{all}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_has_begun_arrives_in_time_or_its_connection_ends() {
+    for (before, responses) in [("", 0), ("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", 1), ("GET /wait HTTP/1.1\r\n\r\n", 0)] {
+        let mut connected = Connected::new();
+        connected.write(format!("{before}GET /second HTTP/1.1\r\nHost").as_bytes()).await;
+        for _ in 0..responses {
+            connected.seen().await;
+        }
+        let begun = Instant::now();
+        timeout(2 * HEAD_TIME, connected.rest()).await.unwrap_or_else(|_| panic!("open after {before:?}"));
+        assert!(begun.elapsed() <= HEAD_TIME + Duration::from_secs(1), "{before:?}: {:?}", begun.elapsed());
+    }
+    // Each head has a time of its own.
+    let mut connected = Connected::new();
+    for _ in 0..5 {
+        connected.write(b"GET /a HTTP/1.1\r\nHo").await;
+        sleep(HEAD_TIME - Duration::from_secs(5)).await;
+        connected.write(b"st: x\r\n\r\n").await;
+        connected.seen().await;
+    }
 }
 
 /// Requests in a row, cut anywhere: the service sees each of them as it was sent, and no other one.

@@ -1,6 +1,7 @@
 //! HTTP/2: by hyper's client, and by frames made by hand for what it cannot send.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -9,11 +10,12 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Connected, PATIENCE, Random};
 use crate::server::heads::hpack::{Decoder, write};
-use crate::server::heads::{MOST_FIELDS, MOST_HEAD};
+use crate::server::heads::slots::{Kept, SLOT_HEADER, Slots};
+use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD};
 use crate::server::stall::PREFACE;
 
 const DATA: u8 = 0;
@@ -23,6 +25,9 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
+
+/// The code of an error.
+const PROTOCOL_ERROR: u8 = 1;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -100,6 +105,17 @@ impl Hand {
             }
         }
         (code, body)
+    }
+
+    /// The next frame of these kinds; panics at the end of the connection.
+    async fn next(&mut self, kinds: &[u8]) -> (u8, u32, Vec<u8>) {
+        loop {
+            let frame = self.frame().await.expect("a frame");
+            assert_ne!(frame.0, GOAWAY, "{:?}", frame.2.escape_ascii().to_string());
+            if kinds.contains(&frame.0) {
+                return frame;
+            }
+        }
     }
 
     async fn seen(&mut self, stream: u32) -> Value {
@@ -228,6 +244,160 @@ async fn padding_priorities_and_other_frames_change_nothing() {
     bodies.sort_by_key(|seen| seen["path"].to_string());
     assert_eq!((&bodies[0]["path"], &bodies[0]["query"]), (&json!("/a"), &json!("%3E")));
     assert_eq!((&bodies[1]["path"], &bodies[1]["body"]), (&json!("/b"), &json!("some body")));
+}
+
+/// h2 rejects requests after their parts have been put into slots.
+#[tokio::test]
+async fn requests_that_h2_rejects_leave_nothing_behind() {
+    let mut hand = Hand::new().await;
+    let path = format!("/a?{}", "q".repeat(20_000));
+    for number in 0..200 {
+        let stream = 2 * number + 1;
+        hand.connected.write(&request(stream, &[get(&path), vec![("te", "gzip")]].concat(), 16_384)).await;
+        let (_, of, code) = hand.next(&[HEADERS, RST_STREAM]).await;
+        assert_eq!((of, code), (stream, vec![0, 0, 0, PROTOCOL_ERROR]));
+    }
+    hand.connected.write(&request(401, &get("/b?>"), 16_384)).await;
+    assert_eq!(hand.seen(401).await["path"], "/b");
+    let pinging = async {
+        while hand.connected.connections.long_heads() > 0 {
+            hand.connected.write(&frame(PING, 0, 0, b"12345678")).await;
+            hand.next(&[PING]).await;
+        }
+    };
+    timeout(PATIENCE, pinging).await.expect("nothing is held of rejected requests");
+}
+
+#[tokio::test]
+async fn thousands_of_requests_that_are_reset_stop_no_later_one() {
+    let mut hand = Hand::new().await;
+    let long = format!("/a?{}", "q".repeat(17_000));
+    // Those of the last kind are rejected by h2.
+    let kinds = [get("/wait"), get("/\u{1}"), get(&long), [get(&long), vec![("te", "gzip")]].concat()];
+    for number in 0..2000_u32 {
+        let reset = frame(RST_STREAM, 0, 2 * number + 1, &[0, 0, 0, 8]);
+        let request = request(2 * number + 1, &kinds[number as usize % kinds.len()], 16_384);
+        hand.connected.write(&[request, reset].concat()).await;
+        // Of requests that are reset before they are accepted, h2 takes 20.
+        if number % 10 == 9 {
+            hand.connected.write(&frame(PING, 0, 0, b"12345678")).await;
+            hand.next(&[PING]).await;
+        }
+    }
+    hand.connected.write(&request(4001, &get("/b?>"), 16_384)).await;
+    assert_eq!(hand.seen(4001).await["path"], "/b");
+}
+
+#[test]
+fn a_request_whose_slot_is_unknown_is_answered_with_an_error() {
+    let slots = Slots::default();
+    let number = slots.keep(Kept { query: Some("a=b".into()), ..Kept::default() }).to_string();
+    let ask = |number: &str| {
+        let mut request = Request::get("/").header(SLOT_HEADER, number).body(()).unwrap();
+        slots.restore(&mut request).map(|()| request.uri().to_string())
+    };
+    assert_eq!(ask(&number).unwrap(), "/?a=b");
+    for number in [&*number, "7", "", "x"] {
+        assert_eq!(ask(number).unwrap_err().code(), 503, "{number:?}");
+    }
+}
+
+#[tokio::test]
+async fn malformed_blocks_reset_their_stream_however_long_they_are() {
+    let mut hand = Hand::new().await;
+    let long = "x".repeat(20_000);
+    let fields = |more: &[(&'static str, &'static str)]| [&get("/a")[..], more].concat();
+    for (number, (fields, why)) in [
+        ([fields(&[])[..3].to_vec(), vec![("a", "b"), (":path", "/a")]].concat(), "out of order"),
+        (fields(&[(":path", "/\u{1}")]), "twice"),
+        (fields(&[(":method", "GET")]), "twice the same"),
+        (fields(&[(":status", "200")]), "of a response"),
+        (fields(&[(":unknown", "")]), "unknown"),
+        (
+            vec![("fieldcache-head", "0"), (":method", "GET"), (":scheme", "http"), (":path", "/\u{1}")],
+            "after the slot",
+        ),
+        (vec![("a", "b")], "none"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (is_long, place) in [(false, 0), (true, 2)] {
+            let mut fields = fields.clone();
+            if is_long {
+                fields.push(("long", &long));
+                if why == "out of order" {
+                    fields.rotate_right(2);
+                }
+            }
+            let stream = 4 * number as u32 + place + 1;
+            hand.connected.write(&request(stream, &fields, 16_384)).await;
+            let (kind, of, code) = hand.next(&[HEADERS, RST_STREAM]).await;
+            assert_eq!((kind, of, code), (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]), "{why}, long: {is_long}");
+        }
+    }
+    // h2 keeps trailers until the body is read.
+    let posted = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/wait")];
+    hand.connected.write(&frame(HEADERS, 4, 101, &block(&posted))).await;
+    hand.connected.write(&request(101, &[("long", &*long)], 16_384)).await;
+    assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, 101, vec![0, 0, 0, PROTOCOL_ERROR]));
+    hand.connected.write(&request(103, &get("/b"), 16_384)).await;
+    assert_eq!(hand.seen(103).await["path"], "/b");
+}
+
+#[tokio::test]
+async fn a_rejected_head_gets_no_body() {
+    let mut hand = Hand::new().await;
+    let path = format!("/{}", "x".repeat(70_000));
+    let fields = [vec![(":method", "HEAD")], get(&path)[1..].to_vec()].concat();
+    hand.connected.write(&[request(1, &fields, 16_384), frame(PING, 0, 0, b"12345678")].concat()).await;
+    let (mut code, mut has_body) = (0, false);
+    let mut ponged = false;
+    while !(ponged && code != 0) {
+        let (kind, _, payload) = hand.next(&[HEADERS, DATA, PING]).await;
+        match kind {
+            HEADERS => hand
+                .decoder
+                .decode(&payload, |name, value| {
+                    if name == b":status" {
+                        code = std::str::from_utf8(value).unwrap().parse().unwrap();
+                    }
+                })
+                .unwrap(),
+            PING => ponged = true,
+            _ => has_body |= !payload.is_empty(),
+        }
+    }
+    hand.connected.write(&request(3, &get("/b"), 16_384)).await;
+    loop {
+        let (kind, of, payload) = hand.next(&[DATA]).await;
+        assert_eq!(kind, DATA);
+        if of == 3 {
+            break;
+        }
+        has_body |= !payload.is_empty();
+    }
+    assert_eq!((code, has_body), (414, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_that_has_begun_arrives_in_time_or_its_connection_ends() {
+    let begun = frame(HEADERS, 1, 3, &block(&get("/b")));
+    for (bytes, why) in [(&begun[..], "a block"), (&begun[..20], "a frame")] {
+        let mut hand = Hand::new().await;
+        hand.connected.write(&[&request(1, &get("/wait"), 16_384)[..], bytes].concat()).await;
+        let begun = Instant::now();
+        timeout(2 * HEAD_TIME, hand.connected.rest()).await.unwrap_or_else(|_| panic!("{why}: open"));
+        assert!(begun.elapsed() <= HEAD_TIME + Duration::from_secs(1), "{why}: {:?}", begun.elapsed());
+    }
+    // Each block has a time of its own.
+    let mut hand = Hand::new().await;
+    for number in 0..5 {
+        hand.connected.write(&frame(HEADERS, 1, 2 * number + 1, &block(&get("/a")))).await;
+        sleep(HEAD_TIME - Duration::from_secs(5)).await;
+        hand.connected.write(&frame(CONTINUATION, 4, 2 * number + 1, &[])).await;
+        assert_eq!(hand.seen(2 * number + 1).await["path"], "/a");
+    }
 }
 
 /// hyper's client uses its table and the code for texts. What it sends arrives, also where its frames are cut.
