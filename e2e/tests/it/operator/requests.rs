@@ -144,6 +144,7 @@ async fn requests_that_gos_server_accepts_are_answered_alike() -> Result<()> {
     ];
 
     let many: String = (0..500).map(|number| format!("x-{number}: {number}\r\n")).collect();
+    let tokens = "Connection: x\r\nUpgrade: x\r\n".repeat(100);
     let long = format!("x-long: {}\r\n", "v".repeat(1_000_000));
     let in_all = SHIRTS.replace("/shirts", "/namespaces//shirts");
     let in_one = SHIRTS.replace("/shirts", "/namespaces/team-a/shirts");
@@ -170,6 +171,7 @@ async fn requests_that_gos_server_accepts_are_answered_alike() -> Result<()> {
     }
     for (what, method, target, headers) in [
         ("500 headers", "GET", SHIRTS, &*many),
+        ("200 headers about the connection", "GET", SHIRTS, &*tokens),
         ("a header of a megabyte", "GET", SHIRTS, &*long),
         ("no namespace", "GET", &*in_all, ""),
         ("no namespace, with a selector", "GET", &*format!("{in_all}?fieldSelector=spec.color=blue"), ""),
@@ -209,6 +211,7 @@ async fn requests_that_gos_server_accepts_are_answered_alike() -> Result<()> {
         (head("GET", "/a b", ""), "a space"),
         (head("GET", "/api", &too_long), "a head that is too long"),
         (head("GET", "/api", "a b\r\n"), "a header without a colon"),
+        (head("GET", "/api", "Host: 127.0.0.1\r\n"), "two hosts"),
         (b"GET /api HTTP/3.0\r\nHost: x\r\n\r\n".to_vec(), "another version"),
         (head("POST", "/api", "Transfer-Encoding: gzip\r\n"), "another coding"),
     ] {
