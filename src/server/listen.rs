@@ -39,7 +39,7 @@ use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User, unstarted_bytes};
 use super::negotiate::Format;
-use super::response::failed;
+use super::response::{completed, failed};
 use super::stall::Stall;
 use super::streams::{self, Link, Streams};
 use super::tally::Outcome;
@@ -158,7 +158,7 @@ impl Answers for Server {
         headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
-        self.complete(connection, method, response)
+        completed(self.limits.unread(), connection, method, response)
     }
 
     fn authenticates(&self) -> bool {

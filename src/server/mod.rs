@@ -77,8 +77,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::header::{CACHE_CONTROL, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Empty};
 use serde_json::Value;
 use tokio::sync::watch as state;
@@ -110,7 +110,7 @@ use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
-use response::{chunked, document, failed, length_as, mark_gzip, media_type, with_type};
+use response::{chunked, completed, document, failed, length_as, mark_gzip, media_type, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;
@@ -243,26 +243,8 @@ impl Server {
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        let mut response = self.complete(connection, &parts.method, response);
+        let mut response = completed(self.limits.unread(), connection, &parts.method, response);
         noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
-        response
-    }
-
-    /// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read.
-    fn complete(&self, connection: &ConnectionState, method: &Method, mut response: Response<Body>) -> Response<Body> {
-        if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
-            // A length that is there already is that of a body which HEAD does not send.
-            response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
-        }
-        if method == Method::HEAD {
-            response = response.map(|_| Body::empty());
-        }
-        if let Some(length) = response.body().small_length() {
-            match self.limits.unread().admit_small(connection.user(), length) {
-                Some(share) => response.body_mut().share(share),
-                None => connection.evict(),
-            }
-        }
         response
     }
 

@@ -3,11 +3,13 @@
 //! What the documents are is decided elsewhere; bodies made in pieces are `body`'s. See `failure` for status codes.
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::body::{self, Body, Finish, Pieces};
+use super::connection::ConnectionState;
 use super::failure::Failure;
+use super::limits::unread::Unread;
 use super::negotiate::{self, Format};
 use super::{Asked, indent, yaml};
 use crate::access::Refusal;
@@ -101,6 +103,29 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
     *response.status_mut() = failure.code();
     if let Some(seconds) = failure.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read.
+pub(super) fn completed(
+    unread: &Unread,
+    connection: &ConnectionState,
+    method: &Method,
+    mut response: Response<Body>,
+) -> Response<Body> {
+    if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
+        // A length that is there already is that of a body which HEAD does not send.
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    if method == Method::HEAD {
+        response = response.map(|_| Body::empty());
+    }
+    if let Some(length) = response.body().small_length() {
+        match unread.admit_small(connection.user(), length) {
+            Some(share) => response.body_mut().share(share),
+            None => connection.evict(),
+        }
     }
     response
 }
