@@ -138,8 +138,11 @@ impl Peer {
         let judged = judge(trust, own, &self.chain, today);
         // A certificate that has expired, or cannot be read, is no other one at the next request.
         let expires = Subject::read(own).ok().and_then(|subject| u64::try_from(subject.not_after).ok());
-        let left = expires.map(|expires| expires.saturating_sub(today.as_secs())).filter(|left| *left > 0);
-        let keep = left.map_or(KEEP, |left| KEEP.min(Duration::from_secs(left)));
+        let keep = match expires.and_then(|expires| expires.checked_sub(today.as_secs())) {
+            // In its last second, too, it is judged by what time it is.
+            Some(left) => KEEP.min(Duration::from_secs(left)),
+            None => KEEP,
+        };
         *held = Some((trust.generation, Instant::now() + keep, judged.clone()));
         Some(judged)
     }

@@ -97,6 +97,10 @@ pub struct FieldCacheSpec {
     /// resource. Absent: all objects are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// Why the object could not be read, if it could not: then it has no other members.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub unreadable: Option<String>,
 }
 
 /// A field to select by.

@@ -98,6 +98,10 @@ pub struct ViewSpec {
     #[serde(flatten, skip_serializing)]
     #[schemars(skip)]
     pub unknown: BTreeMap<String, Value>,
+    /// Why the object could not be read, if it could not: then it has no other members.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub unreadable: Option<String>,
 }
 
 /// A resource, and what of it is shown. All parts must hold.

@@ -9,6 +9,7 @@ pub mod api_error;
 pub mod election;
 mod events;
 pub mod field_caches;
+pub mod lenient;
 pub mod own_permissions;
 pub mod phases;
 pub mod reported;

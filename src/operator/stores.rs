@@ -83,6 +83,14 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     }
 }
 
+/// The reason of an object that this release cannot read.
+pub(super) const UNREADABLE: &str = "Unreadable";
+
+/// What is wrong with such an object, and what to do about it.
+pub(super) fn unreadable(reason: &str) -> String {
+    format!("this release cannot read the object: {reason}; write it anew, or run the release of crds/")
+}
+
 /// The problems of the fields. One that all versions have is there once; others name their version.
 fn rejected(stores: &[Store]) -> Vec<Problem> {
     let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
@@ -107,6 +115,9 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
     if field_cache.metadata.deletion_timestamp.is_some() {
         return one("Deleting", "the FieldCache is being deleted");
+    }
+    if let Some(reason) = &spec.unreadable {
+        return one(UNREADABLE, &unreadable(reason));
     }
     // The definition says so too; an API server without its rules would let two of them mean one store.
     if field_cache.name_any() != spec.object_name() {

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::api_error::{Logged, described};
 use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, conditions};
-use super::stores::{Problem, Verdicts};
+use super::stores::{Problem, UNREADABLE, Verdicts, unreadable};
 use super::synced::Synced;
 use super::world::{self, World};
 use super::{FIELD_MANAGER, admission_policy, events};
@@ -169,6 +169,10 @@ fn is_crowded_out(verdict: &ViewVerdict) -> bool {
 /// Judges one.
 pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
     let spec = &view.spec;
+    if let Some(reason) = &spec.unreadable {
+        let outcome = Err(vec![Problem { reason: UNREADABLE, message: unreadable(reason) }]);
+        return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
+    }
     if spec.resources.is_empty() {
         let message = format!("its spec takes more than {LONGEST_VIEW} bytes as JSON: make several Views of it");
         let outcome = Err(vec![Problem { reason: "TooLarge", message }]);

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::admission_policy::PolicyState;
 use super::api_error::{Logged, described_watch};
+use super::lenient::{Lenient, Replaceable};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
@@ -58,7 +58,7 @@ const PAGE: u32 = 16;
 /// must be polled. What stands in the way is logged and tried again.
 pub fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
 where
-    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
     let (store, changes) = follow_strictly(client, selected);
     (store, changes.filter_map(|change| ready(change.ok())))
@@ -71,7 +71,7 @@ pub fn reflected<K>(
     shorten: impl FnMut(&mut K) + Send,
 ) -> (Store<K>, impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send)
 where
-    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
     let mut logged = Logged::default();
@@ -85,13 +85,23 @@ fn watched<K>(
     mut shorten: impl FnMut(&mut K) + Send,
 ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
 where
-    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
-    let whole = watcher(Api::<K>::all(client), selected.page_size(PAGE)).default_backoff();
-    whole.modify(move |object| {
-        let metadata = object.meta_mut();
-        (metadata.managed_fields, metadata.annotations) = (None, None);
-        shorten(object);
+    let whole = watcher(Api::<Lenient<K>>::all(client), selected.page_size(PAGE)).default_backoff();
+    whole.map_ok(move |event| {
+        let mut read = |Lenient(mut object): Lenient<K>| {
+            let metadata = object.meta_mut();
+            (metadata.managed_fields, metadata.annotations) = (None, None);
+            shorten(&mut object);
+            object
+        };
+        match event {
+            watcher::Event::Init => watcher::Event::Init,
+            watcher::Event::InitApply(object) => watcher::Event::InitApply(read(object)),
+            watcher::Event::InitDone => watcher::Event::InitDone,
+            watcher::Event::Apply(object) => watcher::Event::Apply(read(object)),
+            watcher::Event::Delete(object) => watcher::Event::Delete(read(object)),
+        }
     })
 }
 
@@ -119,7 +129,7 @@ pub fn follow_strictly<K>(
     selected: watcher::Config,
 ) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
 where
-    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
     strictly(move || watched(client.clone(), selected.clone(), |_: &mut K| {}).boxed())
 }

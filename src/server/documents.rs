@@ -24,7 +24,7 @@ use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
 const SMALLEST_GZIPPED_BODY: usize = 1400;
 
 /// Requests whose document is being made or encoded, at most.
-pub const MOST_AT_ONCE: u64 = 4;
+pub const MOST_AT_ONCE: u64 = 2;
 
 const JSON: &str = "application/json";
 

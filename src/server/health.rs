@@ -8,10 +8,13 @@
 //! everyone has, names only `/readyz` itself. Other callers get the plain result, and no effect of `exclude`, which would tell whether a
 //! check exists.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use tokio::time::Instant;
 
 use super::body::Body;
 use super::params::Query;
@@ -69,10 +72,26 @@ pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool 
     for (check, result) in results(endpoint, checks, draining) {
         if let Readiness::NotReady(reason) = result {
             is_well = false;
-            tracing::warn!(endpoint, check, reason, "health check failed");
+            log(endpoint, &check, &reason);
         }
     }
     is_well
+}
+
+/// For so long a check that fails again is not logged again, but at debug: anybody may ask as often as they like.
+const LOGGED_FOR: Duration = Duration::from_secs(1);
+
+fn log(endpoint: &str, check: &str, reason: &str) {
+    static LOGGED: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
+    let now = Instant::now();
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|_, at| now.saturating_duration_since(*at) < LOGGED_FOR);
+    if logged.contains_key(check) {
+        tracing::debug!(endpoint, check, reason, "health check failed");
+    } else {
+        logged.insert(check.to_owned(), now);
+        tracing::warn!(endpoint, check, reason, "health check failed");
+    }
 }
 
 /// The answer without details.
@@ -97,7 +116,7 @@ pub(super) fn answer(
         return match results.iter().find(|(name, _)| name == single) {
             Some((_, Readiness::Ready)) => with_type(Response::new(Body::whole("ok")), "text/plain; charset=utf-8"),
             Some((name, Readiness::Unavailable(reason) | Readiness::Loading(reason) | Readiness::NotReady(reason))) => {
-                tracing::warn!(endpoint, check = name, reason, "health check failed");
+                log(endpoint, name, reason);
                 text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld\n".to_owned())
             }
             None => text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
@@ -117,7 +136,7 @@ pub(super) fn answer(
             Readiness::Loading(_) => writeln!(lines, "[!]{name} loading, which does not count: reason withheld"),
             Readiness::NotReady(reason) => {
                 failed = true;
-                tracing::warn!(endpoint, check = name, reason, "health check failed");
+                log(endpoint, name, reason);
                 writeln!(lines, "[-]{name} failed: reason withheld")
             }
         };

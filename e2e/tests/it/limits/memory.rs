@@ -1,4 +1,4 @@
-//! `--memory-limit`: what is loaded is served on, what would be too much is refused by name, and is loaded once there is room.
+//! `--memory-limit`: what is loaded is served on up to a bound, and what would be too much is refused by name.
 
 use anyhow::{Result, ensure};
 use e2e::eventually::eventually;
@@ -52,5 +52,19 @@ async fn a_store_beyond_the_memory_limit_is_refused_and_what_is_loaded_goes_on()
     ensure!(follow.event(SOON).await?["object"]["metadata"]["name"] == "first", "the copy is there");
     stage.create("second", "blue").await?;
     ensure!(follow.event(SOON).await?["object"]["metadata"]["name"] == "second", "and goes on");
+
+    // Up to half as much again: then the one that has grown is let go.
+    for number in 0..500u64 {
+        let mut object = shirt(&stage.group, &format!("grown-{number}"), "grey");
+        object["metadata"]["annotations"] = json!({ "text": noise(1_000 + number, 250_000) });
+        objects::create(&stage.source, &small, &object).await?;
+        if client.get(&format!("{small}?limit=1")).await?.status == 503 {
+            break;
+        }
+    }
+    let refused = client.get(&small).await?;
+    ensure!(refused.status == 503, "500 objects of 250 kB do not let it go: {}", refused.status);
+    is_told(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
+    ensure!(stage.fieldcache.process().stderr()?.contains("this one has grown most"), "it is in the log");
     Ok(())
 }

@@ -1,0 +1,283 @@
+//! Objects of which parts may not be readable.
+//!
+//! A typed list fails as a whole when one object of it cannot be read, and their authors choose what is in them: a time in
+//! metadata.managedFields beyond year 9999, or a member of a newer release with a value that this one does not know. Nobody would be told
+//! of other objects then, nor that one is deleted. So what is not read here is left out before, and what cannot be read is replaced by
+//! something that is not served and says why.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::kinds::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
+
+/// What stands for an object that cannot be read.
+pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned {
+    /// An object of this name that is not served, where anything is served because of it. `reason` says why.
+    fn unreadable(metadata: ObjectMeta, reason: String) -> Self;
+}
+
+impl Replaceable for View {
+    fn unreadable(metadata: ObjectMeta, reason: String) -> View {
+        let spec = ViewSpec { unreadable: Some(reason), ..ViewSpec::default() };
+        View { metadata, spec, status: None }
+    }
+}
+
+impl Replaceable for FieldCache {
+    fn unreadable(metadata: ObjectMeta, reason: String) -> FieldCache {
+        let spec = FieldCacheSpec { unreadable: Some(reason), ..FieldCacheSpec::default() };
+        FieldCache { metadata, spec, status: None }
+    }
+}
+
+impl Replaceable for SelectableResource {
+    fn unreadable(metadata: ObjectMeta, _: String) -> SelectableResource {
+        SelectableResource { metadata, ..SelectableResource::default() }
+    }
+}
+
+/// Without a spec it is not the policy that is required.
+impl Replaceable for ValidatingAdmissionPolicy {
+    fn unreadable(metadata: ObjectMeta, _: String) -> ValidatingAdmissionPolicy {
+        ValidatingAdmissionPolicy { metadata, ..ValidatingAdmissionPolicy::default() }
+    }
+}
+
+impl Replaceable for ValidatingAdmissionPolicyBinding {
+    fn unreadable(metadata: ObjectMeta, _: String) -> ValidatingAdmissionPolicyBinding {
+        ValidatingAdmissionPolicyBinding { metadata, ..ValidatingAdmissionPolicyBinding::default() }
+    }
+}
+
+/// An object as far as it can be read: without metadata.managedFields, without its status if that cannot be read, or else with nothing but
+/// its name and version.
+#[derive(Clone, Debug)]
+pub struct Lenient<K>(pub K);
+
+impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<K>, D::Error> {
+        let is_deep = Cell::new(false);
+        let mut value =
+            Part { place: Place::Object, left: MOST_LEVELS, is_deep: &is_deep }.deserialize(deserializer)?;
+        let reason = match K::deserialize(&value) {
+            Ok(object) if !is_deep.get() => return Ok(Lenient(object)),
+            Ok(object) => {
+                let reason = format!("it has more than {MOST_LEVELS} levels");
+                return Ok(Lenient(K::unreadable(known_of(object.meta()), reason)));
+            }
+            Err(error) => error.to_string(),
+        };
+        if let Some(members) = value.as_object_mut() {
+            members.remove("status");
+        }
+        Ok(Lenient(K::deserialize(&value).unwrap_or_else(|_| K::unreadable(known(&value["metadata"]), reason))))
+    }
+}
+
+/// Levels of an object that are read. serde_json reads 127, and fails at the next one; what is not read here it skips at any depth.
+const MOST_LEVELS: usize = 64;
+
+/// Where a part of an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Object,
+    Metadata,
+    Elsewhere,
+}
+
+/// A part of an object, without metadata.managedFields, and without what is too deep.
+struct Part<'a> {
+    place: Place,
+    left: usize,
+    is_deep: &'a Cell<bool>,
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.left == 0 {
+            self.is_deep.set(true);
+            return IgnoredAny::deserialize(deserializer).map(|_| Value::Null);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a part of an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let Part { place, left, is_deep } = self;
+        let mut map = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let place = match (place, &*name) {
+                (Place::Metadata, "managedFields") => {
+                    members.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Place::Object, "metadata") => Place::Metadata,
+                _ => Place::Elsewhere,
+            };
+            map.insert(name, members.next_value_seed(Part { place, left: left - 1, is_deep })?);
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let Part { left, is_deep, .. } = self;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Part { place: Place::Elsewhere, left: left - 1, is_deep })? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+fn known_of(metadata: &ObjectMeta) -> ObjectMeta {
+    let ObjectMeta { name, namespace, uid, resource_version, generation, .. } = metadata.clone();
+    ObjectMeta { name, namespace, uid, resource_version, generation, ..ObjectMeta::default() }
+}
+
+/// What identifies an object: all of it is chosen or checked by the API server.
+fn known(metadata: &Value) -> ObjectMeta {
+    let text = |name: &str| metadata[name].as_str().map(str::to_owned);
+    ObjectMeta {
+        name: text("name"),
+        namespace: text("namespace"),
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+        generation: metadata["generation"].as_i64(),
+        ..ObjectMeta::default()
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Resource for Lenient<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind(dynamic: &()) -> Cow<'_, str> {
+        K::kind(dynamic)
+    }
+
+    fn group(dynamic: &()) -> Cow<'_, str> {
+        K::group(dynamic)
+    }
+
+    fn version(dynamic: &()) -> Cow<'_, str> {
+        K::version(dynamic)
+    }
+
+    fn plural(dynamic: &()) -> Cow<'_, str> {
+        K::plural(dynamic)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Lenient, Replaceable};
+    use crate::kinds::{FieldCache, View};
+
+    fn read<K: Replaceable>(value: &serde_json::Value) -> K {
+        serde_json::from_str::<Lenient<K>>(&value.to_string()).unwrap().0
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_there_and_says_why() {
+        let view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
+            "metadata": {"name": "blue", "uid": "1", "resourceVersion": "7", "generation": 3},
+            "spec": {"resources": [{"resource": "pods"}]},
+        });
+        let (mut time, mut status, mut value, mut shape) = (view.clone(), view.clone(), view.clone(), view.clone());
+        time["metadata"]["managedFields"] =
+            json!([{"manager": "a", "operation": "Update", "time": "9999-12-31T23:59:59Z"}]);
+        status["status"] = json!({"conditions": [{"type": "Ready", "status": "True", "reason": "A", "message": "", "lastTransitionTime": "9999-12-31T23:59:59Z"}]});
+        value["spec"]["consumer"] = json!({"fields": [{"key": "spec.nodeName", "value": "ClusterName"}]});
+        shape["spec"] = json!("text");
+        for (name, changed, reason) in [
+            ("as it is", &view, None),
+            ("a time of managedFields", &time, None),
+            ("a time of a condition", &status, None),
+            ("a value of a newer release", &value, Some("unknown variant `ClusterName`")),
+            ("another shape", &shape, Some("invalid type")),
+        ] {
+            let read: View = read(changed);
+            assert_eq!((read.metadata.name.as_deref(), read.metadata.generation), (Some("blue"), Some(3)), "{name}");
+            assert_eq!(read.metadata.resource_version.as_deref(), Some("7"), "{name}");
+            assert_eq!(read.spec.resources.is_empty(), reason.is_some(), "{name}");
+            let said = read.spec.unreadable.unwrap_or_default();
+            assert!(said.contains(reason.unwrap_or_default()) && said.is_empty() == reason.is_none(), "{name}: {said}");
+        }
+        // serde_json reads no such text as a value.
+        let nested = |levels: usize| format!("{}{{}}{}", "{\"f:a\":".repeat(levels), "}".repeat(levels));
+        for (text, is_read, name) in [
+            (
+                time.to_string().replace("\"Update\"", &format!("\"Update\",\"fieldsV1\":{}", nested(5_000))),
+                true,
+                "managedFields",
+            ),
+            (view.to_string().replace("\"pods\"", &format!("\"pods\",\"newer\":{}", nested(5_000))), false, "the spec"),
+        ] {
+            let read = serde_json::from_str::<Lenient<View>>(&text).unwrap().0;
+            assert_eq!(
+                (read.metadata.name.as_deref(), read.spec.unreadable.is_none()),
+                (Some("blue"), is_read),
+                "{name}"
+            );
+        }
+        let mut cache = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+            "metadata": {"name": "pods"}, "spec": {"resource": "pods"},
+        });
+        assert_eq!(read::<FieldCache>(&cache).spec.unreadable, None);
+        cache["spec"]["versions"] = json!(7);
+        assert!(read::<FieldCache>(&cache).spec.unreadable.is_some());
+    }
+}
