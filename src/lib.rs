@@ -19,6 +19,7 @@
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
+//! | [`protobuf`] | objects in Kubernetes protobuf, written from their JSON |
 //! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an indexed copy of nodes and pods |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
@@ -58,6 +59,7 @@ pub mod model;
 pub mod openapi;
 pub mod placement;
 pub mod printer;
+pub mod protobuf;
 pub mod query;
 pub mod schema;
 pub mod selector;

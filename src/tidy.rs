@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 28] = [
+const EDGES: [(&str, &[&str]); 29] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -21,7 +21,8 @@ const EDGES: [(&str, &[&str]); 28] = [
     ("query", &["model", "selector", "extract", "store"]),
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
     ("openapi", &["model", "crd", "extract"]),
-    ("printer", &["selector", "extract"]),
+    ("printer", &["model", "selector", "extract"]),
+    ("protobuf", &["model", "extract"]),
     // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
     ("placement", &["model", "selector"]),
     // Texts of somebody else's metrics; it knows nothing of what is served here.
@@ -59,6 +60,7 @@ const EDGES: [(&str, &[&str]); 28] = [
             "subscribe",
             "openapi",
             "printer",
+            "protobuf",
             "placement",
             "manifest",
             "registry",
@@ -214,6 +216,7 @@ fn the_core_names_no_edge_crate() {
         "subscribe",
         "openapi",
         "printer",
+        "protobuf",
         "placement",
         "advise",
     ];

@@ -250,8 +250,10 @@ fn frame<'b>(trie: &Trie, node: NodeId, start: usize, is_list: bool, found_befor
 pub(crate) struct RawString<'b> {
     /// Between the quotes.
     pub(crate) raw: &'b [u8],
+    /// Where that begins.
+    pub(crate) start: usize,
     /// Whether it contains a backslash.
-    pub(super) is_escaped: bool,
+    pub(crate) is_escaped: bool,
 }
 
 /// A position in JSON bytes. Invariant: the position never passes the end.
@@ -333,6 +335,13 @@ impl<'b> Cursor<'b> {
         Ok(())
     }
 
+    /// Steps over these bytes if they stand here.
+    pub(crate) fn takes(&mut self, expected: &[u8]) -> bool {
+        let takes = self.bytes[self.position..].starts_with(expected);
+        self.position += if takes { expected.len() } else { 0 };
+        takes
+    }
+
     /// Skips white space and, if it stands there, the closing bracket.
     pub(crate) fn closes(&mut self, bracket: u8) -> bool {
         self.space();
@@ -345,7 +354,7 @@ impl<'b> Cursor<'b> {
         self.expect(b'"', expected)?;
         let start = self.position;
         let is_escaped = self.finish_string()?;
-        Ok(RawString { raw: &self.bytes[start..self.position - 1], is_escaped })
+        Ok(RawString { raw: &self.bytes[start..self.position - 1], start, is_escaped })
     }
 
     /// Moves behind the closing quote; true when a backslash stood before it.

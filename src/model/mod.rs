@@ -3,13 +3,14 @@
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
 //! of bytes as people write it; [`shares`] divides a quantity between users, and [`fair_queue`] says whose turn is next; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded;
-//! [`float`] prints numbers as Go does.
+//! [`float`] prints numbers as Go does; [`moment`] reads times as Go does.
 //! This room knows no JSON and no selector.
 
 pub mod fair_queue;
 pub mod float;
 pub mod gvr;
 pub mod key;
+pub mod moment;
 pub mod percent;
 pub mod quantity;
 pub mod quote;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use gvr::{GroupVersion, Gvr, Scope};
 pub use key::Key;
+pub use moment::Moment;
 pub use percent::percent_decode;
 pub use quote::quote;
 pub use record::{FieldIndex, Record, Texts};

@@ -1,118 +1,17 @@
-//! Moments and the time between two of them in a person's words (apimachinery `util/duration`, client-go's and the printers'
+//! The time between two moments in a person's words (apimachinery `util/duration`, client-go's and the printers'
 //! `translateTimestampSince`). No clock is read here: what is "now" comes from the caller.
 
 use serde_json::Value;
 
+pub use crate::model::Moment;
+
 use crate::extract::json::Json;
 
-/// A point in time: microseconds since 1970, which is as fine as the API server's times are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(i64);
-
-const MICROSECONDS: i64 = 1_000_000;
-
-/// The longest time that Go's `time.Duration` can hold, in seconds; longer ones are cut to it.
-const LONGEST: i64 = i64::MAX / 1_000_000_000;
-
 impl Moment {
-    /// From microseconds since 1970.
-    pub fn of_microseconds(microseconds: i64) -> Moment {
-        Moment(microseconds)
-    }
-
-    /// The moment that Go takes for none: the first second of the year 1.
-    pub const ZERO: Moment = Moment(-62_135_596_800 * MICROSECONDS);
-
     /// The moment that an object names.
     pub(super) fn of(value: Json<'_>) -> Option<Moment> {
         value.as_str().and_then(|text| Moment::parse(&text))
     }
-
-    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may stand before the fraction, and an offset may
-    /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
-    /// cut off.
-    pub fn parse(text: &str) -> Option<Moment> {
-        let mut rest = text.as_bytes();
-        let year = number(&mut rest, 4)?;
-        let month = number(after(&mut rest, b'-')?, 2)?;
-        let day = number(after(&mut rest, b'-')?, 2)?;
-        after(&mut rest, b'T')?;
-        let hour_digits = if rest.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
-        let hour = number(&mut rest, hour_digits)?;
-        let minute = number(after(&mut rest, b':')?, 2)?;
-        let second = number(after(&mut rest, b':')?, 2)?;
-        let mut fraction = 0;
-        if let [b'.' | b',', digits @ ..] = rest
-            && digits.first().is_some_and(u8::is_ascii_digit)
-        {
-            let length = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
-            let microseconds = digits[..length].iter().chain([b'0'; 6].iter()).take(6);
-            fraction = microseconds.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-            rest = &digits[length..];
-        }
-        let offset = match rest.split_first()? {
-            (b'Z', zone) => {
-                rest = zone;
-                0
-            }
-            (sign @ (b'+' | b'-'), zone) => {
-                rest = zone;
-                let hours = number(&mut rest, 2)?;
-                let minutes = number(after(&mut rest, b':')?, 2)?;
-                if hours > 24 || minutes > 60 {
-                    return None;
-                }
-                (hours * 60 + minutes) * if *sign == b'+' { 60 } else { -60 }
-            }
-            _ => return None,
-        };
-        let is_valid = rest.is_empty()
-            && (1..=12).contains(&month)
-            && (1..=days_in(year, month)).contains(&day)
-            && hour <= 23
-            && minute <= 59
-            && second <= 59;
-        let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-        is_valid.then_some(Moment(seconds * MICROSECONDS + fraction))
-    }
-
-    /// Whole seconds from `earlier` to this, cut towards zero, as far as Go can count.
-    pub fn seconds_since(self, earlier: Moment) -> i64 {
-        (self.0.saturating_sub(earlier.0) / MICROSECONDS).clamp(-LONGEST, LONGEST)
-    }
-}
-
-/// Takes a number of so many digits off.
-fn number(rest: &mut &[u8], digits: usize) -> Option<i64> {
-    let (number, after) = rest.split_at_checked(digits)?;
-    *rest = after;
-    number.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
-}
-
-/// Takes a separator off.
-fn after<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u8]> {
-    let (first, behind) = rest.split_first()?;
-    (*first == separator).then_some(())?;
-    *rest = behind;
-    Some(rest)
-}
-
-/// How many days a month has.
-fn days_in(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 in the calendar of today; years begin in March here, so that a leap day is the last of its year.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days_in_year = (153 * month + 2) / 5 + day - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + days_in_year - 719_468
 }
 
 /// A number of seconds in at most three digits and two units (apimachinery `util/duration` HumanDuration).

@@ -1,0 +1,120 @@
+//! What stands around messages: `runtime.Unknown` with its magic bytes, lists, and frames of watches.
+//!
+//! All lengths stand before what they are the length of, so a list is measured before it is written.
+
+use super::wire::{delimited_length, push_field, push_varint};
+
+/// What each answer begins with.
+pub const MAGIC: [u8; 4] = *b"k8s\0";
+
+/// What each answer ends with: no content encoding, and no content type.
+pub const END: [u8; 4] = [0x1a, 0, 0x22, 0];
+
+const TYPE_META: u8 = 1 << 3 | 2;
+const RAW: u8 = 2 << 3 | 2;
+
+/// `runtime.Unknown` around a message, whose kind it names.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'k> {
+    /// As in `apps/v1`.
+    pub api_version: &'k str,
+    /// As in `Deployment`.
+    pub kind: &'k str,
+}
+
+impl Envelope<'_> {
+    /// How long the whole is around a message of this length.
+    pub fn length(&self, message: usize) -> usize {
+        MAGIC.len() + 1 + delimited_length(self.type_meta()) + 1 + delimited_length(message) + END.len()
+    }
+
+    /// Appends what precedes a message of this length. [`END`] follows the message.
+    pub fn begin(&self, message: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC);
+        out.push(TYPE_META);
+        push_varint(self.type_meta() as u64, out);
+        push_field(1, self.api_version.as_bytes(), out);
+        push_field(2, self.kind.as_bytes(), out);
+        out.push(RAW);
+        push_varint(message as u64, out);
+    }
+
+    fn type_meta(&self) -> usize {
+        2 + delimited_length(self.api_version.len()) + delimited_length(self.kind.len())
+    }
+}
+
+/// The numbers of a list's fields. They are written in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListFields {
+    /// Of the metadata.
+    pub metadata: u8,
+    /// Of the items.
+    pub items: u8,
+}
+
+impl ListFields {
+    /// Of all lists but one.
+    pub const USUAL: ListFields = ListFields { metadata: 1, items: 2 };
+
+    /// Of PartialObjectMetadataList in `meta.k8s.io/v1beta1`.
+    pub const PARTIAL_V1BETA1: ListFields = ListFields { metadata: 2, items: 1 };
+}
+
+/// A list around items, each of which is measured before the list begins.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'l> {
+    /// The list's apiVersion and kind.
+    pub envelope: Envelope<'l>,
+    /// ListMeta as a message.
+    pub metadata: &'l [u8],
+    /// The numbers of the fields.
+    pub fields: ListFields,
+}
+
+impl List<'_> {
+    /// How long an item is in the list.
+    pub fn item_length(message: usize) -> usize {
+        1 + delimited_length(message)
+    }
+
+    /// How long the whole is; `items` is the sum of the items' [`List::item_length`].
+    pub fn length(&self, items: usize) -> usize {
+        self.envelope.length(List::item_length(self.metadata.len()) + items)
+    }
+
+    /// Appends what precedes the items.
+    pub fn begin(&self, items: usize, out: &mut Vec<u8>) {
+        self.envelope.begin(List::item_length(self.metadata.len()) + items, out);
+        if self.fields.metadata < self.fields.items {
+            push_field(u32::from(self.fields.metadata), self.metadata, out);
+        }
+    }
+
+    /// Appends what precedes an item of this length.
+    pub fn begin_item(&self, message: usize, out: &mut Vec<u8>) {
+        out.push(self.fields.items << 3 | 2);
+        push_varint(message as u64, out);
+    }
+
+    /// Appends what follows the items.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        if self.fields.metadata > self.fields.items {
+            push_field(u32::from(self.fields.metadata), self.metadata, out);
+        }
+        out.extend_from_slice(&END);
+    }
+}
+
+/// Appends the beginning of an event's frame: four bytes of length, and a WatchEvent. The object follows, `length` bytes with its envelope.
+pub fn begin_event(event_type: &str, length: usize, out: &mut Vec<u8>) {
+    let object = 1 + delimited_length(length);
+    let event = 1 + delimited_length(event_type.len()) + 1 + delimited_length(object);
+    // No object is as long as 4 GiB.
+    out.extend_from_slice(&(event as u32).to_be_bytes());
+    push_field(1, event_type.as_bytes(), out);
+    out.push(RAW);
+    push_varint(object as u64, out);
+    out.push(TYPE_META);
+    push_varint(length as u64, out);
+}

@@ -1,0 +1,149 @@
+//! Quantities in the text that upstream gives them after reading (apimachinery `pkg/api/resource`: quantity.go, amount.go, suffix.go).
+//!
+//! Upstream keeps a text as it stands when it looks canonical to its fast reader, even `+1` or `1.500`; other texts are printed anew.
+
+use std::borrow::Cow;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Decimal,
+    Exponent,
+    Binary,
+}
+
+const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+
+/// Digits that upstream's fast reader takes.
+const FAST_DIGITS: i32 = 18;
+
+/// The smallest exponent that upstream keeps.
+const NANO: i32 = -9;
+
+/// More than any exponent that is of use; upstream cuts larger ones off to 32 bits.
+const MOST_EXPONENT: i64 = 1_000_000;
+
+/// The text that upstream prints after it has read this one; nothing for what it does not read, or for more digits than 128 bits hold.
+pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let is_negative = text.starts_with('-');
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, rest) = digits(unsigned.trim_start_matches('0'));
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => digits(rest),
+        None => ("", rest),
+    };
+    let (format, exponent) = interpret(suffix)?;
+    let count = |digits: &str| i32::try_from(digits.len()).unwrap_or(i32::MAX / 2);
+    let (fraction_digits, all_digits) = (count(fraction), count(whole) + count(fraction));
+    let precision = match format {
+        Format::Binary if fraction.is_empty() => 15 - count(whole) - exponent * 3 / 10 - 1,
+        Format::Binary => -1,
+        Format::Decimal | Format::Exponent => FAST_DIGITS - all_digits,
+    };
+    let scale = if format == Format::Binary { 0 } else { exponent } - fraction_digits;
+    let value = whole
+        .bytes()
+        .chain(fraction.bytes())
+        .try_fold(0u128, |value, digit| value.checked_mul(10)?.checked_add(u128::from(digit - b'0')))?;
+    let factor = if format == Format::Binary { 1u128 << exponent } else { 1 };
+    let amount = value.checked_mul(factor)?;
+    if precision >= 0 && scale >= NANO && i64::try_from(amount).is_ok() {
+        let shifted_ends = || {
+            let shifted: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+            shifted.ends_with(b"000") || shifted.first() == Some(&b'0')
+        };
+        let is_kept = match format {
+            Format::Binary => exponent % 10 == 0 && value & 7 != 0,
+            Format::Decimal | Format::Exponent => scale % 3 == 0 && !shifted_ends(),
+        };
+        if is_kept {
+            return Some(Cow::Borrowed(text));
+        }
+        return Some(Cow::Owned(print(amount, is_negative, scale, format)));
+    }
+    let (mut amount, mut scale) = (amount, if value == 0 { 0 } else { scale });
+    // What is smaller than a nano is rounded away from zero.
+    if scale < NANO {
+        let places = u32::try_from(NANO - scale).ok()?;
+        amount = 10u128.checked_pow(places).map_or(u128::from(amount > 0), |divisor| amount.div_ceil(divisor));
+        scale = NANO;
+    }
+    let mut format = format;
+    if format == Format::Binary {
+        let one = power(scale)?;
+        let most = u128::from(i64::MAX.unsigned_abs());
+        if amount.div_ceil(one) > most {
+            (amount, scale) = (most, 0);
+        } else if amount > 0 && amount < one {
+            format = Format::Decimal;
+        }
+    }
+    Some(Cow::Owned(print(amount, is_negative, scale, format)))
+}
+
+/// How many of the smallest units of a negative scale are one.
+fn power(scale: i32) -> Option<u128> {
+    10u128.checked_pow(u32::try_from(-scale.min(0)).ok()?)
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+fn interpret(suffix: &str) -> Option<(Format, i32)> {
+    if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
+        return Some((Format::Decimal, *exponent));
+    }
+    if let Some((_, exponent)) = BINARY.iter().find(|(name, _)| *name == suffix) {
+        return Some((Format::Binary, *exponent));
+    }
+    let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    let is_sane = (-MOST_EXPONENT..=MOST_EXPONENT).contains(&exponent);
+    is_sane.then(|| i32::try_from(exponent).ok()).flatten().map(|exponent| (Format::Exponent, exponent))
+}
+
+/// Canonical: no more digits than needed, an exponent that has a suffix.
+fn print(amount: u128, is_negative: bool, scale: i32, format: Format) -> String {
+    let sign = if is_negative { "-" } else { "" };
+    if amount == 0 {
+        return "0".to_owned();
+    }
+    if format == Format::Binary
+        && let Some(one) = power(scale)
+        && amount >= one.saturating_mul(1024)
+        && amount.is_multiple_of(one)
+    {
+        let (mut number, mut exponent) = (amount / one, 0);
+        while number >= 1024 && number.is_multiple_of(1024) {
+            number /= 1024;
+            exponent += 10;
+        }
+        let suffix = BINARY.iter().find(|(_, power)| *power == exponent).map_or("", |(name, _)| *name);
+        return format!("{sign}{number}{suffix}");
+    }
+    let (mut number, mut exponent) = (amount, scale);
+    while number.is_multiple_of(10) {
+        number /= 10;
+        exponent += 1;
+    }
+    let mut zeros = String::new();
+    while exponent % 3 != 0 {
+        zeros.push('0');
+        exponent -= 1;
+    }
+    let suffix = match format {
+        Format::Exponent if exponent == 0 => String::new(),
+        Format::Exponent => format!("e{exponent}"),
+        // Upstream has no suffix for larger exponents, and prints none.
+        Format::Decimal | Format::Binary => {
+            DECIMAL.iter().find(|(_, power)| *power == exponent).map_or("", |(name, _)| *name).to_owned()
+        }
+    };
+    format!("{sign}{number}{zeros}{suffix}")
+}

@@ -1,0 +1,620 @@
+//! Reading an object's JSON along the table, once: every value is found, and the length of every message is counted.
+//!
+//! What is found stands on a tape of [`Slot`]s. A message is one slot for each of its parts, with the part's length, and one for each of
+//! its fields. A scalar's slot says where its bytes stand: in the JSON, or in a buffer of texts that do not stand there as they are. Items
+//! of lists and members of maps are chains of slots.
+//!
+//! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. What is not looked at is skipped by the scanner, which
+//! does not recurse.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::quantity;
+use super::table::{Field, Form, Kind, MessageId, MessageType, Mode, Table, Value, opaque_zero};
+use super::wire::{delimited_length, push_field, push_varint};
+use crate::extract::scan::{Cursor, Misplaced, RawString};
+use crate::extract::value::unescape;
+use crate::model::Moment;
+
+/// Deepest nesting of messages. Only schemas nest without end; those of people have some twenty levels.
+const MOST_NESTED: usize = 256;
+
+/// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, which is what etcd stores, stays far below.
+const MOST_SLOTS: usize = 8 << 20;
+
+/// Most bytes of an object. What is written of them, such as a negative number, is at most four times as long.
+const MOST_JSON: usize = 256 << 20;
+
+/// An object that has no protobuf form, or not a known one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} has no protobuf form: {reason}", if path.is_empty() { "the object" } else { path })]
+pub struct Unencodable {
+    /// Where: names joined by dots, as in `spec.containers[0].image`.
+    pub path: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why something cannot be encoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The message has no such field in this version.
+    #[error("it is no field that Kubernetes of this version has")]
+    UnknownField,
+    /// Another value than the field holds.
+    #[error("it must be {0}")]
+    NotA(&'static str),
+    /// A member that came before.
+    #[error("it stands there twice")]
+    Repeated,
+    /// Nested too deep.
+    #[error("it is nested deeper than {MOST_NESTED} messages")]
+    TooDeep,
+    /// Too large.
+    #[error("it is too large")]
+    TooLarge,
+    /// No JSON.
+    #[error("at byte {offset} {expected} must stand")]
+    NotJson {
+        /// Where.
+        offset: usize,
+        /// What was expected there.
+        expected: &'static str,
+    },
+}
+
+/// Errors are rare, and in a box what is read fits two registers.
+type Read<T> = Result<T, Box<Unencodable>>;
+
+impl Unencodable {
+    #[cold]
+    fn new(reason: Reason) -> Box<Unencodable> {
+        Box::new(Unencodable { path: String::new(), reason })
+    }
+
+    #[cold]
+    fn under(mut self: Box<Unencodable>, name: &str) -> Box<Unencodable> {
+        let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path.insert_str(0, separator);
+        self.path.insert_str(0, name);
+        self
+    }
+}
+
+impl From<Misplaced> for Box<Unencodable> {
+    fn from(misplaced: Misplaced) -> Box<Unencodable> {
+        Unencodable::new(Reason::NotJson { offset: misplaced.offset, expected: misplaced.expected })
+    }
+}
+
+fn unescaped<'t>(text: &RawString<'t>) -> Read<Cow<'t, str>> {
+    unescape(text.raw).ok_or_else(|| not_a("a text with valid escapes"))
+}
+
+fn not_a(expected: &'static str) -> Box<Unencodable> {
+    Unencodable::new(Reason::NotA(expected))
+}
+
+/// Where something stands, and how many bytes it is long. Nothing stands at 0: objects begin there with a bracket, and the tape with a slot
+/// of nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) place: u32,
+    pub(super) length: u32,
+}
+
+impl Slot {
+    pub(super) const ABSENT: Slot = Slot { place: 0, length: 0 };
+
+    pub(super) fn is_absent(self) -> bool {
+        self.place == 0
+    }
+}
+
+/// Set in places that are in the buffer of texts instead of in the JSON.
+const IN_TEXTS: u32 = 1 << 31;
+
+/// The whole object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) message: MessageId,
+    pub(super) place: u32,
+    pub(super) length: u32,
+}
+
+/// What is found.
+#[derive(Default)]
+pub(super) struct Buffers {
+    tape: Vec<Slot>,
+    texts: Vec<u8>,
+    /// Members of the maps at hand.
+    members: Vec<u32>,
+}
+
+impl Buffers {
+    pub(super) fn clear(&mut self, kept: usize) {
+        self.tape.clear();
+        self.texts.clear();
+        self.members.clear();
+        if self.tape.capacity() * size_of::<Slot>() > kept {
+            self.tape = Vec::new();
+        }
+        if self.texts.capacity() > kept {
+            self.texts = Vec::new();
+        }
+        if self.members.capacity() * size_of::<u32>() > kept {
+            self.members = Vec::new();
+        }
+        self.tape.push(Slot::ABSENT);
+    }
+
+    pub(super) fn slots(&self, place: u32, count: usize) -> &[Slot] {
+        &self.tape[place as usize..place as usize + count]
+    }
+
+    pub(super) fn bytes<'b>(&'b self, slot: Slot, json: &'b [u8]) -> &'b [u8] {
+        let (bytes, start) =
+            if slot.place & IN_TEXTS == 0 { (json, slot.place) } else { (&*self.texts, slot.place & !IN_TEXTS) };
+        &bytes[start as usize..start as usize + slot.length as usize]
+    }
+}
+
+/// Reads an object.
+pub(super) fn read(buffers: &mut Buffers, kind: Kind<'_>, json: &[u8]) -> Result<Node, Unencodable> {
+    read_boxed(buffers, kind, json).map_err(|error| *error)
+}
+
+fn read_boxed(buffers: &mut Buffers, kind: Kind<'_>, json: &[u8]) -> Read<Node> {
+    if json.len() > MOST_JSON {
+        return Err(Unencodable::new(Reason::TooLarge));
+    }
+    let mut reader = Reader {
+        table: kind.table,
+        json,
+        cursor: Cursor::new(json),
+        is_utf8: std::str::from_utf8(json).is_ok(),
+        // What is used for each value is not behind a pointer.
+        buffers: std::mem::take(buffers),
+        depth: 0,
+    };
+    let root = reader.root(kind);
+    *buffers = reader.buffers;
+    root.map(|root| Node { message: kind.message, place: root.place, length: root.length })
+}
+
+struct Reader<'r> {
+    table: &'r Table,
+    json: &'r [u8],
+    cursor: Cursor<'r>,
+    /// Whether all of the JSON is UTF-8; otherwise each string is looked at.
+    is_utf8: bool,
+    buffers: Buffers,
+    depth: usize,
+}
+
+impl<'r> Reader<'r> {
+    fn root(&mut self, kind: Kind<'_>) -> Read<Slot> {
+        self.cursor.space();
+        let root = self.message(kind.message, kind.is_excerpt)?;
+        self.cursor.space();
+        if self.cursor.peek().is_some() {
+            return Err(self.cursor.error("the end of the object").into());
+        }
+        Ok(root)
+    }
+
+    fn message(&mut self, id: MessageId, is_excerpt: bool) -> Read<Slot> {
+        if self.depth >= MOST_NESTED {
+            return Err(Unencodable::new(Reason::TooDeep));
+        }
+        self.depth += 1;
+        let table = self.table;
+        let message = &table.messages[id as usize];
+        let found = match (message.form, self.cursor.peek()) {
+            (Form::Object, _) => self.object(message, is_excerpt),
+            (Form::List, _) | (Form::SchemaOrList, Some(b'[')) => {
+                self.only(message, if message.form == Form::List { 0 } else { 1 }, None)
+            }
+            (Form::SchemaOrList, Some(b'{')) => self.only(message, 0, None),
+            (Form::SchemaOrBool, Some(b'{')) => self.only(message, 1, Some(true)),
+            (Form::SchemaOrBool, Some(b't' | b'f')) => self.only(message, 0, None),
+            (Form::SchemaOrList, _) => Err(not_a("a schema or a list")),
+            (Form::SchemaOrBool, _) => Err(not_a("a schema or a boolean")),
+            // These are no messages of their own for an encoder.
+            (Form::Raw | Form::Time | Form::MicroTime | Form::Quantity | Form::IntOrString, _) => {
+                Err(not_a("an object"))
+            }
+        };
+        self.depth -= 1;
+        found
+    }
+
+    /// A message of which nothing is known yet.
+    fn open(&mut self, message: &MessageType) -> Read<usize> {
+        let node = self.buffers.tape.len();
+        if node + message.empty.len() > MOST_SLOTS {
+            return Err(Unencodable::new(Reason::TooLarge));
+        }
+        self.buffers.tape.extend_from_slice(&message.empty);
+        Ok(node)
+    }
+
+    /// Notes a field: where it stands and how many bytes are written of it.
+    fn set(&mut self, message: &MessageType, node: usize, place: usize, slot: Slot, length: usize) -> Read<()> {
+        let field = &message.fields[place];
+        self.buffers.tape[node + message.parts.len() + place] = slot;
+        let part = &mut self.buffers.tape[node + usize::from(field.part)];
+        let sum = part.length as usize - field.absent.len() + length;
+        part.length = u32::try_from(sum).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+        Ok(())
+    }
+
+    /// Adds the inner messages up.
+    fn close(&mut self, message: &MessageType, node: usize) -> Read<Slot> {
+        let lengths = &mut self.buffers.tape[node..node + message.parts.len()];
+        for place in (1..message.parts.len()).rev() {
+            let part = message.parts[place];
+            let inner = usize::from(part.tag_length) + delimited_length(lengths[place].length as usize);
+            let sum = lengths[usize::from(part.around)].length as usize + inner;
+            lengths[usize::from(part.around)].length =
+                u32::try_from(sum).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+        }
+        Ok(Slot { place: node as u32, length: lengths[0].length })
+    }
+
+    fn object(&mut self, message: &MessageType, is_excerpt: bool) -> Read<Slot> {
+        if self.cursor.peek() != Some(b'{') {
+            return Err(not_a("an object"));
+        }
+        self.cursor.advance();
+        let node = self.open(message)?;
+        let (mut is_first, mut behind) = (true, None);
+        while !self.cursor.closes(b'}') {
+            if !std::mem::take(&mut is_first) {
+                self.cursor.expect(b',', "a comma or the end of an object")?;
+                self.cursor.space();
+            }
+            let expected = message.expected(behind).filter(|(_, field)| self.cursor.takes(&field.key));
+            let place = if let Some((place, _)) = expected {
+                self.cursor.space();
+                place
+            } else {
+                let key = self.key()?;
+                let found = if key.is_escaped || !self.is_utf8 {
+                    unescape(key.raw).and_then(|key| message.find(key.as_bytes()))
+                } else {
+                    message.find(key.raw)
+                };
+                let Some(place) = found else {
+                    if !is_excerpt {
+                        return Err(Unencodable::new(Reason::UnknownField).under(&String::from_utf8_lossy(key.raw)));
+                    }
+                    self.cursor.skip_value(self.depth)?;
+                    continue;
+                };
+                message.expect(behind, place);
+                place
+            };
+            behind = Some(place);
+            let field = &message.fields[place];
+            if field.mode == Mode::Skipped || self.is_null() {
+                self.cursor.skip_value(self.depth)?;
+                continue;
+            }
+            if !self.buffers.tape[node + message.parts.len() + place].is_absent() {
+                return Err(Unencodable::new(Reason::Repeated).under(&field.name));
+            }
+            let (slot, length) = self.field(field).map_err(|error| error.under(&field.name))?;
+            if !slot.is_absent() {
+                self.set(message, node, place, slot, length)?;
+            }
+        }
+        self.close(message, node)
+    }
+
+    /// A message of which the JSON is one field, and means another to be true.
+    fn only(&mut self, message: &MessageType, place: usize, flag: Option<bool>) -> Read<Slot> {
+        let node = self.open(message)?;
+        if flag == Some(true) {
+            let slot = self.number(1);
+            let length = message.fields[0].tag.len() + slot.length as usize;
+            self.set(message, node, 0, slot, length)?;
+        }
+        let Some(field) = message.fields.get(place) else { return Err(not_a("what it is")) };
+        let (slot, length) = self.field(field)?;
+        if !slot.is_absent() {
+            self.set(message, node, place, slot, length)?;
+        }
+        self.close(message, node)
+    }
+
+    /// The name of a member, up to its value.
+    fn key(&mut self) -> Read<RawString<'r>> {
+        let key = self.cursor.string("a key")?;
+        self.cursor.space();
+        self.cursor.expect(b':', "a colon")?;
+        self.cursor.space();
+        Ok(key)
+    }
+
+    fn is_null(&self) -> bool {
+        self.cursor.peek() == Some(b'n')
+    }
+
+    /// Where a field stands and how many bytes are written of it.
+    fn field(&mut self, field: &Field) -> Read<(Slot, usize)> {
+        match field.mode {
+            Mode::One | Mode::Optional => {
+                let slot = self.value(field.value)?;
+                Ok((slot, field.tag.len() + written_length(field.value, slot)))
+            }
+            Mode::Many => self.list(field),
+            Mode::Map => self.map(field),
+            Mode::Skipped | Mode::Opens(_) => Ok((Slot::ABSENT, 0)),
+        }
+    }
+
+    fn list(&mut self, field: &Field) -> Read<(Slot, usize)> {
+        if self.cursor.peek() != Some(b'[') {
+            return Err(not_a("a list"));
+        }
+        self.cursor.advance();
+        let (mut first, mut last, mut sum, mut count) = (0, 0, 0, 0);
+        while !self.cursor.closes(b']') {
+            if count > 0 {
+                self.cursor.expect(b',', "a comma or the end of a list")?;
+                self.cursor.space();
+            }
+            let link = self.link(2)?;
+            let item = self.value_or_zero(field.value).map_err(|error| error.under(&format!("[{count}]")))?;
+            self.buffers.tape[link + 1] = item;
+            if count == 0 {
+                first = link as u32;
+            } else {
+                self.buffers.tape[last].place = link as u32;
+            }
+            last = link;
+            sum += field.tag.len() + written_length(field.value, item);
+            count += 1;
+        }
+        Ok((Slot { place: first, length: 0 }, sum))
+    }
+
+    fn map(&mut self, field: &Field) -> Read<(Slot, usize)> {
+        if self.cursor.peek() != Some(b'{') {
+            return Err(not_a("an object"));
+        }
+        self.cursor.advance();
+        let start = self.buffers.members.len();
+        let (mut sum, mut is_sorted, mut last) = (0, true, Slot::ABSENT);
+        while !self.cursor.closes(b'}') {
+            if self.buffers.members.len() > start {
+                self.cursor.expect(b',', "a comma or the end of an object")?;
+                self.cursor.space();
+            }
+            let key = self.key()?;
+            let name = self.string_slot(&key)?;
+            let link = self.link(3)?;
+            let is_bytes_null = field.value == Value::Bytes && self.is_null();
+            let value = if is_bytes_null {
+                self.cursor.skip_value(self.depth)?;
+                Slot::ABSENT
+            } else {
+                self.value_or_zero(field.value)
+                    .map_err(|error| error.under(&format!("[{}]", String::from_utf8_lossy(key.raw))))?
+            };
+            let mut length = 1 + written_length(Value::Text, name);
+            if !value.is_absent() {
+                length += 1 + written_length(field.value, value);
+            }
+            let entry = u32::try_from(length).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+            self.buffers.tape[link] = Slot { place: 0, length: entry };
+            self.buffers.tape[link + 1] = name;
+            self.buffers.tape[link + 2] = value;
+            if self.buffers.members.len() > start {
+                is_sorted &= self.buffers.bytes(last, self.json) < self.buffers.bytes(name, self.json);
+            }
+            last = name;
+            self.buffers.members.push(link as u32);
+            sum += field.tag.len() + delimited_length(length);
+        }
+        let mut members = std::mem::take(&mut self.buffers.members);
+        let of_map = &mut members[start..];
+        if !is_sorted {
+            let name = |link: &u32| self.buffers.bytes(self.buffers.slots(*link, 2)[1], self.json);
+            of_map.sort_by(|left, right| name(left).cmp(name(right)));
+            if of_map.windows(2).any(|pair| name(&pair[0]) == name(&pair[1])) {
+                return Err(Unencodable::new(Reason::Repeated));
+            }
+        }
+        for pair in of_map.windows(2) {
+            self.buffers.tape[pair[0] as usize].place = pair[1];
+        }
+        let first = of_map.first().copied().unwrap_or_default();
+        members.truncate(start);
+        self.buffers.members = members;
+        Ok((Slot { place: first, length: 0 }, sum))
+    }
+
+    /// Slots of an item or a member.
+    fn link(&mut self, count: usize) -> Read<usize> {
+        let link = self.buffers.tape.len();
+        if link + count > MOST_SLOTS {
+            return Err(Unencodable::new(Reason::TooLarge));
+        }
+        self.buffers.tape.resize(link + count, Slot::ABSENT);
+        Ok(link)
+    }
+
+    /// An item or a member, which is a zero value where JSON has null.
+    fn value_or_zero(&mut self, value: Value) -> Read<Slot> {
+        if !self.is_null() {
+            return self.value(value);
+        }
+        self.cursor.skip_value(self.depth)?;
+        match value {
+            Value::Flag | Value::Int32 | Value::Int64 => Ok(self.number(0)),
+            Value::Double => self.texts(&[0; 8]),
+            Value::Text | Value::Bytes | Value::Raw => self.texts(b""),
+            Value::Opaque(form) => self.texts(opaque_zero(form)),
+            Value::Message(id) => {
+                let table = self.table;
+                let message = &table.messages[id as usize];
+                let node = self.open(message)?;
+                self.close(message, node)
+            }
+        }
+    }
+
+    fn value(&mut self, value: Value) -> Read<Slot> {
+        match value {
+            Value::Message(id) => self.message(id, false),
+            Value::Text => {
+                let text = self.string("a text")?;
+                self.string_slot(&text)
+            }
+            Value::Flag => match self.token()? {
+                b"true" => Ok(self.number(1)),
+                b"false" => Ok(self.number(0)),
+                _ => Err(not_a("a boolean")),
+            },
+            Value::Int32 => self.integer::<i32>("an integer of 32 bits"),
+            Value::Int64 => self.integer::<i64>("an integer of 64 bits"),
+            Value::Double => {
+                let token = std::str::from_utf8(self.token()?).unwrap_or_default();
+                let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+                let number: Option<f64> = token.parse().ok();
+                let number =
+                    number.filter(|number| is_number && number.is_finite()).ok_or_else(|| not_a("a number"))?;
+                self.texts(&number.to_le_bytes())
+            }
+            Value::Bytes => {
+                let text = self.string("a text of base64")?;
+                let text = unescaped(&text)?;
+                let start = self.buffers.texts.len();
+                STANDARD.decode_vec(text.as_bytes(), &mut self.buffers.texts).map_err(|_| not_a("base64"))?;
+                self.texts_from(start)
+            }
+            Value::Raw => {
+                let start = self.cursor.position();
+                self.cursor.skip_value(self.depth)?;
+                Ok(Slot { place: start as u32, length: (self.cursor.position() - start) as u32 })
+            }
+            Value::Opaque(form) => self.opaque(form),
+        }
+    }
+
+    fn opaque(&mut self, form: Form) -> Read<Slot> {
+        let start = self.buffers.texts.len();
+        match form {
+            Form::Quantity => {
+                // Upstream reads numbers too.
+                let text = if self.cursor.peek() == Some(b'"') {
+                    let text = self.string("a quantity")?;
+                    unescaped(&text)?
+                } else {
+                    Cow::Borrowed(std::str::from_utf8(self.token()?).unwrap_or_default())
+                };
+                let text = quantity::canonical(&text).ok_or_else(|| not_a("a quantity"))?;
+                push_field(1, text.as_bytes(), &mut self.buffers.texts);
+            }
+            Form::IntOrString if self.cursor.peek() == Some(b'"') => {
+                let text = self.string("a text")?;
+                let text = unescaped(&text)?;
+                self.buffers.texts.extend_from_slice(b"\x08\x01\x10\0");
+                push_field(3, text.as_bytes(), &mut self.buffers.texts);
+            }
+            Form::IntOrString => {
+                let number: i32 = self.parsed("a text or an integer of 32 bits")?;
+                self.buffers.texts.extend_from_slice(b"\x08\0\x10");
+                push_varint(i64::from(number) as u64, &mut self.buffers.texts);
+                self.buffers.texts.extend_from_slice(b"\x1a\0");
+            }
+            Form::Time | Form::MicroTime => {
+                let text = self.string("a time")?;
+                let text = unescaped(&text)?;
+                let moment = Moment::parse(&text).ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
+                if moment != Moment::ZERO {
+                    let (seconds, microseconds) = moment.parts();
+                    let nanoseconds = if form == Form::MicroTime { u64::from(microseconds) * 1000 } else { 0 };
+                    self.buffers.texts.push(0x08);
+                    push_varint(seconds as u64, &mut self.buffers.texts);
+                    self.buffers.texts.push(0x10);
+                    push_varint(nanoseconds, &mut self.buffers.texts);
+                }
+            }
+            Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool | Form::Raw => {
+                return Err(not_a("an object"));
+            }
+        }
+        self.texts_from(start)
+    }
+
+    fn string(&mut self, expected: &'static str) -> Read<RawString<'r>> {
+        if self.cursor.peek() != Some(b'"') {
+            return Err(not_a(expected));
+        }
+        Ok(self.cursor.string(expected)?)
+    }
+
+    /// Where the text stands of the string that was just read.
+    fn string_slot(&mut self, text: &RawString<'r>) -> Read<Slot> {
+        if text.is_escaped || !self.is_utf8 {
+            let text = unescaped(text)?;
+            return self.texts(text.as_bytes());
+        }
+        Ok(Slot { place: text.start as u32, length: text.raw.len() as u32 })
+    }
+
+    /// A number or a literal.
+    fn token(&mut self) -> Read<&'r [u8]> {
+        let start = self.cursor.position();
+        self.cursor.skip_value(self.depth)?;
+        Ok(&self.json[start..self.cursor.position()])
+    }
+
+    fn parsed<N: std::str::FromStr>(&mut self, expected: &'static str) -> Read<N> {
+        let token = std::str::from_utf8(self.token()?).unwrap_or_default();
+        token.parse().map_err(|_| not_a(expected))
+    }
+
+    fn integer<N: std::str::FromStr + Into<i64>>(&mut self, expected: &'static str) -> Read<Slot> {
+        let number: N = self.parsed(expected)?;
+        let number: i64 = number.into();
+        Ok(self.number(number as u64))
+    }
+
+    fn number(&mut self, number: u64) -> Slot {
+        let start = self.buffers.texts.len();
+        push_varint(number, &mut self.buffers.texts);
+        Slot { place: start as u32 | IN_TEXTS, length: (self.buffers.texts.len() - start) as u32 }
+    }
+
+    fn texts(&mut self, text: &[u8]) -> Read<Slot> {
+        let start = self.buffers.texts.len();
+        self.buffers.texts.extend_from_slice(text);
+        self.texts_from(start)
+    }
+
+    fn texts_from(&self, start: usize) -> Read<Slot> {
+        let end = self.buffers.texts.len();
+        if end >= IN_TEXTS as usize {
+            return Err(Unencodable::new(Reason::TooLarge));
+        }
+        Ok(Slot { place: start as u32 | IN_TEXTS, length: (end - start) as u32 })
+    }
+}
+
+/// How many bytes are written of a value, with its length but without its tag.
+fn written_length(value: Value, slot: Slot) -> usize {
+    let length = slot.length as usize;
+    match value {
+        Value::Flag | Value::Int32 | Value::Int64 | Value::Double => length,
+        Value::Text | Value::Bytes | Value::Opaque(_) | Value::Message(_) => delimited_length(length),
+        Value::Raw if length == 0 => 1,
+        Value::Raw => delimited_length(1 + delimited_length(length)),
+    }
+}

@@ -1,0 +1,535 @@
+//! The messages of one minor version of Kubernetes, made for an encoder: names to fields, and what is written where nothing stands.
+//!
+//! A struct that is inline in JSON is a message of its own in protobuf. Its fields stand here among those around it, in the order in which
+//! they are written; a [`Field`] that opens the inner message precedes them. Each message so has *parts* whose lengths are counted apart:
+//! itself and all inner ones.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use super::read::Slot;
+use super::wire::{Tag, push_varint};
+
+/// The oldest minor version that there is a table for.
+pub const OLDEST: u32 = 32;
+
+/// The newest minor version that there is a table for.
+pub const NEWEST: u32 = 37;
+
+const TEXT: &str = include_str!("messages.txt");
+
+/// There is no table of this minor version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTable {
+    /// Kubernetes is older or newer than what is known here.
+    #[error("the protobuf of Kubernetes 1.{0} is not known here: it is known from 1.{OLDEST} to 1.{NEWEST}")]
+    UnknownMinor(u32),
+    /// A line of a table cannot be read.
+    #[error("line {line} of the table of messages: {problem}")]
+    Malformed {
+        /// From 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
+/// How messages of one minor version are written.
+#[derive(Debug)]
+pub struct Table {
+    kinds: HashMap<String, HashMap<String, MessageId>>,
+    pub(super) messages: Vec<MessageType>,
+    partial: Option<MessageId>,
+    list_meta: Option<MessageId>,
+}
+
+pub(super) type MessageId = u32;
+
+/// A kind whose message is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind<'t> {
+    pub(super) table: &'t Table,
+    pub(super) message: MessageId,
+    /// Whether members that the message does not have are left out: an object of which only the metadata is written.
+    pub(super) is_excerpt: bool,
+}
+
+/// How a message stands in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An object of its fields.
+    Object,
+    /// A list, which is the only field.
+    List,
+    /// A schema, which is the first field, or a list, which is the second.
+    SchemaOrList,
+    /// A boolean, which is the first field, or a schema, which is the second and means true.
+    SchemaOrBool,
+    /// Any JSON, which is the only field as it stands.
+    Raw,
+    /// RFC 3339, of which seconds remain.
+    Time,
+    /// RFC 3339, of which microseconds remain.
+    MicroTime,
+    /// A quantity.
+    Quantity,
+    /// A number or a text.
+    IntOrString,
+}
+
+/// How often a field stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Always.
+    One,
+    /// Where JSON has it.
+    Optional,
+    /// Once for each item of a list.
+    Many,
+    /// Once for each member of an object, sorted by key.
+    Map,
+    /// Never, although JSON has it.
+    Skipped,
+    /// It opens an inner message, whose fields follow.
+    Opens(u16),
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Text,
+    Flag,
+    Int32,
+    Int64,
+    Double,
+    /// Base64 in JSON.
+    Bytes,
+    /// A message that is read and written as a whole: [`Form::Time`] and those after it.
+    Opaque(Form),
+    /// [`Form::Raw`].
+    Raw,
+    Message(MessageId),
+}
+
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Empty where JSON has no name for it.
+    pub(super) name: Box<str>,
+    /// The name with its quotes and a colon.
+    pub(super) key: Box<[u8]>,
+    pub(super) tag: Tag,
+    pub(super) mode: Mode,
+    pub(super) value: Value,
+    /// The part whose length it counts in.
+    pub(super) part: u16,
+    /// What is written when JSON does not have it.
+    pub(super) absent: Box<[u8]>,
+}
+
+/// A message as the encoder uses it.
+#[derive(Debug)]
+pub(super) struct MessageType {
+    pub(super) form: Form,
+    /// In the order in which they are written.
+    pub(super) fields: Vec<Field>,
+    pub(super) parts: Vec<Part>,
+    /// Its slots when nothing stands in it: those of the parts, and those of the fields.
+    pub(super) empty: Box<[Slot]>,
+    names: Names,
+    /// Which field came after each, and at first, in the last object where another was expected. Objects are alike, so most names are
+    /// compared with one.
+    followers: Box<[AtomicU16]>,
+}
+
+/// The part around it, the length of its tag, and its length when nothing stands in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) around: u16,
+    pub(super) tag_length: u8,
+    pub(super) base: u32,
+}
+
+impl MessageType {
+    pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
+        self.names.find(name, &self.fields)
+    }
+
+    /// The field that is expected behind another, or at first.
+    pub(super) fn expected(&self, behind: Option<usize>) -> Option<(usize, &Field)> {
+        let follower = self.followers.get(behind.map_or(0, |place| place + 1))?.load(Ordering::Relaxed);
+        self.fields.get(usize::from(follower)).map(|field| (usize::from(follower), field))
+    }
+
+    /// Expects this field there from now on.
+    pub(super) fn expect(&self, behind: Option<usize>, place: usize) {
+        if let Some(follower) = self.followers.get(behind.map_or(0, |place| place + 1)) {
+            follower.store(place as u16, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Table {
+    /// The table of a minor version of Kubernetes, read when it is first asked for.
+    ///
+    /// # Errors
+    /// [`NoTable`] when there is none.
+    pub fn of(minor: u32) -> Result<&'static Table, NoTable> {
+        static TABLES: [OnceLock<Result<Table, NoTable>>; (NEWEST - OLDEST + 1) as usize] =
+            [const { OnceLock::new() }; _];
+        let place = minor.checked_sub(OLDEST).and_then(|place| TABLES.get(place as usize));
+        let table = place.ok_or(NoTable::UnknownMinor(minor))?;
+        table.get_or_init(|| Table::read(TEXT, minor)).as_ref().map_err(NoTable::clone)
+    }
+
+    /// The text that tables are read from.
+    pub fn text() -> &'static str {
+        TEXT
+    }
+
+    /// Reads what a text says of a minor version.
+    ///
+    /// # Errors
+    /// [`NoTable::Malformed`].
+    pub fn read(text: &str, minor: u32) -> Result<Table, NoTable> {
+        let mut kinds: HashMap<String, HashMap<String, MessageId>> = HashMap::new();
+        let lines = Lines::read(text, minor)?;
+        let mut builder = Builder { defaults: vec![None; lines.messages.len()], lines: &lines };
+        let mut messages = Vec::with_capacity(lines.messages.len());
+        for id in 0..lines.messages.len() {
+            messages.push(builder.message(id)?);
+        }
+        for (line, api_version, kind, name) in &lines.kinds {
+            let message = lines.id(name, *line)?;
+            kinds.entry((*api_version).to_owned()).or_default().insert((*kind).to_owned(), message);
+        }
+        let named = |name| lines.ids.get(name).copied();
+        let (partial, list_meta) = (named("meta/v1.PartialObjectMetadata"), named("meta/v1.ListMeta"));
+        Ok(Table { kinds, messages, partial, list_meta })
+    }
+
+    /// The message of a kind.
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<Kind<'_>> {
+        let message = *self.kinds.get(api_version)?.get(kind)?;
+        Some(Kind { table: self, message, is_excerpt: false })
+    }
+
+    /// All kinds: apiVersion and kind.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.kinds.iter().flat_map(|(version, kinds)| kinds.keys().map(move |kind| (&**version, &**kind)))
+    }
+
+    /// PartialObjectMetadata of any object: of the object's members only the metadata is written.
+    pub fn partial(&self) -> Option<Kind<'_>> {
+        self.partial.map(|message| Kind { table: self, message, is_excerpt: true })
+    }
+
+    /// The metadata of a list.
+    pub fn list_meta(&self) -> Option<Kind<'_>> {
+        self.list_meta.map(|message| Kind { table: self, message, is_excerpt: false })
+    }
+}
+
+/// Names of fields, found by their length and three of their bytes.
+#[derive(Debug, Default)]
+struct Names {
+    factor: u32,
+    shift: u32,
+    /// Places of fields, or [`NOBODY`].
+    places: Box<[u16]>,
+}
+
+const NOBODY: u16 = u16::MAX;
+
+/// How many factors are tried before names share places.
+const FACTORS: u32 = 256;
+
+impl Names {
+    fn of(fields: &[Field]) -> Names {
+        let named: Vec<usize> = (0..fields.len()).filter(|field| !fields[*field].name.is_empty()).collect();
+        let size = (named.len() * 4).next_power_of_two().max(2);
+        let mut best = (usize::MAX, Names::default());
+        for step in 0..FACTORS {
+            let factor = 0x9e37_79b1_u32.wrapping_add(step.wrapping_mul(0x85eb_ca76)) | 1;
+            let mut names =
+                Names { factor, shift: 32 - size.trailing_zeros(), places: vec![NOBODY; size].into_boxed_slice() };
+            let mut collisions = 0;
+            for &field in &named {
+                let mut place = names.first_place(fields[field].name.as_bytes());
+                while names.places[place] != NOBODY {
+                    collisions += 1;
+                    place = (place + 1) % size;
+                }
+                names.places[place] = field as u16;
+            }
+            if collisions < best.0 {
+                best = (collisions, names);
+            }
+            if best.0 == 0 {
+                break;
+            }
+        }
+        best.1
+    }
+
+    fn first_place(&self, name: &[u8]) -> usize {
+        let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
+        let middle = name[name.len() / 2];
+        let mixed = (name.len() as u32) << 24 ^ u32::from(*first) << 16 ^ u32::from(middle) << 8 ^ u32::from(*last);
+        (mixed.wrapping_mul(self.factor) >> self.shift) as usize
+    }
+
+    fn find(&self, name: &[u8], fields: &[Field]) -> Option<usize> {
+        let mut place = self.first_place(name);
+        loop {
+            // There are always places of nobody.
+            let field = *self.places.get(place)?;
+            if field == NOBODY {
+                return None;
+            }
+            if fields[usize::from(field)].name.as_bytes() == name {
+                return Some(usize::from(field));
+            }
+            place = (place + 1) % self.places.len();
+        }
+    }
+}
+
+/// The lines of one minor version.
+struct Lines<'x> {
+    /// Line, apiVersion, kind, message.
+    kinds: Vec<(usize, &'x str, &'x str, &'x str)>,
+    messages: Vec<MessageLine<'x>>,
+    ids: HashMap<&'x str, MessageId>,
+}
+
+struct MessageLine<'x> {
+    line: usize,
+    form: Form,
+    fields: Vec<FieldLine<'x>>,
+}
+
+struct FieldLine<'x> {
+    line: usize,
+    number: u32,
+    name: &'x str,
+    mode: &'x str,
+    of: &'x str,
+}
+
+fn malformed(line: usize, problem: impl Into<String>) -> NoTable {
+    NoTable::Malformed { line, problem: problem.into() }
+}
+
+impl<'x> Lines<'x> {
+    fn read(text: &'x str, minor: u32) -> Result<Lines<'x>, NoTable> {
+        let mut lines = Lines { kinds: Vec::new(), messages: Vec::new(), ids: HashMap::new() };
+        let mut is_message_known = false;
+        for (place, line) in text.lines().enumerate() {
+            let place = place + 1;
+            let (rest, known) = match line.rsplit_once(" @") {
+                Some((rest, minors)) => {
+                    (rest, has(minors, minor).ok_or_else(|| malformed(place, "a bad minor version"))?)
+                }
+                None => (line, true),
+            };
+            let words: Vec<&str> = rest.split(' ').collect();
+            match *words {
+                ["minors", minors] => {
+                    if has(minors, minor) != Some(true) {
+                        return Err(NoTable::UnknownMinor(minor));
+                    }
+                }
+                ["kind", api_version, kind, message] if known => lines.kinds.push((place, api_version, kind, message)),
+                ["kind", _, _, _] => {}
+                ["message", name, form] => {
+                    is_message_known = known;
+                    if known {
+                        let form = form_of(form).ok_or_else(|| malformed(place, "an unknown form"))?;
+                        lines.ids.insert(name, lines.messages.len() as MessageId);
+                        lines.messages.push(MessageLine { line: place, form, fields: Vec::new() });
+                    }
+                }
+                [number, name, mode, ref of @ ..] if known && is_message_known => {
+                    let number = number.parse().map_err(|_| malformed(place, "a bad number of a field"))?;
+                    let of = of.first().copied().unwrap_or_default();
+                    let message = lines.messages.last_mut().ok_or_else(|| malformed(place, "a field of no message"))?;
+                    message.fields.push(FieldLine { line: place, number, name, mode, of });
+                }
+                [_, _, _, ..] => {}
+                _ => return Err(malformed(place, "too few words")),
+            }
+        }
+        Ok(lines)
+    }
+
+    fn id(&self, name: &str, line: usize) -> Result<MessageId, NoTable> {
+        self.ids.get(name).copied().ok_or_else(|| malformed(line, format!("there is no message {name}")))
+    }
+}
+
+/// Whether ranges such as `32-34,36` have a number; nothing when they are no ranges.
+fn has(ranges: &str, minor: u32) -> Option<bool> {
+    let mut found = false;
+    for range in ranges.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        found |= (first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?).contains(&minor);
+    }
+    Some(found)
+}
+
+fn form_of(name: &str) -> Option<Form> {
+    Some(match name {
+        "object" => Form::Object,
+        "list" => Form::List,
+        "schemaorlist" => Form::SchemaOrList,
+        "schemaorbool" => Form::SchemaOrBool,
+        "raw" => Form::Raw,
+        "time" => Form::Time,
+        "microtime" => Form::MicroTime,
+        "quantity" => Form::Quantity,
+        "intorstring" => Form::IntOrString,
+        _ => return None,
+    })
+}
+
+/// Deepest nesting of messages that always stand.
+const MOST_ALWAYS: usize = 32;
+
+/// Makes messages of lines.
+struct Builder<'l, 'x> {
+    lines: &'l Lines<'x>,
+    /// What is written of a message in which nothing stands.
+    defaults: Vec<Option<Vec<u8>>>,
+}
+
+impl Builder<'_, '_> {
+    fn message(&mut self, id: usize) -> Result<MessageType, NoTable> {
+        let form = self.lines.messages[id].form;
+        let mut message = MessageType {
+            form,
+            fields: Vec::new(),
+            parts: vec![Part { around: 0, tag_length: 0, base: 0 }],
+            empty: Box::default(),
+            names: Names::default(),
+            followers: Box::default(),
+        };
+        self.fields(id, 0, &mut message, 0)?;
+        for field in &message.fields {
+            if !matches!(field.mode, Mode::Opens(_)) {
+                message.parts[usize::from(field.part)].base += field.absent.len() as u32;
+            }
+        }
+        let parts = message.parts.iter().map(|part| Slot { place: 0, length: part.base });
+        message.empty = parts.chain(message.fields.iter().map(|_| Slot::ABSENT)).collect();
+        message.names = Names::of(&message.fields);
+        message.followers = (0..=message.fields.len()).map(|_| AtomicU16::new(NOBODY)).collect();
+        Ok(message)
+    }
+
+    fn fields(&mut self, id: usize, part: u16, message: &mut MessageType, depth: usize) -> Result<(), NoTable> {
+        let lines = self.lines;
+        let source = &lines.messages[id];
+        if depth > MOST_ALWAYS {
+            return Err(malformed(source.line, "a message that holds itself"));
+        }
+        for line in &source.fields {
+            let name = if line.name == "-" { "" } else { line.name };
+            // A member of what is around comes before one of the same name further in, as in Go.
+            let name = if message.fields.iter().any(|field| &*field.name == name) { "" } else { name };
+            let (value, tag) = self.value(line)?;
+            let mut absent = Vec::new();
+            let mode = match line.mode {
+                "one" => {
+                    self.absent(line, depth, &mut absent)?;
+                    Mode::One
+                }
+                "opt" => Mode::Optional,
+                "many" => Mode::Many,
+                "map" => Mode::Map,
+                "skip" => Mode::Skipped,
+                "inline" => {
+                    let inner = message.parts.len() as u16;
+                    message.parts.push(Part { around: part, tag_length: tag.len() as u8, base: 0 });
+                    Mode::Opens(inner)
+                }
+                _ => return Err(malformed(line.line, "an unknown mode")),
+            };
+            let tag = if mode == Mode::Map { Tag::bytes(line.number) } else { tag };
+            let key = format!("\"{name}\":").into_bytes().into_boxed_slice();
+            let absent = absent.into_boxed_slice();
+            message.fields.push(Field { name: name.into(), key, tag, mode, value, part, absent });
+            if let (Mode::Opens(inner), Value::Message(inner_id)) = (mode, value) {
+                self.fields(inner_id as usize, inner, message, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, line: &FieldLine<'_>) -> Result<(Value, Tag), NoTable> {
+        let number = line.number;
+        Ok(match line.of {
+            "string" | "" => (Value::Text, Tag::bytes(number)),
+            "bytes" => (Value::Bytes, Tag::bytes(number)),
+            "bool" => (Value::Flag, Tag::varint(number)),
+            "int32" => (Value::Int32, Tag::varint(number)),
+            "int64" => (Value::Int64, Tag::varint(number)),
+            "double" => (Value::Double, Tag::fixed64(number)),
+            name => {
+                let id = self.lines.id(name, line.line)?;
+                let value = match self.lines.messages[id as usize].form {
+                    Form::Raw => Value::Raw,
+                    form @ (Form::Time | Form::MicroTime | Form::Quantity | Form::IntOrString) => Value::Opaque(form),
+                    Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool => Value::Message(id),
+                };
+                (value, Tag::bytes(number))
+            }
+        })
+    }
+
+    /// What a field that always stands is written as when JSON does not have it.
+    fn absent(&mut self, line: &FieldLine<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), NoTable> {
+        let (_, tag) = self.value(line)?;
+        tag.push(out);
+        match line.of {
+            "double" => out.extend_from_slice(&[0; 8]),
+            "string" | "bytes" | "bool" | "int32" | "int64" => out.push(0),
+            name => {
+                let id = self.lines.id(name, line.line)?;
+                let inside = self.default(id as usize, depth + 1)?;
+                push_varint(inside.len() as u64, out);
+                out.extend_from_slice(&inside);
+            }
+        }
+        Ok(())
+    }
+
+    fn default(&mut self, id: usize, depth: usize) -> Result<Vec<u8>, NoTable> {
+        if let Some(known) = &self.defaults[id] {
+            return Ok(known.clone());
+        }
+        let lines = self.lines;
+        let source = &lines.messages[id];
+        if depth > MOST_ALWAYS {
+            return Err(malformed(source.line, "a message that holds itself"));
+        }
+        let mut out = opaque_zero(source.form).to_vec();
+        for line in &source.fields {
+            if line.mode == "one" || line.mode == "inline" {
+                self.absent(line, depth, &mut out)?;
+            }
+        }
+        self.defaults[id] = Some(out.clone());
+        Ok(out)
+    }
+}
+
+/// What upstream writes of a zero value.
+pub(super) fn opaque_zero(form: Form) -> &'static [u8] {
+    match form {
+        Form::Quantity => b"\x0a\x010",
+        Form::IntOrString => b"\x08\0\x10\0\x1a\0",
+        Form::Time | Form::MicroTime | Form::Raw => b"",
+        Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool => b"",
+    }
+}

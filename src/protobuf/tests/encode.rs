@@ -1,0 +1,126 @@
+//! Objects to bytes.
+
+use crate::protobuf::envelope::{END, Envelope, List, ListFields, begin_event};
+use crate::protobuf::{Encoder, Reason, Table};
+
+use super::{refused, written, written_in};
+
+#[test]
+fn a_small_object_is_these_bytes() {
+    // Texts and numbers of the metadata are written even if they are empty, and members of maps in the order of their keys.
+    let bytes = written("v1", "ConfigMap", r#"{"metadata":{"name":"n"},"data":{"b":"2","a":""}}"#).unwrap();
+    let metadata = b"\x0a\x11\x0a\x01n\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0";
+    let data = b"\x12\x05\x0a\x01a\x12\0\x12\x06\x0a\x01b\x12\x012";
+    assert_eq!(bytes.escape_ascii().to_string(), [&metadata[..], data].concat().escape_ascii().to_string());
+}
+
+#[test]
+fn the_order_of_members_does_not_count() {
+    let one = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","labels":{"a":"1","b":"2"}},"spec":{"nodeName":"x","hostPID":true}}"#;
+    let two = r#"{"spec":{"hostPID":true,"nodeName":"x"},"metadata":{"labels":{"b":"2","a":"1"},"name":"n"},"kind":"Pod","apiVersion":"v1"}"#;
+    assert_eq!(written("v1", "Pod", one), written("v1", "Pod", two));
+}
+
+#[test]
+fn what_the_message_does_not_have_is_refused_with_its_place() {
+    let of = |json: &str| refused("v1", "Pod", json);
+    assert_eq!(of(r#"{"spec":{"new":1}}"#), ("spec.new".into(), Reason::UnknownField));
+    assert_eq!(
+        of(r#"{"spec":{"containers":[{},{"ports":[{"x":1}]}]}}"#),
+        ("spec.containers[1].ports[0].x".into(), Reason::UnknownField)
+    );
+    assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), Reason::NotA("a text")));
+    assert_eq!(of(r#"{"metadata":{"labels":{"a":1}}}"#), ("metadata.labels[a]".into(), Reason::NotA("a text")));
+    assert_eq!(of(r#"{"metadata":{"labels":{"a":"","a":""}}}"#), ("metadata.labels".into(), Reason::Repeated));
+    assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), Reason::Repeated));
+    assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), Reason::NotA("a boolean")));
+    assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, Reason::NotA("an integer of 32 bits"));
+    assert_eq!(of(r#"{"spec":{"priority":1.5}}"#).1, Reason::NotA("an integer of 32 bits"));
+    assert_eq!(of(r#"{"spec":[]}"#), ("spec".into(), Reason::NotA("an object")));
+    assert_eq!(of(r#"{"spec":{"containers":{}}}"#), ("spec.containers".into(), Reason::NotA("a list")));
+    assert_eq!(refused("v1", "Secret", r#"{"data":{"a":"*"}}"#), ("data[a]".into(), Reason::NotA("base64")));
+    let at = |offset, expected| (String::new(), Reason::NotJson { offset, expected });
+    assert_eq!(of("{"), at(1, "a key"));
+    assert_eq!(of("{} x"), at(3, "the end of the object"));
+    assert_eq!(of("[]").1, Reason::NotA("an object"));
+}
+
+/// A Pod of a cluster that is newer than the version must not lose a field.
+#[test]
+fn fields_belong_to_minor_versions() {
+    let json = r#"{"status":{"resourceClaimStatuses":[],"observedGeneration":3}}"#;
+    let has = |minor| written_in(minor, "v1", "Pod", json).is_ok();
+    assert!(!has(32) && has(36));
+    // What always stands is written only in versions that have it.
+    let length = |minor| written_in(minor, "v1", "Pod", "{}").unwrap().len();
+    assert!(length(32) < length(36), "{} {}", length(32), length(36));
+}
+
+#[test]
+fn texts_that_are_no_utf8_are_replaced_as_go_does() {
+    let kind = Table::of(36).unwrap().kind("v1", "ConfigMap").unwrap();
+    let mut encoder = Encoder::default();
+    let mut out = Vec::new();
+    encoder.read(kind, b"{\"data\":{\"a\":\"x\xffy\"}}").unwrap().write(&mut out);
+    assert!(out.ends_with("x\u{fffd}y".as_bytes()), "{}", out.escape_ascii());
+}
+
+/// Schemas nest; a thread of usual size has to be enough for what is allowed.
+#[test]
+fn nesting_has_an_end() {
+    let nested = |levels: usize| {
+        let schema = format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        let version = format!(r#"{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}"#);
+        let json = format!(r#"{{"spec":{{"versions":[{version}]}}}}"#);
+        written("apiextensions.k8s.io/v1", "CustomResourceDefinition", &json)
+    };
+    assert!(nested(200).is_ok());
+    assert_eq!(nested(300).map_err(|error| error.reason), Err(Reason::TooDeep));
+    assert_eq!(nested(100_000).map_err(|error| error.reason), Err(Reason::TooDeep));
+}
+
+/// An object that is small in JSON and large here ends before the memory does.
+#[test]
+fn memory_has_an_end() {
+    let json = format!(r#"{{"spec":{{"containers":[{}{{}}]}}}}"#, "{},".repeat(1_000_000));
+    assert_eq!(refused("v1", "Pod", &json).1, Reason::TooLarge);
+}
+
+#[test]
+fn an_excerpt_is_the_metadata_of_anything() {
+    let kind = Table::of(36).unwrap().partial().unwrap();
+    let mut encoder = Encoder::default();
+    let (mut excerpt, mut whole) = (Vec::new(), Vec::new());
+    let json = br#"{"spec":[{"a":1}],"metadata":{"name":"n"},"any":null}"#;
+    encoder.read(kind, json).unwrap().write(&mut excerpt);
+    encoder.read(kind, br#"{"metadata":{"name":"n"}}"#).unwrap().write(&mut whole);
+    assert_eq!(excerpt, whole);
+    let error = encoder.read(kind, br#"{"metadata":{"new":1}}"#).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "metadata.new has no protobuf form: it is no field that Kubernetes of this version has"
+    );
+}
+
+#[test]
+fn what_stands_around_a_message_is_as_long_as_announced() {
+    for length in [0, 1, 127, 128, 20_000] {
+        let envelope = Envelope { api_version: "apps/v1", kind: "Deployment" };
+        let mut out = Vec::new();
+        envelope.begin(length, &mut out);
+        assert_eq!(out.len() + length + END.len(), envelope.length(length));
+        for fields in [ListFields::USUAL, ListFields::PARTIAL_V1BETA1] {
+            let list = List { envelope, metadata: b"metadata", fields };
+            let mut out = Vec::new();
+            list.begin(List::item_length(length), &mut out);
+            list.begin_item(length, &mut out);
+            out.extend(vec![0; length]);
+            list.end(&mut out);
+            assert_eq!(out.len(), list.length(List::item_length(length)));
+        }
+        let mut out = Vec::new();
+        begin_event("ADDED", length, &mut out);
+        let announced = u32::from_be_bytes(*out.first_chunk().unwrap()) as usize;
+        assert_eq!(out.len() + length, 4 + announced);
+    }
+}
