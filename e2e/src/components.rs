@@ -42,11 +42,13 @@ pub enum Component {
     PlacementJudge,
     /// The columns of CustomResourceDefinitions as a judge, `e2e/go/cmd/column-judge`.
     ColumnJudge,
+    /// The serializers of Kubernetes' own types as a judge, `e2e/go/cmd/protobuf-judge`.
+    ProtobufJudge,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 9] = [
+    pub const ALL: [Component; 10] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -56,6 +58,7 @@ impl Component {
         Component::SelectableFieldsBench,
         Component::PlacementJudge,
         Component::ColumnJudge,
+        Component::ProtobufJudge,
     ];
 
     /// The name of its file.
@@ -71,6 +74,7 @@ impl Component {
             Component::SelectableFieldsBench => "selectable-fields-bench",
             Component::PlacementJudge => "placement-judge",
             Component::ColumnJudge => "column-judge",
+            Component::ProtobufJudge => "protobuf-judge",
         }
     }
 }
@@ -131,7 +135,14 @@ pub fn build() -> Result<Built> {
     let kubernetes =
         ["kube-apiserver", "kube-controller-manager", "kubectl"].map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
     go_build(&directory, &kubernetes.each_ref().map(String::as_str))?;
-    let own = ["column-judge", "conversion-webhook", "openapi-check", "placement-judge", "selectable-fields-bench"];
+    let own = [
+        "column-judge",
+        "conversion-webhook",
+        "openapi-check",
+        "placement-judge",
+        "protobuf-judge",
+        "selectable-fields-bench",
+    ];
     let own = own.map(|name| format!("./cmd/{name}"));
     go_build(&directory, &own.each_ref().map(String::as_str))?;
     fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;

@@ -32,6 +32,7 @@ mod pass_through;
 mod placement;
 mod placing;
 mod printers;
+mod protobuf;
 mod recipes;
 mod security;
 mod self_check;
