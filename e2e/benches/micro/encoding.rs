@@ -7,6 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput};
 use e2e::corpus::shirts::OBJECTS_A_COLOR;
 use fieldcache::model::{Gvr, Scope, Version};
+use fieldcache::protobuf::{Encoder, Table, table};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
 use fieldcache::registry::{Resource, ResourceOrigin};
 use fieldcache::selector::FieldOperator;
@@ -63,6 +64,29 @@ pub(crate) fn measure(criterion: &mut Criterion) {
                 let mut out = Vec::new();
                 Shown { object: black_box(&object), version }.write_single(&resource, &mut out);
                 out
+            });
+        });
+    }
+    for sample in samples::all().iter().filter(|sample| sample.name != "shirt") {
+        let kind = if sample.name == "pod" { "Pod" } else { "ConfigMap" };
+        let table = Table::of(table::NEWEST).expect("the newest table must be readable");
+        let kind = table.kind("v1", kind).expect("the kind must have a message");
+        let (mut encoder, mut out) = (Encoder::default(), Vec::new());
+        group.bench_function(format!("{} in protobuf, measured", sample.name), |bencher| {
+            bencher.iter(|| encoder.read(kind, black_box(&sample.object)).expect("it must be encodable").length());
+        });
+        group.bench_function(format!("{} in protobuf, written", sample.name), |bencher| {
+            bencher.iter(|| {
+                out.clear();
+                encoder.read(kind, black_box(&sample.object)).expect("it must be encodable").write(&mut out);
+                out.len()
+            });
+        });
+        group.bench_function(format!("{} in JSON, copied", sample.name), |bencher| {
+            bencher.iter(|| {
+                out.clear();
+                out.extend_from_slice(black_box(&sample.object));
+                out.len()
             });
         });
     }
