@@ -149,6 +149,13 @@ impl Collector for Stores {
             let relists = store.resource.live.relists();
             family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&relists, None)?;
         }
+        let help = "Responses that were not sent in protobuf although the client prefers it, because its messages are not known";
+        let mut family =
+            encoder.encode_descriptor("fieldcache_store_missed_protobuf", help, None, MetricType::Counter)?;
+        for store in &stores {
+            let missed = store.resource.live.missed_protobuf();
+            family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&missed, None)?;
+        }
         for (name, help, of_bytes) in [
             (
                 "fieldcache_store_index_values",

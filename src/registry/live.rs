@@ -1,5 +1,6 @@
 //! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{self, Arc, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,9 @@ use super::router::Router;
 use super::{Checks, Freshness, OverMemory, UnreadableNames};
 use crate::model::Version;
 use crate::store::Snapshot;
+
+/// Objects without a protobuf form that are remembered. A watch that meets a further one ends, and that one is then the newest.
+const MOST_UNENCODABLE: usize = 64;
 
 /// What a resource's data is at a moment.
 #[derive(Clone, Debug)]
@@ -134,6 +138,10 @@ pub struct Live {
     open_watches: Arc<AtomicU64>,
     /// Objects that the first list under way has brought so far.
     read: AtomicU64,
+    /// Objects that a watch could not send in protobuf, the newest last.
+    unencodable: sync::Mutex<VecDeque<String>>,
+    /// Responses in another form than protobuf, although the client prefers that.
+    missed_protobuf: AtomicU64,
     /// Full lists that replaced a complete copy.
     relists: AtomicU64,
     /// Whether a full list is being read; readers see nothing of it before it is complete.
@@ -187,6 +195,8 @@ impl Default for Live {
             stores: AtomicU64::new(0),
             open_watches: Arc::new(AtomicU64::new(0)),
             read: AtomicU64::new(0),
+            unencodable: sync::Mutex::default(),
+            missed_protobuf: AtomicU64::new(0),
             relists: AtomicU64::new(0),
             is_listing: AtomicBool::new(false),
             unreadable: sync::Mutex::default(),
@@ -395,6 +405,36 @@ impl Live {
     /// How many times that happened.
     pub fn relists(&self) -> u64 {
         self.relists.load(Ordering::Relaxed)
+    }
+
+    /// A watch could not send this object in protobuf. Watches that would meet it are sent JSON from the beginning.
+    pub fn note_unencodable(&self, key: &str) {
+        let mut noted = self.unencodable.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.retain(|other| other != key);
+        if noted.len() == MOST_UNENCODABLE {
+            noted.pop_front();
+        }
+        noted.push_back(key.to_owned());
+    }
+
+    /// Keys of objects that watches could not send in protobuf. They may have changed since, or be gone.
+    pub fn unencodable(&self) -> Vec<String> {
+        self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// This object has a protobuf form now, or is gone.
+    pub fn forget_unencodable(&self, key: &str) {
+        self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| other != key);
+    }
+
+    /// A client was not sent the protobuf that it prefers.
+    pub fn count_missed_protobuf(&self) {
+        self.missed_protobuf.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Responses in another form than protobuf, although the client prefers that.
+    pub fn missed_protobuf(&self) -> u64 {
+        self.missed_protobuf.load(Ordering::Relaxed)
     }
 
     /// A full list begins or ends, or is due because the copy is known to be wrong; for feeds.

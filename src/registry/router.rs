@@ -35,7 +35,7 @@ const MOST_PENDING_BYTES: usize = 1 << 20;
 const MOST_HELD_BYTES: usize = 16 << 20;
 
 /// Ways in which one change is written: see [`Routed::line`].
-pub const LINES: usize = 9;
+pub const LINES: usize = 18;
 
 /// One way in which a change is written, where it is not shown as it is: see [`Routed::made`].
 #[derive(Clone, Debug)]

@@ -13,11 +13,11 @@ use crate::registry::Catalog;
 
 use super::body::Body;
 use super::failure::Failure;
-use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate};
+use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
 use super::offered::{self, Group, Offered};
 use super::pass_through::PassThrough;
 use super::route::Target;
-use super::{Asked, document, encode, read, with_type};
+use super::{Asked, document, encode, protobuf, read, with_type};
 
 pub(super) fn answer(
     catalog: &Catalog,
@@ -32,10 +32,10 @@ pub(super) fn answer(
             if *target == Target::CoreVersions {
                 asked.is_routed(&OBJECTS)?;
             }
-            let agreed = negotiate(asked.headers, Offer::Discovery)?;
+            let agreed = negotiate(asked.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
             let is_core = *target == Target::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
-                return Ok(aggregated(&offer, &groups, is_core, asked));
+                return Ok(aggregated(&offer, &groups, is_core, agreed.format, asked));
             }
             if is_core { core_versions(&groups, asked) } else { group_list(&groups) }
         }
@@ -54,7 +54,15 @@ pub(super) fn answer(
         }
         _ => json!({ "paths": path_list(&groups) }),
     };
-    let agreed = negotiate(asked.headers, Offer::Plain)?;
+    // Not all of these documents are objects.
+    let agreed = negotiate(asked.headers, Offer::Plain, Protobuf::EVERYTHING)?;
+    if agreed.format == Format::Protobuf {
+        if let Some(encoded) = protobuf::discovery(&body) {
+            return Ok(document(encoded, Format::Protobuf, asked));
+        }
+        let agreed = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?;
+        return Ok(document(encode::json_bytes(&body), agreed.format, asked));
+    }
     Ok(document(encode::json_bytes(&body), agreed.format, asked))
 }
 
@@ -181,7 +189,13 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// `/api` and `/apis` as one document each.
-fn aggregated(offer: &Offered<'_>, groups: &[Group], is_core: bool, asked: &Asked<'_>) -> Response<Body> {
+fn aggregated(
+    offer: &Offered<'_>,
+    groups: &[Group],
+    is_core: bool,
+    format: Format,
+    asked: &Asked<'_>,
+) -> Response<Body> {
     let items: Vec<Value> = groups
         .iter()
         .filter(|group| group.name.is_empty() == is_core)
@@ -203,8 +217,18 @@ fn aggregated(offer: &Offered<'_>, groups: &[Group], is_core: bool, asked: &Aske
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
-        let response = document(json, Format::Json, asked);
-        with_type(response, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+        let kind = "APIGroupDiscoveryList";
+        let encoded = (format == Format::Protobuf).then(|| protobuf::document("apidiscovery.k8s.io/v2", kind, &json));
+        match encoded.flatten() {
+            Some(encoded) => with_type(
+                document(encoded, Format::Protobuf, asked),
+                "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            ),
+            None => with_type(
+                document(json, Format::Json, asked),
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            ),
+        }
     };
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(&tag) {

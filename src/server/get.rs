@@ -17,19 +17,29 @@ use super::body::Body;
 use super::encode::Shown;
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
-use super::negotiate::{Form, Format, OBJECTS, Offer, negotiate, routed};
+use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
 use super::params::read_version;
 use super::route::Address;
 use super::row::Row;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Server, chunked, document, explain, length_as, read, yaml};
+use super::{Asked, Server, chunked, document, explain, length_as, protobuf, read, yaml};
 
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
     address: &Address,
     resource: &Resource,
+) -> Result<Response<Body>, Failure> {
+    answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
+}
+
+async fn answer_in(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    resource: &Resource,
+    offered: Protobuf,
 ) -> Result<Response<Body>, Failure> {
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || Failure::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
@@ -54,7 +64,7 @@ pub(super) async fn answer(
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(asked.headers, &OBJECTS)?;
     }
-    let agreed = negotiate(asked.headers, Offer::Resource)?;
+    let agreed = negotiate(asked.headers, Offer::Resource, offered)?;
     if let Some(problem) = problem_of_name(name) {
         return Err(Failure::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
     }
@@ -99,6 +109,15 @@ pub(super) async fn answer(
     };
     let object_length = object.length() as u64;
     let mut response = match content {
+        Content::Document(json) if agreed.format == Format::Protobuf => {
+            match protobuf::single(&server.catalog(asked), resource, &agreed.form, &object, &json) {
+                Some(encoded) => document(encoded, Format::Protobuf, asked),
+                None => {
+                    drop((place, object));
+                    return Box::pin(answer_in(server, asked, address, resource, offered.without())).await;
+                }
+            }
+        }
         Content::Document(json) => document(json, agreed.format, asked),
         Content::Table(columns) => {
             let (envelope, held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
@@ -113,6 +132,9 @@ pub(super) async fn answer(
     };
     if let Some(place) = place {
         response.body_mut().hold(place);
+    }
+    if agreed.misses_protobuf {
+        protobuf::tell_missed(resource, &mut response);
     }
     if consistency == Consistency::Strong {
         from.tell(&mut response);

@@ -10,21 +10,22 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
+use crate::protobuf::Encoder;
 use crate::query::{ContinueToken, Listing, Selection, State};
 use crate::registry::{Live, Resource, ResourceOrigin};
 use crate::store::{Object, Revocation, Snapshot};
 
 use super::body::{Body, Pieces};
-use super::encode::{Chunks, Envelope, ListMeta, Shown};
+use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Shown};
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
 use super::limits::past;
-use super::negotiate::{Form, Format, LISTS, Offer, negotiate, routed};
+use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Clock, Server, chunked, explain, read, yaml};
+use super::{Asked, Clock, Server, chunked, explain, protobuf, read, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -50,10 +51,20 @@ pub(super) async fn answer(
     address: &Address,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
+    answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
+}
+
+async fn answer_in(
+    server: &Server,
+    asked: &Asked<'_>,
+    address: &Address,
+    resource: &Arc<Resource>,
+    offered: Protobuf,
+) -> Result<Response<Body>, Failure> {
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(asked.headers, &LISTS)?;
     }
-    let agreed = negotiate(asked.headers, Offer::Resource)?;
+    let agreed = negotiate(asked.headers, Offer::Resource, offered)?;
     let options = ListOptions::read(&asked.query)?;
     let selection = read::selection(resource, address, &options)?;
     let wanted = Wanted::read(&options, &selection, resource)?;
@@ -93,6 +104,10 @@ pub(super) async fn answer(
     if let Some(next) = page.next.take().filter(|_| !is_selective) {
         page.meta.remaining = Some(state.remaining(&selection, &next));
     }
+    let explanation = match asked.explains() {
+        true => Some(explain::explanation(asked, resource, &selection, &state).await),
+        false => None,
+    };
     let held_bytes = page.held_bytes;
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Form::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
@@ -100,10 +115,26 @@ pub(super) async fn answer(
         Form::Table(version) => Some(server.columns.of(resource, version, include)),
         _ => None,
     };
-    let snapshot = state.snapshot().clone();
-    let (pieces, revocation) =
-        pieces(page, &snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock);
-    drop(snapshot);
+    let (pieces, revocation) = if agreed.format == Format::Protobuf {
+        let catalog = server.catalog(asked);
+        // In a box: what it holds meanwhile is held by no list in another format.
+        let written = Box::pin(async {
+            let shape = protobuf::Objects::of(&catalog, resource, &agreed.form)?;
+            let again = Page::take(state.clone(), &selection, &wanted, resource);
+            Some(encoded_pieces([again, page], state, resource, shape).await)
+        });
+        match written.await {
+            Some(Ok(Some(pieces))) => pieces,
+            Some(Err(failure)) => return Err(failure),
+            Some(Ok(None)) | None => {
+                drop(place);
+                return Box::pin(answer_in(server, asked, address, resource, offered.without())).await;
+            }
+        }
+    } else {
+        let snapshot = state.snapshot();
+        pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
+    };
     let mut response = chunked(pieces, agreed.format, asked);
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
@@ -120,11 +151,16 @@ pub(super) async fn answer(
     if let Some(place) = place {
         response.body_mut().hold(place);
     }
+    if agreed.format == Format::Protobuf {
+        response.body_mut().holds(protobuf::MOST_HELD);
+    }
+    if agreed.misses_protobuf {
+        protobuf::tell_missed(resource, &mut response);
+    }
     if consistency == Consistency::Strong {
         from.tell(&mut response);
     }
-    if asked.explains() {
-        let explanation = explain::explanation(asked, resource, &selection, &state).await;
+    if let Some(explanation) = explanation {
         explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)
@@ -388,10 +424,12 @@ fn pieces(
         }
     };
     let pieces: Pieces = match format {
-        Format::Json => Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
-            write(object, out);
-            None
-        })),
+        Format::Json | Format::Protobuf => {
+            Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+                write(object, out);
+                None
+            }))
+        }
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
@@ -403,4 +441,88 @@ fn pieces(
         }
     };
     (pieces, revocation)
+}
+
+/// Objects of a state, which are walked twice in protobuf: their length stands before the first of them.
+struct Twice {
+    measured: PageObjects,
+    written: PageObjects,
+}
+
+/// The same in protobuf; nothing when an object has no protobuf form.
+///
+/// The state is held like that of a list that is being sent, because measuring takes many turns.
+async fn encoded_pieces(
+    [again, page]: [Page; 2],
+    state: State,
+    resource: &Arc<Resource>,
+    shape: protobuf::Objects,
+) -> Result<Option<(Pieces, Revocation)>, Failure> {
+    let held = state.snapshot().hold(Twice { measured: again.objects, written: page.objects });
+    drop(state);
+    let (mut encoder, mut length) = (Encoder::default(), 0);
+    loop {
+        let measured = held.with(|objects| measure(&mut objects.measured, resource, &shape, &mut encoder, &mut length));
+        match measured.ok_or_else(past::let_go)? {
+            Measured::All => break,
+            Measured::Some => tokio::task::yield_now().await,
+            Measured::Unencodable => return Ok(None),
+        }
+    }
+    let (head, tail) =
+        shape.around(&mut encoder, &page.meta, length).map_err(|error| Failure::Internal(error.to_string()))?;
+    let revocation = held.revocation();
+    let objects = std::iter::from_fn(move || held.with(|objects| objects.written.next()).flatten());
+    let (shown, resource) = (resource.clone(), resource.clone());
+    let objects = objects.filter_map(move |object| shown.show(object));
+    let mut json = Vec::new();
+    let write = move |object: Object, out: &mut Vec<u8>| {
+        json.clear();
+        Shown::as_is(&object).write_item(&mut json);
+        // It was measured, and objects of a state do not change. What is missing would be seen: the head says how long all of it is.
+        if let Err(error) = shape.write_item(&mut encoder, &json, out) {
+            protobuf::log(&resource, object.key(), &error);
+        }
+        // The reader may be slow; what a large object took is not held meanwhile.
+        encoder.release(CHUNK);
+        if json.capacity() > CHUNK {
+            json = Vec::new();
+        }
+        None
+    };
+    Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, b"", write)), revocation)))
+}
+
+/// How far objects are measured.
+enum Measured {
+    All,
+    Some,
+    Unencodable,
+}
+
+/// Adds the length of the next objects, as much as one turn of work.
+fn measure(
+    objects: &mut PageObjects,
+    resource: &Resource,
+    shape: &protobuf::Objects,
+    encoder: &mut Encoder,
+    length: &mut usize,
+) -> Measured {
+    let (mut json, mut read) = (Vec::new(), 0);
+    while read < CHUNK {
+        let Some(object) = objects.next() else { return Measured::All };
+        read += object.length();
+        let Some(object) = resource.show(object) else { continue };
+        json.clear();
+        Shown::as_is(&object).write_item(&mut json);
+        match shape.item_length(encoder, &json) {
+            Ok(more) => *length += more,
+            Err(error) => {
+                protobuf::log(resource, object.key(), &error);
+                return Measured::Unencodable;
+            }
+        }
+    }
+    encoder.release(CHUNK);
+    Measured::Some
 }

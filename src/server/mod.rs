@@ -44,6 +44,7 @@ pub mod params;
 pub mod pass_through;
 pub mod placement_review;
 pub mod probes;
+mod protobuf;
 pub mod read;
 mod request_log;
 mod response;
@@ -104,7 +105,7 @@ use limits::exempt::is_exempt;
 use limits::seats::Worker;
 use limits::{Head, Limited, Limits, User, header_bytes};
 use methods::refuse_method;
-use negotiate::{Format, Offer};
+use negotiate::Format;
 use own_group::OwnGroup;
 use params::Query;
 use pass_through::PassThrough;
@@ -695,25 +696,6 @@ impl Server {
 }
 
 impl Asked<'_> {
-    /// A failure as an answer in the format asked for.
-    fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
-        if let Failure::Limited(limited) = failure {
-            self.limits.count(limited.limit);
-        }
-        if let Some(audited) = self.noted.audited() {
-            audited.failed(failure);
-        }
-        // Clients read the answer of a watch line by line, errors too.
-        if self.query.flag("watch") || legacy_watch {
-            return failed(failure, Format::Json, false);
-        }
-        // An error has no other form than its own. Where that is not accepted, a person is taken to be asking, as upstream.
-        match negotiate::negotiate(self.headers, Offer::Plain) {
-            Ok(agreed) => failed(failure, agreed.format, self.pretty()),
-            Err(_) => failed(failure, Format::Json, true),
-        }
-    }
-
     /// Asks what kube-apiserver's router asks before a built-in path is looked at: the method, which has to be GET, and
     /// whether one of the types can be sent. Its other paths answer every method alike.
     fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), Failure> {

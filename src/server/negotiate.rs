@@ -1,8 +1,7 @@
 //! Accept -> media type and form (apiserver `endpoints/handlers/negotiation/negotiate.go`).
 //!
-//! JSON everywhere, YAML for what is no watch. Protobuf is not offered: clients that prefer it name JSON as well, and
-//! get that; one that takes nothing else gets 406 with the types that are really served. Table and
-//! PartialObjectMetadata are forms of either type, discovery has its own.
+//! JSON everywhere, YAML for what is no watch, protobuf for what has messages ([`Protobuf`]). Table is a form of JSON and YAML,
+//! PartialObjectMetadata of all three; discovery has its own.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
@@ -17,6 +16,50 @@ pub enum Format {
     Json,
     /// application/yaml.
     Yaml,
+    /// application/vnd.kubernetes.protobuf.
+    Protobuf,
+}
+
+/// What has messages of protobuf. No Table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// Nothing.
+    None,
+    /// Metadata: custom resources have no messages of their own.
+    Metadata,
+    /// Documents and objects as they are, and metadata.
+    Everything,
+}
+
+impl Messages {
+    fn has(self, form: &Form) -> bool {
+        match (self, form) {
+            (Messages::None, _) | (_, Form::Table(_)) => false,
+            (Messages::Everything, _) | (Messages::Metadata, Form::Partial(_) | Form::PartialList(_)) => true,
+            (Messages::Metadata, Form::Whole | Form::AggregatedDiscovery) => false,
+        }
+    }
+}
+
+/// What can be sent in protobuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protobuf {
+    /// Here. Messages of the source's version may not be known, or an object may not fit its message.
+    pub here: Messages,
+    /// By kube-apiserver.
+    pub upstream: Messages,
+}
+
+impl Protobuf {
+    /// Documents, and objects of kinds that are known.
+    pub const EVERYTHING: Protobuf = Protobuf { here: Messages::Everything, upstream: Messages::Everything };
+    /// Custom resources.
+    pub const METADATA: Protobuf = Protobuf { here: Messages::Metadata, upstream: Messages::Metadata };
+
+    /// The same for a response that cannot be sent in protobuf.
+    pub fn without(self) -> Protobuf {
+        Protobuf { here: Messages::None, ..self }
+    }
 }
 
 /// What an object or a list is turned into.
@@ -37,10 +80,12 @@ pub enum Form {
 /// What was agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// JSON or YAML.
+    /// JSON, YAML or protobuf.
     pub format: Format,
     /// Itself, a Table, metadata only.
     pub form: Form,
+    /// Whether the client would have had protobuf of kube-apiserver instead.
+    pub misses_protobuf: bool,
 }
 
 /// What kind of path is asked, which decides the forms on offer.
@@ -99,6 +144,8 @@ impl<'a> Clause<'a> {
             Some(Format::Json)
         } else if takes("yaml") && offer != Offer::Watch {
             Some(Format::Yaml)
+        } else if takes("vnd.kubernetes.protobuf") {
+            Some(Format::Protobuf)
         } else {
             None
         }
@@ -136,30 +183,41 @@ impl<'a> Clause<'a> {
 ///
 /// # Errors
 /// 406 with the types on offer.
-pub fn negotiate(headers: &HeaderMap, offer: Offer) -> Result<Agreed, Failure> {
+pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, Failure> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
-        return Ok(Agreed { format: Format::Json, form: Form::Whole });
+        return Ok(Agreed { format: Format::Json, form: Form::Whole, misses_protobuf: false });
     }
     let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
+    let mut misses_protobuf = false;
     for clause in &clauses {
-        if let (Some(format), Some(form)) = (clause.format(offer), clause.form(offer)) {
-            return Ok(Agreed { format, form });
+        let (Some(format), Some(form)) = (clause.format(offer), clause.form(offer)) else { continue };
+        if format != Format::Protobuf || protobuf.here.has(&form) {
+            return Ok(Agreed { format, form, misses_protobuf });
         }
+        misses_protobuf |= protobuf.upstream.has(&form);
     }
     let offered = match offer {
-        Offer::Watch => "application/json;stream=watch",
-        Offer::Resource | Offer::Discovery | Offer::Plain => "application/json, application/yaml",
+        Offer::Watch => "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        Offer::Resource | Offer::Discovery | Offer::Plain => {
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+        }
     };
     Err(Failure::NotAcceptable(format!("only the following media types are accepted: {offered}")))
 }
 
 /// What routes of built-in objects can send.
-pub const OBJECTS: [&str; 2] = ["application/json", "application/yaml"];
+pub const OBJECTS: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
 
 /// What routes of built-in lists, which are those of watches too, can send.
-pub const LISTS: [&str; 3] = ["application/json", "application/yaml", "application/json;stream=watch"];
+pub const LISTS: [&str; 5] = [
+    "application/json",
+    "application/yaml",
+    PROTOBUF,
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
 
 /// What the route of the version can send.
 pub const VERSION: [&str; 1] = ["application/json"];
@@ -173,12 +231,11 @@ pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_taken = |clause: &str| {
         let named = clause.split(';').next().unwrap_or_default().trim();
-        named == "*/*" || named == PROTOBUF || offered.contains(&named)
+        named == "*/*" || offered.contains(&named)
     };
     if header.is_empty() || header.split(',').any(is_taken) { Ok(()) } else { Err(Failure::NotRouted(offered)) }
 }
 
-/// Passes the router, as it does upstream; whether it is served is said by [`negotiate`].
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Whether the answer is indented: asked for, by the media type or by a parameter, or the client looks like a person's

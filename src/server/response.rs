@@ -10,8 +10,8 @@ use super::body::{self, Body, Finish, Pieces};
 use super::connection::ConnectionState;
 use super::failure::Failure;
 use super::limits::unread::Unread;
-use super::negotiate::{self, Format};
-use super::{Asked, indent, yaml};
+use super::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
+use super::{Asked, indent, protobuf, yaml};
 use crate::access::Refusal;
 
 pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
@@ -23,13 +23,13 @@ pub(super) fn media_type(format: Format) -> &'static str {
     match format {
         Format::Json => "application/json",
         Format::Yaml => "application/yaml",
+        Format::Protobuf => "application/vnd.kubernetes.protobuf",
     }
 }
 
 /// A finished answer in chunks.
 pub(super) fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let finish =
-        Finish { pretty: format == Format::Json && asked.pretty(), gzip: negotiate::takes_gzip(asked.headers) };
+    let finish = Finish { pretty: format == Format::Json && asked.pretty(), gzip: takes_gzip(asked.headers) };
     let (body, compressed) = body::finish(pieces, finish);
     let mut response = with_type(Response::new(body), media_type(format));
     if compressed {
@@ -50,10 +50,12 @@ pub(super) fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
         Format::Json if asked.pretty() => indent::json_length(json),
         Format::Json => json.len() as u64,
         Format::Yaml => indent::yaml_length(json),
+        // It is shorter than the JSON that it is made of.
+        Format::Protobuf => json.len() as u64,
     }
 }
 
-/// One JSON document as an answer.
+/// One JSON document as an answer; in protobuf as it is given.
 pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
     let length = json.len() as u64;
     let (pieces, held): (Pieces, u64) = match format {
@@ -62,6 +64,7 @@ pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Resp
             text.push(b'\n');
             (Box::new(std::iter::once(Bytes::from(text))), length)
         }
+        Format::Protobuf => (Box::new(std::iter::once(Bytes::from(json))), length),
         Format::Yaml => {
             let (pieces, held) = yaml::document(json);
             (Box::new(pieces), held)
@@ -70,6 +73,29 @@ pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Resp
     let mut response = chunked(pieces, format, asked);
     response.body_mut().holds(held);
     response
+}
+
+impl Asked<'_> {
+    /// A failure as an answer in the format asked for.
+    pub(super) fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
+        if let Failure::Limited(limited) = failure {
+            self.limits.count(limited.limit);
+        }
+        if let Some(audited) = self.noted.audited() {
+            audited.failed(failure);
+        }
+        // An error has no other form than its own. Where that is not accepted, a person is taken to be asking, as upstream.
+        let agreed = negotiate(self.headers, Offer::Plain, Protobuf::EVERYTHING);
+        // Clients read the answer of a watch line by line, errors too.
+        if self.query.flag("watch") || legacy_watch {
+            let is_protobuf = agreed.is_ok_and(|agreed| agreed.format == Format::Protobuf);
+            return failed(failure, if is_protobuf { Format::Protobuf } else { Format::Json }, false);
+        }
+        match agreed {
+            Ok(agreed) => failed(failure, agreed.format, self.pretty()),
+            Err(_) => failed(failure, Format::Json, true),
+        }
+    }
 }
 
 /// A failure as an answer.
@@ -84,7 +110,10 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
         None => {
             let status = failure.status();
             let mut text = Vec::new();
+            let encoded = if format == Format::Protobuf { protobuf::document("v1", "Status", &status) } else { None };
+            let format = if format == Format::Protobuf && encoded.is_none() { Format::Json } else { format };
             match format {
+                Format::Protobuf => text = encoded.unwrap_or_default(),
                 Format::Yaml => text = yaml::from_json(&status),
                 Format::Json if pretty => indent::Indenter::default().push(&status, &mut text),
                 Format::Json => text = status,

@@ -397,9 +397,12 @@ pub fn pieces(
     let columns = columns.clone();
     let row = move |object: &Object| Row::new(&columns, Shown::as_is(object), now);
     match format {
-        Format::Json => Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
-            begin(JsonRow::new(row(&object)), out)
-        })),
+        // Tables have no messages.
+        Format::Json | Format::Protobuf => {
+            Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+                begin(JsonRow::new(row(&object)), out)
+            }))
+        }
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());

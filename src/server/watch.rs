@@ -44,10 +44,10 @@ use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency};
-use super::{Asked, Server, explain, mark_gzip, media_type, read, with_type};
+use super::{Asked, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
 use batch::Batch;
 use large::{LargeEvents, large_object};
-use shape::{Kind, Mark, Shape, write_error};
+use shape::{Kind, Mark, Shape};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -69,15 +69,28 @@ pub(super) async fn answer(
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(asked.headers, &LISTS)?;
     }
-    negotiate(asked.headers, Offer::Resource)?;
+    let catalog = server.catalog(asked);
+    let offered = protobuf::offered(&catalog, resource);
+    negotiate(asked.headers, Offer::Resource, offered)?;
     let options = ListOptions::read(&asked.query)?;
     let selection = resource.restrict(read::selection(resource, address, &options)?);
     let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
-    let agreed = negotiate(asked.headers, Offer::Watch)?;
-    let shape = Shape::new(server, asked, resource, agreed.form)?;
+    let mut agreed = negotiate(asked.headers, Offer::Watch, offered)?;
+    let encoded = match agreed.format {
+        Format::Protobuf => protobuf::Objects::of(&catalog, resource, &agreed.form),
+        Format::Json | Format::Yaml => None,
+    };
+    drop(catalog);
+    let mut shape = Shape::new(server, asked, resource, agreed.form, encoded)?;
     // Before its copy is looked at: one that ends is kept for the watches that are open.
     let open = resource.live.open_watch();
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
+    let meets_unencodable = |objects| protobuf::meets_unencodable(resource, &snapshot, &selection, objects);
+    if shape.encoded().is_some_and(meets_unencodable) {
+        agreed = negotiate(asked.headers, Offer::Watch, offered.without())?;
+        shape = Shape::new(server, asked, resource, agreed.form, None)?;
+    }
+    let is_encoded = shape.encoded().is_some();
     let names_none = options.version.is_empty();
     let consistency = strong::consistency(server, asked)?;
     if !names_none || consistency == Consistency::Eventual {
@@ -148,7 +161,12 @@ pub(super) async fn answer(
             None => watch.gzip.map(|member| (member.end(), None)),
         }
     });
-    let mut response = with_type(Response::new(Body::stream(batches)), media_type(Format::Json));
+    let media_type =
+        if is_encoded { "application/vnd.kubernetes.protobuf;stream=watch" } else { media_type(Format::Json) };
+    let mut response = with_type(Response::new(Body::stream(batches)), media_type);
+    if agreed.misses_protobuf {
+        protobuf::tell_missed(resource, &mut response);
+    }
     if is_compressed {
         mark_gzip(&mut response);
     }
@@ -333,7 +351,7 @@ impl Watch {
                 }
                 self.place = Place::Ended;
                 let message = format!("too old resource version: {what} since");
-                write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
+                self.shape.write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
             // The client asks again, and is told then.
@@ -345,7 +363,7 @@ impl Watch {
                     // In a box, so that its place is not held for as long as the watch lasts.
                     match snapshot.take() {
                         Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
-                        None => write_error(&past::let_go(), &mut batch.rest),
+                        None => self.shape.write_error(&past::let_go(), &mut batch.rest),
                     }
                     false
                 }
@@ -359,7 +377,7 @@ impl Watch {
                                 self.deflate(&mut batch);
                             });
                         }
-                        Err(limited) => write_error(&Failure::Limited(limited), &mut batch.rest),
+                        Err(limited) => self.shape.write_error(&Failure::Limited(limited), &mut batch.rest),
                     }
                     false
                 }
@@ -436,7 +454,7 @@ impl Watch {
                 match read::not_older_than(&self.resource.live, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
                     Ok(_) | Err(Failure::Replaced) => return,
-                    Err(failure) => return write_error(&failure, batch),
+                    Err(failure) => return self.shape.write_error(&failure, batch),
                 }
             }
             _ => snapshot,
@@ -454,7 +472,7 @@ impl Watch {
                 Ok(cursor) => Place::following(cursor, asked, asked.min(version)),
                 Err(too_old) => {
                     let message = too_old.to_string();
-                    return write_error(&Failure::Expired { message, continue_token: None }, batch);
+                    return self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
                 }
             },
         };
@@ -480,13 +498,14 @@ impl Watch {
             Ok(false)
         });
         match listed {
-            None => write_error(&past::let_go(), batch),
-            Some(Err(failure)) => write_error(&failure, batch),
+            None => self.shape.write_error(&past::let_go(), batch),
+            Some(Err(failure)) => self.shape.write_error(&failure, batch),
             Some(Ok(true)) => {
+                // Before the bookmark, which ends the watch if it cannot be sent.
+                self.place = Place::following(then, version, version);
                 if self.marks_initial_end {
                     self.write_bookmark(version, true, batch);
                 }
-                self.place = Place::following(then, version, version);
             }
             Some(Ok(false)) => self.place = Place::Listing { listing, version, then, large },
         }
@@ -513,7 +532,7 @@ impl Watch {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
                 read += routed.bytes();
                 if let Err(failure) = self.tell_routed(&routed, batch) {
-                    write_error(&failure, &mut batch.rest);
+                    self.shape.write_error(&failure, &mut batch.rest);
                     return true;
                 }
                 place.cursor = routed.place.advanced(1);
@@ -536,7 +555,7 @@ impl Watch {
             LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
                 let told = place.after.max(place.seen);
                 let message = format!("too old resource version: {told} ({})", snapshot.oldest());
-                write_error(&Failure::Expired { message, continue_token: None }, batch);
+                self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
                 return true;
             }
             // Another history, or none any more: the client resumes or relists.
@@ -550,7 +569,7 @@ impl Watch {
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
         if snapshot.jumped_over(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
-            write_error(&Failure::Expired { message, continue_token: None }, batch);
+            self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
             self.place = Place::Ended;
             return true;
         }
@@ -568,7 +587,7 @@ impl Watch {
             {
                 read += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
                 if let Err(failure) = self.write_transition(told, change.version, batch) {
-                    write_error(&failure, batch);
+                    self.shape.write_error(&failure, batch);
                     return true;
                 }
                 self.ends_within_jump = snapshot.jumped_over(change.version);
@@ -588,7 +607,7 @@ impl Watch {
                 };
                 if let Some(what) = what {
                     let message = format!("too old resource version: {} {what}", self.resource.gvr);
-                    write_error(&Failure::Expired { message, continue_token: None }, batch);
+                    self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
                 }
                 return false;
             }
@@ -664,7 +683,11 @@ impl Watch {
 
     fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
         let lag = self.proofs.is_some().then(|| self.resource.live.freshness().lag());
-        self.shape.write_bookmark(&self.resource, &Mark { at, ends_initial_events, lag }, batch);
+        let mark = Mark { at, ends_initial_events, lag };
+        if let Err(failure) = self.shape.write_bookmark(&self.resource, &mark, batch) {
+            self.shape.write_error(&failure, batch);
+            self.place = Place::Ended;
+        }
     }
 
     /// Until something may have happened.

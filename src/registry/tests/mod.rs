@@ -158,3 +158,17 @@ fn open_watches_are_counted_out_when_they_end() {
     drop(second);
     assert_eq!(live.open_watches(), 0);
 }
+
+#[test]
+fn objects_without_a_protobuf_form_are_remembered_within_a_bound() {
+    let live = Live::default();
+    for number in 0..1_000 {
+        live.note_unencodable(&format!("a/{number}"));
+    }
+    live.note_unencodable("a/990");
+    let noted = live.unencodable();
+    assert_eq!(noted.len(), 64);
+    assert_eq!(noted.last().map(String::as_str), Some("a/990"), "the newest is the last to be forgotten");
+    live.forget_unencodable("a/990");
+    assert_eq!(live.unencodable().len(), 63);
+}

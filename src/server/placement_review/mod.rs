@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::body::Body;
 use super::failure::Failure;
 use super::limits::{Limited, User};
-use super::negotiate::{Offer, negotiate};
+use super::negotiate::{Offer, Protobuf, negotiate};
 use super::own_group::{GROUP, VERSION};
 use super::route::{Address, Target};
 use super::sent::{self, Arrived};
@@ -114,7 +114,7 @@ pub(super) async fn answer(
     if *asked.method != Method::POST {
         return Err(Failure::MethodNotAllowedHere);
     }
-    let format = negotiate(asked.headers, Offer::Plain)?.format;
+    let format = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?.format;
     let form = decode::form(asked.headers)?;
     let validation = FieldValidation::of(&asked.query)?;
     let until = Instant::now() + asked.timeout;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::body::Body;
 use super::failure::Failure;
-use super::negotiate::{Offer, negotiate};
+use super::negotiate::{Format, Offer, Protobuf, negotiate};
 use super::placement_review::field_validation::FieldValidation;
 use super::route::{Address, Target};
 use super::through::Named;
@@ -167,7 +167,7 @@ pub(super) async fn answer(
         return Err(Failure::MethodNotAllowedHere);
     }
     asked.noted.reviewed(kind.counted());
-    let format = negotiate(asked.headers, Offer::Plain)?.format;
+    let mut format = negotiate(asked.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
     let written = decode::written(asked.headers)?;
     let validation = FieldValidation::of(&asked.query)?;
     let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
@@ -193,7 +193,13 @@ pub(super) async fn answer(
     };
     review["apiVersion"] = json!(api_version);
     review["kind"] = json!(kind.name());
-    let text = serde_json::to_vec(&review).map_err(|error| Failure::Internal(error.to_string()))?;
+    let mut text = serde_json::to_vec(&review).map_err(|error| Failure::Internal(error.to_string()))?;
+    if format == Format::Protobuf {
+        match super::protobuf::document(&api_version, kind.name(), &text) {
+            Some(encoded) => text = encoded,
+            None => format = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?.format,
+        }
+    }
     let mut response = document(text, format, asked);
     *response.status_mut() = StatusCode::CREATED;
     let unknown: Vec<String> = unknown.iter().map(|path| unknown_field(path)).collect();

@@ -26,6 +26,7 @@ mod options;
 mod pass_through;
 mod placement_review;
 mod probes;
+mod protobuf;
 mod rows;
 mod samples;
 mod self_review;
@@ -35,6 +36,7 @@ mod table;
 mod tally;
 mod through;
 mod tls;
+mod unencodable;
 mod watch;
 
 use std::sync::Arc;

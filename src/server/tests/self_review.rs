@@ -6,6 +6,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
+use super::protobuf::{assert_same, encoded};
 use super::{Answer, Fixture};
 use crate::access::tests::cluster::Cluster;
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
@@ -362,6 +363,33 @@ async fn a_caller_is_told_who_it_is() {
     fixture.registry.replace(super::catalog(&[&fixture.shirts, &fixture.hats]).with_offers(offers), |_| None);
     let answer = send(&fixture, "carol", &within("own", &beta), JSON, "{}").await;
     assert_eq!((answer.code.as_u16(), &answer.json()["apiVersion"]), (201, &json!("authentication.k8s.io/v1beta1")));
+}
+
+/// What client-go's clientset accepts.
+#[tokio::test]
+async fn reviews_are_answered_in_protobuf_too() {
+    let fixture = fixture();
+    let spec = json!({ "resourceAttributes": { "verb": "list", "group": "stable.example.com", "resource": "shirts" } });
+    for (path, body) in
+        [(ACCESS, json!({ "spec": spec })), (RULES, json!({ "spec": { "namespace": "a" } })), (USER, json!({}))]
+    {
+        let path = within("own", path);
+        let answered = async |accept: &str| {
+            let request = Request::builder().method(Method::POST).uri(&path).header("host", "127.0.0.1:8181");
+            let request = request.header("authorization", "Bearer carol").header("content-type", JSON);
+            let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
+            let response = fixture.server.answer(request.header("accept", accept).body(body).unwrap()).await;
+            assert_eq!(response.status().as_u16(), 201, "{path} {accept}");
+            let media_type = response.headers()["content-type"].to_str().unwrap().to_owned();
+            (media_type, response.into_body().collect().await.unwrap().to_bytes())
+        };
+        let (_, json) = answered(JSON).await;
+        for accept in [PROTOBUF, "application/vnd.kubernetes.protobuf,application/json"] {
+            let (media_type, ours) = answered(accept).await;
+            assert_eq!(media_type, PROTOBUF, "{path}");
+            assert_same(&ours, &encoded(&json), &path);
+        }
+    }
 }
 
 /// A field of a protobuf message.

@@ -27,7 +27,6 @@ async fn media_types_are_agreed_on() {
     let mut fixture = Fixture::new();
     fixture.put("default", "x", "blue");
     let object = format!("{SHIRTS}/x");
-    let protobuf = "application/vnd.kubernetes.protobuf";
     for (accept, path, code, kind, why) in [
         ("", SHIRTS, 200, "ShirtList", "none"),
         ("*/*", SHIRTS, 200, "ShirtList", "anything"),
@@ -37,7 +36,6 @@ async fn media_types_are_agreed_on() {
         ("application/json;stream=watch", SHIRTS, 200, "ShirtList", "the stream of watches"),
         ("application/json;stream=other", SHIRTS, 406, "Status", "another stream"),
         ("text/html", SHIRTS, 406, "Status", "a browser's only wish"),
-        (protobuf, SHIRTS, 406, "Status", "protobuf alone"),
         (KUBECTL, SHIRTS, 200, "Table", "kubectl"),
         (KUBECTL, &*object, 200, "Table", "kubectl, single"),
         (
@@ -82,11 +80,14 @@ async fn media_types_are_agreed_on() {
         assert_eq!(answer.header("content-type"), "application/json", "{why}");
     }
     let refused = fixture.get_with(SHIRTS, &[("accept", "text/html")]).await;
-    let message = "only the following media types are accepted: application/json, application/yaml";
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
     assert_eq!((&*refused.message(), &refused.json()["reason"]), (message, &json!("NotAcceptable")));
     assert!(refused.body.starts_with("{\n  \"kind\""), "what cannot be agreed on is said to a person");
     let routed = fixture.get_with(PODS, &[("accept", "text/html")]).await;
-    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/json;stream=watch";
+    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf, application/json;stream=watch, \
+                   application/vnd.kubernetes.protobuf;stream=watch";
     assert_eq!((&*routed.message(), &routed.json()["details"]), (message, &json!({})));
     let watched = fixture.get_with(&format!("{SHIRTS}?watch=1"), &[("accept", "text/html")]).await;
     assert_eq!(watched.body.lines().count(), 1, "the answer to a watch is read line by line");

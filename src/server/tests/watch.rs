@@ -515,7 +515,13 @@ async fn errors_before_the_stream_have_their_status() {
         ),
         ("timeoutSeconds=x", "", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
         ("fieldSelector=spec.nope%3D1", "", 400, "field label not supported: spec.nope"),
-        ("", "application/yaml", 406, "only the following media types are accepted: application/json;stream=watch"),
+        (
+            "",
+            "application/yaml",
+            406,
+            "only the following media types are accepted: application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch",
+        ),
         ("pretty=true&limit=x", "", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
     ] {
         let answer = fixture.get_with(&watch(query), &[("accept", accept)]).await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::model::Version;
+use crate::protobuf::{Encoder, Unencodable};
 use crate::registry::chain::LAG_ANNOTATION;
 use crate::registry::router::{LINES, LineForm, Routed};
 use crate::registry::{Resource, ResourceOrigin};
@@ -19,7 +20,7 @@ use super::super::limits::watches::Watches;
 use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
 use super::super::table::{Columns, Include, TooLongRow};
-use super::super::{Asked, Clock, Server, empty, list};
+use super::super::{Asked, Clock, Server, empty, list, protobuf};
 use super::batch::exact;
 
 /// What an event is called.
@@ -84,6 +85,9 @@ impl Mark {
     }
 }
 
+/// Forms of lines; those of frames are numbered after them.
+const FORMS: usize = 3;
+
 /// How events are written.
 pub(super) struct Shape {
     form: ShapeForm,
@@ -91,6 +95,8 @@ pub(super) struct Shape {
     is_first: bool,
     /// Ages are counted up to the moment of each event, not to the opening of the watch.
     clock: Clock,
+    /// Frames of protobuf instead of lines.
+    encoded: Option<Box<protobuf::Objects>>,
 }
 
 enum ShapeForm {
@@ -100,7 +106,13 @@ enum ShapeForm {
 }
 
 impl Shape {
-    pub(super) fn new(server: &Server, asked: &Asked<'_>, resource: &Resource, form: Form) -> Result<Shape, Failure> {
+    pub(super) fn new(
+        server: &Server,
+        asked: &Asked<'_>,
+        resource: &Resource,
+        form: Form,
+        encoded: Option<protobuf::Objects>,
+    ) -> Result<Shape, Failure> {
         let include = Include::read(&asked.query, &form)?;
         let form = match form {
             Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
@@ -113,7 +125,13 @@ impl Shape {
             }
             Form::Table(version) => ShapeForm::Table(server.columns.of(resource, &version, include)),
         };
-        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone() })
+        let encoded = encoded.map(Box::new);
+        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone(), encoded })
+    }
+
+    /// How objects are written in frames of protobuf, if they are.
+    pub(super) fn encoded(&self) -> Option<&protobuf::Objects> {
+        self.encoded.as_deref()
     }
 
     /// Whether its events are rows, which are made of whole objects: as much work as a list.
@@ -134,11 +152,12 @@ impl Shape {
 
     /// The number of this form among those of the same kind.
     fn number(&self) -> usize {
-        match &self.form {
+        let of_lines = match &self.form {
             ShapeForm::Whole => 0,
             ShapeForm::Partial(version) => 1 + usize::from(version != "v1"),
             ShapeForm::Table(columns) => columns.number(),
-        }
+        };
+        of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
     /// An event of a change; empty where nothing can be told. It is made once for all watches of this form and of what is shown: rows for
@@ -166,6 +185,10 @@ impl Shape {
                 written = self.write_event(resource, kind, shown, &mut line);
                 Bytes::from(line)
             });
+            // The first who asked could not make it.
+            if line.is_empty() && written.is_ok() {
+                written = Err(not_sent(resource, shown));
+            }
             return written.map(|()| line);
         }
         let now = (self.clock)();
@@ -189,7 +212,10 @@ impl Shape {
             }
             Some(exact(line))
         });
-        let line = line.ok_or_else(|| too_long_row(resource, shown))?;
+        let line = line.ok_or_else(|| match &self.encoded {
+            Some(_) => not_sent(resource, shown),
+            None => too_long_row(resource, shown),
+        })?;
         let is_first = !line.is_empty() && std::mem::take(&mut self.is_first);
         let Some(columns) = columns.filter(|_| is_first) else { return Ok(line) };
         let mut first = Vec::new();
@@ -210,6 +236,12 @@ impl Shape {
         shown: Shown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
+        if let Some(encoded) = &self.encoded {
+            let mut json = Vec::with_capacity(shown.object.length() + 256);
+            shown.write_item(&mut json);
+            let written = encoded.write_event(&mut Encoder::default(), kind.as_str(), &json, out);
+            return written.map_err(|error| unencodable(resource, shown, &error));
+        }
         let start = out.len();
         open_event(kind.as_str(), out);
         let is_first = std::mem::take(&mut self.is_first);
@@ -227,7 +259,15 @@ impl Shape {
         Ok(())
     }
 
-    pub(super) fn write_bookmark(&mut self, resource: &Resource, mark: &Mark, out: &mut Vec<u8>) {
+    /// # Errors
+    /// A bookmark that has no protobuf form. Nothing of it is written.
+    pub(super) fn write_bookmark(
+        &mut self,
+        resource: &Resource,
+        mark: &Mark,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let start = out.len();
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
         let at = mark.at.to_string();
@@ -259,6 +299,7 @@ impl Shape {
             ShapeForm::Partial(_) => false,
             ShapeForm::Table(columns) => columns.include() == Include::Object,
         };
+        let bare = object.len();
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
             let members = empty::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {
@@ -276,8 +317,46 @@ impl Shape {
             }
             ShapeForm::Whole | ShapeForm::Partial(_) => out.extend_from_slice(&object),
         }
+        if let Some(encoded) = &self.encoded {
+            out.truncate(start);
+            let mut written = encoded.write_event(&mut Encoder::default(), "BOOKMARK", &object, out);
+            if written.is_err() {
+                // Another version of the kind has other members, and a client reads none of them from a bookmark.
+                object.truncate(bare);
+                object.push(b'}');
+                written = encoded.write_event(&mut Encoder::default(), "BOOKMARK", &object, out);
+            }
+            return written.map_err(|error| {
+                protobuf::log(resource, "", &error);
+                Failure::Internal(format!("a bookmark cannot be sent in protobuf: {error}"))
+            });
+        }
+        out.extend_from_slice(b"}\n");
+        Ok(())
+    }
+
+    /// An ERROR event; the watch ends after it.
+    pub(super) fn write_error(&self, failure: &Failure, out: &mut Vec<u8>) {
+        let status = failure.status();
+        if self.encoded.is_some() {
+            return out.extend_from_slice(&protobuf::error_event(&status).unwrap_or_default());
+        }
+        open_event("ERROR", out);
+        out.extend_from_slice(&status);
         out.extend_from_slice(b"}\n");
     }
+}
+
+/// The client asks again, and is sent JSON then if it still sees the object.
+fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> Failure {
+    protobuf::log(resource, shown.object.key(), error);
+    not_sent(resource, shown)
+}
+
+fn not_sent(resource: &Resource, shown: Shown<'_>) -> Failure {
+    resource.live.note_unencodable(shown.object.key());
+    let message = format!("too old resource version: {} cannot be sent in protobuf", shown.object.key());
+    Failure::Expired { message, continue_token: None }
 }
 
 fn too_long_row(resource: &Resource, shown: Shown<'_>) -> Failure {
@@ -294,11 +373,4 @@ fn open_event(kind: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());
     out.extend_from_slice(b"\",\"object\":");
-}
-
-/// An ERROR event; the watch ends after it.
-pub(super) fn write_error(failure: &Failure, out: &mut Vec<u8>) {
-    open_event("ERROR", out);
-    out.extend_from_slice(&failure.status());
-    out.extend_from_slice(b"}\n");
 }
