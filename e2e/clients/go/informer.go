@@ -37,7 +37,7 @@ func newInformer(family string, chosen *settings) (cache.SharedIndexInformer, er
 			return nil, fmt.Errorf("the typed informer is one of pods, not of %s", chosen.resource)
 		}
 		config := rest.CopyConfig(chosen.config)
-		// What components of Kubernetes set; a server without protobuf answers JSON.
+		// What components of Kubernetes set.
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		client, err := kubernetes.NewForConfig(config)

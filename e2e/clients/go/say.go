@@ -34,6 +34,7 @@ type requested struct {
 	ResourceVersion   string `json:"resourceVersion"`
 	SendInitialEvents bool   `json:"sendInitialEvents"`
 	Status            int    `json:"status,omitempty"`
+	ContentType       string `json:"contentType,omitempty"`
 	Failure           string `json:"failure,omitempty"`
 }
 

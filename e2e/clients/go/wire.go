@@ -2,12 +2,40 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
+
+// decoder reads protobuf of the kinds that clients are told of, and of metadata.
+var decoder = func() runtime.Decoder {
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known))
+	utilruntime.Must(metav1.AddMetaToScheme(known))
+	return serializer.NewCodecFactory(known).UniversalDeserializer()
+}()
+
+// readable is the JSON of an object in protobuf.
+func readable(body []byte) ([]byte, error) {
+	decoded, _, err := decoder.Decode(body, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(decoded)
+}
+
+func isProtobuf(response *http.Response) bool {
+	return strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
+}
 
 // recorder says what goes over the wire for one collection: each LIST and WATCH request, each complete list (a LIST's last page or
 // the bookmark that ends a streaming list) and each event. It reads along; what the client receives is untouched.
@@ -39,12 +67,13 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	asked.Status = response.StatusCode
+	asked.ContentType = response.Header.Get("Content-Type")
 	say(line{Request: asked})
 	if response.StatusCode != http.StatusOK {
 		return response, nil
 	}
 	if isWatch {
-		follower := &follower{}
+		follower := &follower{isFramed: isProtobuf(response)}
 		if isStreamingList {
 			follower.initial = map[string]string{}
 		}
@@ -56,13 +85,21 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	response.Body = &readAlong{
 		ReadCloser: response.Body,
 		chunk:      func(chunk []byte) { whole.Write(chunk) },
-		end:        func() { r.page(whole.Bytes(), first) },
+		end:        func() { r.page(whole.Bytes(), first, isProtobuf(response)) },
 	}
 	return response, nil
 }
 
 // page takes one page of a list.
-func (r *recorder) page(body []byte, first bool) {
+func (r *recorder) page(body []byte, first, isProtobuf bool) {
+	if isProtobuf {
+		read, err := readable(body)
+		if err != nil {
+			say(line{Error: "a list that is not protobuf: " + err.Error()})
+			return
+		}
+		body = read
+	}
 	var page struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
@@ -88,8 +125,9 @@ func (r *recorder) page(body []byte, first bool) {
 	}
 }
 
-// follower takes the lines of one watch.
+// follower takes the lines of one watch, in protobuf the frames.
 type follower struct {
+	isFramed bool
 	// The objects of a streaming list until its end; nil once it is complete and in other watches.
 	initial map[string]string
 	pending []byte
@@ -97,6 +135,15 @@ type follower struct {
 
 func (f *follower) take(chunk []byte) {
 	f.pending = append(f.pending, chunk...)
+	for f.isFramed {
+		// Four bytes of length precede an event.
+		if len(f.pending) < 4 || len(f.pending)-4 < int(binary.BigEndian.Uint32(f.pending)) {
+			return
+		}
+		end := 4 + int(binary.BigEndian.Uint32(f.pending))
+		f.frame(f.pending[4:end])
+		f.pending = f.pending[end:]
+	}
 	for {
 		end := bytes.IndexByte(f.pending, '\n')
 		if end < 0 {
@@ -105,6 +152,23 @@ func (f *follower) take(chunk []byte) {
 		f.line(f.pending[:end])
 		f.pending = f.pending[end+1:]
 	}
+}
+
+func (f *follower) frame(content []byte) {
+	var told metav1.WatchEvent
+	err := told.Unmarshal(content)
+	if err == nil {
+		told.Object.Raw, err = readable(told.Object.Raw)
+	}
+	if err != nil {
+		say(line{Error: "a frame that is not protobuf: " + err.Error()})
+		return
+	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		fail(err)
+	}
+	f.line(text)
 }
 
 func (f *follower) line(text []byte) {

@@ -1,6 +1,6 @@
 //! What a real client said: the lines of `e2e/clients/go/say.go`, read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub struct Log {
     pub handled: Vec<Event>,
     /// Watches that were asked for with a version to resume from.
     pub resumed: usize,
+    /// Media types of what was sent to it, where it tells them.
+    pub media_types: BTreeSet<String>,
     /// What it holds at the end.
     pub store: Option<Objects>,
     /// What a reconciler read last.
@@ -94,6 +96,9 @@ impl Log {
             "request" => {
                 let is_resumed = content["verb"] == "watch" && content["sendInitialEvents"] == false;
                 self.resumed += usize::from(is_resumed);
+                if let Some(media_type) = content["contentType"].as_str().filter(|_| content["status"] == 200) {
+                    self.media_types.insert(media_type.to_owned());
+                }
                 if let Some(failure) = content["failure"].as_str() {
                     self.errors.push(failure.to_owned());
                 }

@@ -62,6 +62,13 @@ fn judged(name: &str) -> Result<()> {
         log.errors.first(),
     ));
 
+    // What they prefer, kube-apiserver sends them too.
+    if name.starts_with("client-go-typed") || name.starts_with("client-go-metadata") {
+        let is_protobuf = |media_type: &String| media_type.starts_with("application/vnd.kubernetes.protobuf");
+        let is_sent = !log.media_types.is_empty() && log.media_types.iter().all(is_protobuf);
+        ensure!(is_sent, "it was sent {:?}", log.media_types);
+    }
+
     // Its end is the truth, and the truth is one.
     let last = state(&transitions);
     ensure!(last == finished.truth, "etcd and kube-apiserver differ: {}", difference(&last, &finished.truth));
