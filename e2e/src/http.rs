@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
 use flate2::write::MultiGzDecoder;
-use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -391,7 +391,8 @@ impl Client {
         let is_compressed = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
         let decoder = is_compressed.then(|| MultiGzDecoder::new(Vec::new()));
         let (status, headers, received) = (parts.status, parts.headers, BytesMut::new());
-        Ok(Lines { what, status, headers, body, received, decoder, ended: false })
+        let division = Division::of(&headers);
+        Ok(Lines { what, division, status, headers, body, received, decoder, ended: false })
     }
 
     /// An open watch at `path`, which says `watch=1` itself; fails unless the server accepts it.
@@ -439,10 +440,33 @@ pub enum Next {
     Nothing,
 }
 
-/// An answer read line by line, which is how a watch arrives.
+/// How the answer of a watch is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Division {
+    /// By line breaks.
+    Lines,
+    /// By four bytes of length before each event, which is how protobuf is.
+    Frames,
+    /// Not at all: an error in protobuf.
+    Whole,
+}
+
+impl Division {
+    fn of(headers: &HeaderMap) -> Division {
+        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match media_type.strip_prefix("application/vnd.kubernetes.protobuf") {
+            None => Division::Lines,
+            Some(";stream=watch") => Division::Frames,
+            Some(_) => Division::Whole,
+        }
+    }
+}
+
+/// An answer read line by line, which is how a watch arrives; in protobuf frame by frame.
 #[derive(Debug)]
 pub struct Lines {
     what: String,
+    division: Division,
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -456,6 +480,12 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Whether it comes frame by frame.
+    #[must_use]
+    pub fn is_framed(&self) -> bool {
+        self.division == Division::Frames
+    }
+
     /// What comes next within `deadline`. May be given up half-way: nothing received is lost.
     ///
     /// # Errors
@@ -497,6 +527,14 @@ impl Lines {
     }
 
     async fn line(&mut self) -> Result<Option<Bytes>> {
+        match self.division {
+            Division::Lines => {}
+            Division::Frames => return self.framed().await,
+            Division::Whole => {
+                while self.receive().await? {}
+                return Ok((!self.received.is_empty()).then(|| self.received.split().freeze()));
+            }
+        }
         let mut searched = 0;
         loop {
             if let Some(length) = self.received[searched..].iter().position(|&byte| byte == b'\n') {
@@ -507,6 +545,20 @@ impl Lines {
             searched = self.received.len();
             if !self.receive().await? {
                 return Ok((searched > 0).then(|| self.received.split().freeze()));
+            }
+        }
+    }
+
+    /// The next event with its length.
+    async fn framed(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let length = self.received.first_chunk().map(|length| 4 + u32::from_be_bytes(*length) as usize);
+            if let Some(length) = length.filter(|length| self.received.len() >= *length) {
+                return Ok(Some(self.received.split_to(length).freeze()));
+            }
+            if !self.receive().await? {
+                ensure!(self.received.is_empty(), "the answer ends within an event");
+                return Ok(None);
             }
         }
     }

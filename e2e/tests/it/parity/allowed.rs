@@ -28,29 +28,22 @@ pub(crate) enum How {
     Added,
     /// kube-apiserver's null is an empty array.
     EmptyForNull,
-    /// A text names protobuf, and the same text without it.
-    WithoutProtobuf,
 }
 
 impl How {
     fn covers(self, difference: &Difference) -> bool {
         let (left, right) = (difference.left.as_ref(), difference.right.as_ref());
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         match self {
             How::Anyhow => true,
             How::Absent => right.is_none(),
             How::Added => left.is_none(),
             How::EmptyForNull => left == Some(&Value::Null) && right == Some(&json!([])),
-            How::WithoutProtobuf => {
-                let [plain, stream] = [", application/vnd.kubernetes.protobuf", ";stream=watch"];
-                text(left).replace(&format!("{plain}{stream}"), "").replace(plain, "") == text(right)
-            }
         }
     }
 }
 
 /// All of them.
-pub(crate) static ALLOWED: [Allowance; 11] = [
+pub(crate) static ALLOWED: [Allowance; 9] = [
     Allowance {
         cases: &["*"],
         places: &[
@@ -71,26 +64,6 @@ pub(crate) static ALLOWED: [Allowance; 11] = [
         places: &[".body.serverAddressByClientCIDRs[0].serverAddress"],
         how: How::Anyhow,
         reason: "Each server names its own address.",
-    },
-    Allowance {
-        cases: &["*"],
-        places: &[".body.message", ".events[0].message"],
-        how: How::WithoutProtobuf,
-        reason: "The media types in a 406 are those that fieldcache has, which is not protobuf.",
-    },
-    Allowance {
-        cases: &[
-            "media/*protobuf",
-            "media/*protobuf, *",
-            "media/*protobuf,application/json",
-            "metadata client/*=metadata client",
-            "metadata client/*=controller-runtime",
-            "metadata client/*=typed client",
-            "metadata client/*=only protobuf",
-        ],
-        places: &[".headers.content-type", ".text", ".body", ".body.*", ".layout", ".status"],
-        how: How::Anyhow,
-        reason: "Objects are served as JSON and YAML; every client of protobuf accepts JSON as well or is told 406.",
     },
     Allowance {
         cases: &["refused for other reasons: *", "faults of a watch/*"],

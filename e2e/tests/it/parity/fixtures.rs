@@ -118,7 +118,41 @@ pub(crate) async fn create_all(apiserver: &Client, variables: &mut Variables, se
         objects::create(apiserver, "/apis/shop.example.com/v1/banners", &banner).await?;
     }
     create_core(apiserver, served).await?;
+    create_workloads(apiserver).await?;
     create_pods_and_nodes(apiserver).await
+}
+
+/// What most clients of protobuf read, with quantities, times, maps and numbers or texts.
+async fn create_workloads(apiserver: &Client) -> Result<()> {
+    let container = json!({
+        "name": "c", "image": "c:1", "env": [{ "name": "A", "value": "b" }],
+        "resources": { "limits": { "memory": "1.5Gi", "cpu": "0.5" }, "requests": { "cpu": "100m" } },
+        "ports": [{ "name": "http", "containerPort": 80 }],
+        "readinessProbe": { "httpGet": { "path": "/", "port": "http" } },
+        "livenessProbe": { "httpGet": { "path": "/", "port": 80 } },
+    });
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "shop", "labels": { "b": "2", "a": "1" }, "annotations": { "text": "<&>\u{2028}\n\"" } },
+        "spec": {
+            "replicas": 0, "selector": { "matchLabels": { "app": "shop" } },
+            "template": { "metadata": { "labels": { "app": "shop" } }, "spec": {
+                "containers": [container], "volumes": [{ "name": "v", "configMap": { "name": "small" } }] } },
+        },
+    });
+    objects::create(apiserver, "/apis/apps/v1/namespaces/work/deployments", &deployment).await?;
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "leader" },
+        "spec": { "holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": "2024-01-02T03:04:05.678901Z" },
+    });
+    objects::create(apiserver, "/apis/coordination.k8s.io/v1/namespaces/work/leases", &lease).await?;
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": { "name": "slice" },
+        "addressType": "IPv4", "ports": [{ "name": "http", "port": 80 }],
+        "endpoints": [{ "addresses": ["10.1.0.1"], "conditions": { "ready": false } }],
+    });
+    objects::create(apiserver, "/apis/discovery.k8s.io/v1/namespaces/work/endpointslices", &slice).await?;
+    Ok(())
 }
 
 async fn create_shirts(apiserver: &Client, variables: &mut Variables) -> Result<()> {

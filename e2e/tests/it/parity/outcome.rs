@@ -10,6 +10,7 @@
 //! - continue tokens, which are such a version and a key: decoded, the key compared as it is, the version as above;
 //! - entity tags and hashes in addresses: they are hashes of a document's bytes, and the order of an object's members, which means
 //!   nothing, is not the same. Compared is what they are: "the SHA-512 of the body", or their shape;
+//! - protobuf as JSON, which upstream makes of it, and by whether its bytes are those that upstream writes;
 //! - JSON and YAML by meaning; of JSON also whether it is indented and how it ends;
 //! - discovery with its entries by name: where one is missing, the others still stand beside their equals. Their order, which clients
 //!   take as preference, is compared apart, but for the older lists of definitions' resources, whose order is that of a Go map;
@@ -30,6 +31,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::side::Recording;
+use crate::protobuf::readable;
 
 /// Headers whose value is compared.
 pub(crate) const COMPARED: [&str; 11] = [
@@ -62,7 +64,7 @@ pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
     let body = plain_body(answer).unwrap_or_else(|error| format!("{error:#}").into_bytes());
     let mut outcome = json!({ "status": answer.status.as_u16(), "headers": headers_of(&answer.headers, &body) });
     let content_type = answer.header("content-type").unwrap_or_default();
-    if content_type.contains("json")
+    if (content_type.contains("json") || readable::is_protobuf(content_type))
         && let Ok(document) = serde_json::from_slice(&body)
     {
         outcome["layout"] = layout(&body).into();

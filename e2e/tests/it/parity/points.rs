@@ -25,7 +25,7 @@ struct Point {
 const LEAST: usize = 10;
 const LEAST_IN_ALL: usize = 400;
 
-const POINTS: [Point; 17] = [
+const POINTS: [Point; 18] = [
     point(
         1,
         "discovery: both forms, tags, unknown names, health",
@@ -105,6 +105,12 @@ const POINTS: [Point; 17] = [
     ),
     point(16, "OpenAPI documents", &["openapi"], &[]),
     point(17, "two faults at once", &["faults of a list", "faults of a watch", "faults of an object"], &[]),
+    point(
+        18,
+        "protobuf: objects, metadata, errors, discovery and watches",
+        &["protobuf list", "protobuf get", "protobuf discovery", "protobuf watch", "protobuf path"],
+        &[],
+    ),
 ];
 
 const fn point(

@@ -4,16 +4,21 @@
 //! what came back, and nothing of the comparison knows about it. What came back is kept on a [`Tape`] when it comes the first time, so
 //! that defects of answers need not ask again; what a watch sent is altered where it is judged (`defects`).
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use e2e::http::{Answer, Client, Next, Request};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::defects::{Alteration, Defect};
 use super::other_versions::under_test;
+use super::outcome;
+use crate::protobuf::readable;
 
 /// How long an open watch may be silent while something is still awaited from it.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -113,7 +118,7 @@ impl Side {
         let mut answer = match self.tape.as_ref().and_then(|tape| tape.find(&request)) {
             Some(answer) => answer,
             None => {
-                let answer = self.client.send(request.clone()).await?;
+                let answer = legible(self.client.send(request.clone()).await?)?;
                 if let Some(tape) = &self.tape {
                     tape.keep(request, &answer);
                 }
@@ -139,6 +144,26 @@ impl Side {
     }
 }
 
+fn is_protobuf(headers: &HeaderMap) -> bool {
+    readable::is_protobuf(headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default())
+}
+
+/// An answer with JSON in place of protobuf. Its headers stay.
+fn legible(mut answer: Answer) -> Result<Answer> {
+    if is_protobuf(&answer.headers) {
+        let plain = outcome::plain_body(&answer)?;
+        let json = readable::readable(answer.header("content-type").unwrap_or_default(), &plain);
+        answer.body = if answer.header("content-encoding") == Some("gzip") {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&json)?;
+            encoder.finish()?.into()
+        } else {
+            json.into()
+        };
+    }
+    Ok(answer)
+}
+
 impl Watching {
     /// Reads on.
     pub(crate) async fn read(&mut self, until: Until) -> Result<()> {
@@ -146,6 +171,8 @@ impl Watching {
         let until = if self.lines.status == StatusCode::OK { until } else { Until::End };
         while self.ended.is_none() && !self.reached(until) {
             match self.lines.next(SILENCE).await? {
+                Next::Line(line) if self.lines.is_framed() => self.events.push(readable::event(&line)),
+                Next::Line(line) if is_protobuf(&self.lines.headers) => self.events.push(readable::object(&line)),
                 Next::Line(line) => match serde_json::from_slice(&line) {
                     Ok(event) => self.events.push(event),
                     Err(_) => self.events.push(Value::String(String::from_utf8_lossy(&line).into_owned())),

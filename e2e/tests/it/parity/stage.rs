@@ -30,7 +30,7 @@ pub(crate) const LIVE: &str = "live.example.com";
 const FOLLOWING: Duration = Duration::from_secs(30);
 
 /// Collections that are loaded before anything is created in them, and followed afterwards.
-const COLLECTIONS: [&str; 22] = [
+const COLLECTIONS: [&str; 25] = [
     "/apis/shop.example.com/v1/shirts",
     "/apis/shop.example.com/v1beta1/shirts",
     "/apis/shop.example.com/v1/banners",
@@ -47,9 +47,12 @@ const COLLECTIONS: [&str; 22] = [
     "/api/v1/replicationcontrollers",
     "/api/v1/secrets",
     "/api/v1/services",
+    "/apis/apps/v1/deployments",
     "/apis/apps/v1/replicasets",
     "/apis/batch/v1/jobs",
     "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/apis/discovery.k8s.io/v1/endpointslices",
     "/apis/events.k8s.io/v1/events",
     "/apis/resource.k8s.io/v1/resourceslices",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -17,6 +17,7 @@ mod metadata;
 mod objects;
 mod openapi;
 mod paging;
+mod protobuf;
 mod shapes;
 mod table;
 
@@ -36,6 +37,7 @@ pub(crate) fn all() -> Vec<Case> {
         builtin::cases(),
         table::cases(),
         metadata::cases(),
+        protobuf::cases(),
         media::cases(),
         compression::cases(),
         faults::cases(),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::script::{Reach, Script, Step, Watch};
-use super::shapes::{PARTIAL, TABLE};
+use super::shapes::{METADATA, PARTIAL, TABLE, TYPED};
 use super::{BANNERS, SHIRTS, accept, at, color, colored, delete, ending, label, script, settle, shirt, watch};
 
 const INITIAL: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
@@ -59,12 +59,14 @@ fn end_bookmarks() -> Vec<Script> {
     scripts
 }
 
-const FORMS: [(&str, &str, &str); 5] = [
+const FORMS: [(&str, &str, &str); 7] = [
     ("whole", "", ""),
     ("table", TABLE, ""),
     ("table of objects", TABLE, "&includeObject=Object"),
     ("table alone", TABLE, "&includeObject=None"),
     ("metadata", PARTIAL, ""),
+    ("protobuf", TYPED, ""),
+    ("metadata in protobuf", METADATA, ""),
 ];
 
 fn in_form(step: Step, value: &'static str) -> Step {

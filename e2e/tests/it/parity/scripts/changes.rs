@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::super::script::{Reach, Script, Step};
-use super::shapes::{PARTIAL, TABLE};
+use super::shapes::{METADATA, PARTIAL, TABLE, TYPED};
 use super::{accept, at, script};
 use crate::parity::fixtures;
 use crate::parity::stage::LIVE;
@@ -145,6 +145,8 @@ fn steps(kind: Kind, before: Vec<Step>, changes: Vec<Step>) -> Vec<Step> {
             accept(watch("both, table of objects", &both, "&includeObject=Object"), TABLE),
             accept(watch("both, table alone", &both, "&includeObject=None"), TABLE),
             accept(watch("both, metadata", &both, "&allowWatchBookmarks=1"), PARTIAL),
+            accept(watch("both, protobuf", &both, ""), TYPED),
+            accept(watch("both, metadata in protobuf", &both, "&allowWatchBookmarks=1"), METADATA),
         ]
     };
     steps.extend(opened("live with bookmarks", ""));

@@ -10,6 +10,11 @@ use super::{
 pub(super) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const KUBECTL: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+/// As client-go's typed clients ask.
+pub(super) const TYPED: &str = "application/vnd.kubernetes.protobuf,application/json";
+/// As its metadata client asks.
+pub(super) const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+    application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(super) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Watches that begin with a list or not, and how compression is asked for.
@@ -117,7 +122,19 @@ pub(crate) fn scripts() -> Vec<Script> {
                 accept(watch("resumed", "&resourceVersion={start}&fieldSelector=spec.color%3Dblue"), PARTIAL),
             ]),
         ),
-        script("errors of metadata", vec![accept(ending("too old", "&resourceVersion={ancient}"), PARTIAL)]),
+        script(
+            "errors of metadata",
+            vec![
+                accept(ending("too old", "&resourceVersion={ancient}"), PARTIAL),
+                accept(ending("too old, in protobuf", "&resourceVersion={ancient}"), METADATA),
+                accept(ending("unknown field, in protobuf", "&fieldSelector=spec.nope%3Dx"), METADATA),
+                accept(ending("unknown field, typed", "&fieldSelector=spec.nope%3Dx"), TYPED),
+                accept(
+                    at("unknown field of Pods", "/api/v1/pods?watch=1&fieldSelector=spec.nope%3Dx", Reach::End),
+                    "application/vnd.kubernetes.protobuf",
+                ),
+            ],
+        ),
         script(
             "other headers",
             with(vec![
