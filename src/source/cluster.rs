@@ -498,7 +498,7 @@ impl Cluster {
         let keeping = keep(self.connection.clone(), kept, self.settings.clone(), check, delay);
         async move {
             let live = logged.live.clone();
-            let account = phase_log::logged(logged, keeping).await;
+            let account = Box::pin(phase_log::logged(logged, keeping)).await;
             let_go_of_last(&live, account).await;
         }
     }
