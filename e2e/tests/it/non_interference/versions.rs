@@ -9,6 +9,15 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+/// How long a version is.
+const DIGITS: usize = 4;
+
+/// What stands before one in protobuf, as bytes and as they are printed: the tag of the member, in lists and in objects, and its length.
+const BEFORE_IN_PROTOBUF: [&str; 4] = ["\u{12}\u{4}", "2\u{4}", r"\x12\x04", r"2\x04"];
+
+/// What every continue token begins with: `{"v":"meta.k8s.io/v1"`. In protobuf nothing but a length stands before it.
+const TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEi";
+
 /// Larger numbers are nobody's version, but a client's.
 const LARGEST: u64 = 9_999;
 
@@ -60,22 +69,26 @@ impl Versions {
     pub(crate) fn replace_in(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for (begin, is_token) in places(text) {
+        for (begin, what) in places(text) {
             // What stands in a token has been dealt with.
             if begin < done {
                 continue;
             }
-            let is_part = |letter: char| {
-                if is_token {
-                    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')
-                } else {
-                    letter.is_ascii_digit()
-                }
+            let is_part = |letter: char| match what {
+                What::Token => letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'),
+                What::Version | What::InProtobuf => letter.is_ascii_digit(),
             };
             let rest = &text[begin..];
-            let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+            let mut length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+            if what == What::InProtobuf {
+                // The tag of the next member may be a digit.
+                length = length.min(DIGITS);
+            }
             out.push_str(&text[done..begin]);
-            out.push_str(&if is_token { self.token(&rest[..length]) } else { self.number(&rest[..length]) });
+            out.push_str(&match what {
+                What::Token => self.token(&rest[..length]),
+                What::Version | What::InProtobuf => self.number(&rest[..length]),
+            });
             done = begin + length;
         }
         out.push_str(&text[done..]);
@@ -102,14 +115,22 @@ impl Versions {
     }
 }
 
-/// Where versions and tokens begin, in order, and whether each is a token.
-fn places(text: &str) -> Vec<(usize, bool)> {
-    let of = |marks: &'static [&'static str], is_token: bool| {
-        marks
-            .iter()
-            .flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), is_token)))
+/// What is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Version,
+    InProtobuf,
+    Token,
+}
+
+/// Where versions and tokens begin, in order.
+fn places(text: &str) -> Vec<(usize, What)> {
+    let of = |marks: &'static [&'static str], what: What| {
+        marks.iter().flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), what)))
     };
-    let mut places: Vec<(usize, bool)> = of(&BEFORE_VERSION, false).chain(of(&BEFORE_TOKEN, true)).collect();
+    let tokens = text.match_indices(TOKEN).map(|(place, _)| (place, What::Token));
+    let versions = of(&BEFORE_VERSION, What::Version).chain(of(&BEFORE_IN_PROTOBUF, What::InProtobuf));
+    let mut places: Vec<(usize, What)> = versions.chain(of(&BEFORE_TOKEN, What::Token)).chain(tokens).collect();
     places.sort_unstable();
     places
 }
@@ -134,6 +155,12 @@ fn versions_are_replaced_by_how_much_they_include() {
             r#"{"continue":"token{"v":"meta.k8s.io/v1","rv":<1>,"start":"/a/b\u0000"}"}"#.to_owned(),
         ),
         (r#"{"continue":"","quantity":1200}"#.to_owned(), r#"{"continue":"","quantity":1200}"#.to_owned()),
+        ("\u{12}\u{4}1200\u{1a}\0".to_owned(), "\u{12}\u{4}<1>\u{1a}\0".to_owned()),
+        (r"2\x0412008\x01".to_owned(), r"2\x04<1>8\x01".to_owned()),
+        (
+            format!("\u{1a}P{token}\u{12}"),
+            "\u{1a}Ptoken{\"v\":\"meta.k8s.io/v1\",\"rv\":<1>,\"start\":\"/a/b\\u0000\"}\u{12}".to_owned(),
+        ),
     ];
     for (text, expected) in rows {
         assert_eq!(versions.replace_in(&text), expected);
