@@ -203,13 +203,9 @@ fn offered(plan: &Plan, name: &str) -> String {
 /// Judges a View. `shown_of` says what is known of a group's resource.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let resources = spec.resources.iter().enumerate();
-    let members = [("spec".to_owned(), &spec.unknown)].into_iter();
-    let members = members.chain(resources.map(|(index, shown)| (format!("spec.resources[{index}]"), &shown.unknown)));
-    let members = members.chain(spec.consumer.iter().map(|consumer| ("spec.consumer".to_owned(), &consumer.unknown)));
-    for (place, name) in members.flat_map(|(place, unknown)| unknown.keys().map(move |name| (place.clone(), name))) {
+    for place in &spec.unknown {
         let message = "this release does not know it and could not keep what it restricts: remove it, or run the release of crds/";
-        problems.push(problem(format!("{place}.{name}"), Reason::UnknownField, message));
+        problems.push(problem(place.as_str(), Reason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer
         && !(consumer.match_label_keys.is_empty() && consumer.mismatch_label_keys.is_empty())

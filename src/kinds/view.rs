@@ -1,13 +1,10 @@
 //! View: a selection over stores under its own URL, and, if wanted, a right.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::conditions::Conditions;
 use super::selectors::{FieldSelector, LabelSelector};
@@ -94,10 +91,10 @@ pub struct ViewSpec {
     /// older than the request, which costs up to 1.4 seconds where the API server must be waited for.
     #[serde(default)]
     pub consistency: Consistency,
-    /// Members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
-    #[serde(flatten, skip_serializing)]
+    /// Paths of members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
+    #[serde(skip)]
     #[schemars(skip)]
-    pub unknown: BTreeMap<String, Value>,
+    pub unknown: Vec<String>,
     /// Why the object could not be read, if it could not: then it has no other members.
     #[serde(skip)]
     #[schemars(skip)]
@@ -150,10 +147,6 @@ pub struct ViewResource {
         }])
     )]
     pub prune: Vec<String>,
-    /// Members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
-    #[serde(flatten, skip_serializing)]
-    #[schemars(skip)]
-    pub unknown: BTreeMap<String, Value>,
 }
 
 /// What is taken from who asks. A value that a caller does not have is refused with 403.
@@ -186,10 +179,6 @@ pub struct Consumer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub mismatch_label_keys: Vec<String>,
-    /// Members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
-    #[serde(flatten, skip_serializing)]
-    #[schemars(skip)]
-    pub unknown: BTreeMap<String, Value>,
 }
 
 /// A field and where its value comes from.

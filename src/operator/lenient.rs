@@ -22,12 +22,54 @@ use crate::kinds::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpe
 pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned {
     /// An object of this name that is not served, where anything is served because of it. `reason` says why.
     fn unreadable(metadata: ObjectMeta, reason: String) -> Self;
+
+    /// Notes what of the object as it was written this release does not know, where that matters.
+    fn note_unknown(&mut self, _written: &Value) {}
 }
 
 impl Replaceable for View {
     fn unreadable(metadata: ObjectMeta, reason: String) -> View {
         let spec = ViewSpec { unreadable: Some(reason), ..ViewSpec::default() };
         View { metadata, spec, status: None }
+    }
+
+    fn note_unknown(&mut self, written: &Value) {
+        let known = serde_json::to_value(&self.spec).unwrap_or_default();
+        unknown("spec", &written["spec"], &known, &mut self.spec.unknown);
+    }
+}
+
+/// Members that are named, at most.
+const MOST_UNKNOWN: usize = 8;
+
+/// The paths of members that were written and are not known. Empty ones say nothing.
+///
+/// It calls itself for each level, of which there are at most [`MOST_LEVELS`].
+fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>) {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    match (written, known) {
+        (Value::Object(written), Value::Object(known)) => {
+            for (name, value) in written {
+                let place = format!("{place}.{name}");
+                match known.get(name) {
+                    Some(known) => unknown(&place, value, known, found),
+                    None if is_empty(value) || found.len() == MOST_UNKNOWN => {}
+                    None => found.push(place),
+                }
+            }
+        }
+        (Value::Array(written), Value::Array(known)) => {
+            for (index, (value, known)) in written.iter().zip(known).enumerate() {
+                unknown(&format!("{place}[{index}]"), value, known, found);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -68,7 +110,10 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
         let mut value =
             Part { place: Place::Object, left: MOST_LEVELS, is_deep: &is_deep }.deserialize(deserializer)?;
         let reason = match K::deserialize(&value) {
-            Ok(object) if !is_deep.get() => return Ok(Lenient(object)),
+            Ok(mut object) if !is_deep.get() => {
+                object.note_unknown(&value);
+                return Ok(Lenient(object));
+            }
             Ok(object) => {
                 let reason = format!("it has more than {MOST_LEVELS} levels");
                 return Ok(Lenient(K::unreadable(known_of(object.meta()), reason)));
@@ -78,7 +123,11 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
         if let Some(members) = value.as_object_mut() {
             members.remove("status");
         }
-        Ok(Lenient(K::deserialize(&value).unwrap_or_else(|_| K::unreadable(known(&value["metadata"]), reason))))
+        let Ok(mut object) = K::deserialize(&value) else {
+            return Ok(Lenient(K::unreadable(known(&value["metadata"]), reason)));
+        };
+        object.note_unknown(&value);
+        Ok(Lenient(object))
     }
 }
 

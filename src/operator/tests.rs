@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::admission_policy::{MANIFEST, NAMES, RequiredPolicy};
 use super::election::{Election, Judgment, judge, written};
+use super::lenient::Lenient;
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::{Verdicts, judge_all, named};
@@ -451,13 +452,25 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
             let place = view.pointer_mut(place).unwrap().as_object_mut().unwrap();
             place.extend(members.as_object().unwrap().clone());
         }
-        let view: View = serde_json::from_value(view).unwrap();
+        let Lenient(view) = serde_json::from_value::<Lenient<View>>(view).unwrap();
         match views::judge(&view, &verdicts, &definitions()).outcome {
             Ok(_) => Vec::new(),
             Err(problems) => problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>(),
         }
     };
-    assert_eq!(problems(json!({}), json!({})), Vec::<String>::new());
+    for (resource, spec) in [
+        (json!({}), json!({})),
+        (json!({"namespaces": [], "prune": [], "newer": null}), json!({"consistency": "Strong", "newer": {}})),
+        (
+            json!({
+                "namespaces": ["a"], "labelSelector": {"matchLabels": {"a": ""}}, "prune": [".spec.size"],
+                "fieldSelector": {"matchExpressions": [{"key": "spec.color", "operator": "Exists"}]},
+            }),
+            json!({"authorization": "View", "consumer": {"fields": [{"key": "spec.color", "value": "NodeName"}]}}),
+        ),
+    ] {
+        assert_eq!(problems(resource, spec), Vec::<String>::new());
+    }
     for (resource, spec, place) in [
         (
             json!({"namespaceSelector": {"matchLabels": {"team": "a"}}}),
@@ -466,6 +479,17 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
         ),
         (json!({}), json!({"expires": "2027-01-01"}), "spec.expires"),
         (json!({}), json!({"consumer": {"groups": ["a"]}}), "spec.consumer.groups"),
+        (json!({"labelSelector": {"matchCEL": "false"}}), json!({}), "spec.resources[0].labelSelector.matchCEL"),
+        (
+            json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "negate": true}]}}),
+            json!({}),
+            "spec.resources[0].labelSelector.matchExpressions[0].negate",
+        ),
+        (
+            json!({"fieldSelector": {"matchExpressions": [{"key": "spec.color", "operator": "In", "values": ["blue"], "negate": true}]}}),
+            json!({}),
+            "spec.resources[0].fieldSelector.matchExpressions[0].negate",
+        ),
     ] {
         let found = problems(resource, spec);
         assert!(
