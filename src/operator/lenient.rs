@@ -109,25 +109,24 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
         let is_deep = Cell::new(false);
         let mut value =
             Part { place: Place::Object, left: MOST_LEVELS, is_deep: &is_deep }.deserialize(deserializer)?;
-        let reason = match K::deserialize(&value) {
-            Ok(mut object) if !is_deep.get() => {
+        let read = |value: &Value| match is_deep.get() {
+            true => Err(format!("it has more than {MOST_LEVELS} levels")),
+            false => K::deserialize(value).map_err(|error| error.to_string()),
+        };
+        let whole = read(&value);
+        let read = whole.or_else(|reason| {
+            if let Some(members) = value.as_object_mut() {
+                members.remove("status");
+            }
+            read(&value).map_err(|_| reason)
+        });
+        Ok(Lenient(match read {
+            Ok(mut object) => {
                 object.note_unknown(&value);
-                return Ok(Lenient(object));
+                object
             }
-            Ok(object) => {
-                let reason = format!("it has more than {MOST_LEVELS} levels");
-                return Ok(Lenient(K::unreadable(known_of(object.meta()), reason)));
-            }
-            Err(error) => error.to_string(),
-        };
-        if let Some(members) = value.as_object_mut() {
-            members.remove("status");
-        }
-        let Ok(mut object) = K::deserialize(&value) else {
-            return Ok(Lenient(K::unreadable(known(&value["metadata"]), reason)));
-        };
-        object.note_unknown(&value);
-        Ok(Lenient(object))
+            Err(reason) => K::unreadable(known(&value["metadata"]), reason),
+        }))
     }
 }
 
@@ -219,11 +218,6 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-fn known_of(metadata: &ObjectMeta) -> ObjectMeta {
-    let ObjectMeta { name, namespace, uid, resource_version, generation, .. } = metadata.clone();
-    ObjectMeta { name, namespace, uid, resource_version, generation, ..ObjectMeta::default() }
-}
-
 /// What identifies an object: all of it is chosen or checked by the API server.
 fn known(metadata: &Value) -> ObjectMeta {
     let text = |name: &str| metadata[name].as_str().map(str::to_owned);
@@ -313,6 +307,11 @@ mod tests {
                 "managedFields",
             ),
             (view.to_string().replace("\"pods\"", &format!("\"pods\",\"newer\":{}", nested(5_000))), false, "the spec"),
+            (
+                status.to_string().replace("\"pods\"", &format!("\"pods\",\"newer\":{}", nested(5_000))),
+                false,
+                "the spec, beside a status that cannot be read",
+            ),
         ] {
             let read = serde_json::from_str::<Lenient<View>>(&text).unwrap().0;
             assert_eq!(
