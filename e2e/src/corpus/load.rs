@@ -1,9 +1,9 @@
 //! Brings a corpus into a control plane.
 //!
 //! Through kube-apiserver ([`shirts`], [`pods`]) every object is admitted, defaulted and recorded as anybody's would be, which costs it
-//! three to four milliseconds of CPU each. Past it, straight into etcd ([`shirts_into_etcd`]), the same shirts arrive in a small part of the
-//! time: custom resources are stored as JSON, and kube-apiserver learns of them from its own watch. Built-in types are stored as
-//! protobuf, so Pods have no such way.
+//! three to four milliseconds of CPU each. Past it, straight into etcd ([`shirts_into_etcd`], [`pods_into_etcd`]), the same objects arrive
+//! in a small part of the time: kube-apiserver learns of them from its own watch. Custom resources are stored as JSON. Built-in
+//! types are stored as protobuf, but kube-apiserver reads JSON too.
 //!
 //! Objects go in the order of their numbers, but many at once, so their resourceVersions are not in that order. A namespace
 //! that is there already is shared with whoever made it; an object that is there already is an error.
@@ -27,8 +27,11 @@ use crate::objects;
 /// Requests under way. More of them only wait in kube-apiserver's own queue.
 const AT_ONCE: usize = 48;
 
-/// Writes in one transaction; etcd's default limit is 128.
-const AT_ONCE_IN_ETCD: u64 = 100;
+/// Writes in one transaction. etcd's default limits are 128 of them and 1.5 MB.
+const WRITES_IN_ETCD: u64 = 100;
+
+/// Transactions under way: the next ones are made while etcd writes.
+const AT_ONCE_IN_ETCD: usize = 4;
 
 /// How long kube-apiserver may take to read what was written past it.
 const SERVED_DEADLINE: Duration = Duration::from_secs(300);
@@ -66,48 +69,76 @@ pub async fn some_shirts(
 ///
 /// # Errors
 /// When either refuses or kube-apiserver does not serve all objects in time.
-pub async fn shirts_into_etcd(
-    control_plane: &ControlPlane,
-    corpus: &Shirts,
-    mut progress: impl FnMut(u64),
-) -> Result<()> {
+pub async fn shirts_into_etcd(control_plane: &ControlPlane, corpus: &Shirts, progress: impl FnMut(u64)) -> Result<()> {
     let client = control_plane.client();
     objects::create_definition(&client, &corpus.definition()).await?;
     namespaces(&client, &corpus.namespaces()).await?;
-    let etcd = control_plane.etcd_endpoint()?.client();
-    let mut next = 0;
-    while next < corpus.count {
-        let end = corpus.count.min(next + AT_ONCE_IN_ETCD);
-        let puts: Vec<Value> = (next..end).map(|index| put(corpus, index)).collect();
+    let keys = format!("/registry/{}/shirts", corpus.group);
+    into_etcd(control_plane, corpus.count, |index| put(&keys, corpus.stored(index)), progress).await?;
+    are_served(&client, &corpus.everywhere(), corpus.count).await
+}
+
+/// The same with Pods; the control plane has no others.
+///
+/// # Errors
+/// As [`shirts_into_etcd`].
+pub async fn pods_into_etcd(control_plane: &ControlPlane, corpus: &Pods, progress: impl FnMut(u64)) -> Result<()> {
+    let client = control_plane.client();
+    namespaces(&client, &corpus.namespaces()).await?;
+    into_etcd(control_plane, corpus.count, |index| put("/registry/pods", corpus.stored(index)), progress).await?;
+    are_served(&client, "/api/v1/pods", corpus.count).await
+}
+
+async fn into_etcd(
+    control_plane: &ControlPlane,
+    count: u64,
+    put: impl Fn(u64) -> Value,
+    mut progress: impl FnMut(u64),
+) -> Result<()> {
+    let (etcd, put) = (control_plane.etcd_endpoint()?.client(), &put);
+    let write = async |first: u64| {
+        let end = count.min(first + WRITES_IN_ETCD);
+        let puts: Vec<Value> = (first..end).map(put).collect();
         // The request is the JSON form of etcd's TxnRequest; without conditions it simply happens.
         etcd.send(Request::new(Method::POST, "/v3/kv/txn").json(&json!({ "success": puts }))).await?.success()?;
-        next = end;
-        progress(next);
+        Ok::<u64, anyhow::Error>(end - first)
+    };
+    let firsts = (0..count).step_by(usize::try_from(WRITES_IN_ETCD)?);
+    let mut written = stream::iter(firsts).map(write).buffer_unordered(AT_ONCE_IN_ETCD);
+    let mut done = 0;
+    while let Some(more) = written.try_next().await? {
+        done += more;
+        progress(done);
     }
+    Ok(())
+}
+
+/// Waits until kube-apiserver serves so many objects of the collection.
+async fn are_served(client: &Client, collection: &str, count: u64) -> Result<()> {
     // From its cache, as whoever begins to watch lists: the objects of one transaction have one version, and it takes them in one by one,
-    // so a list in between has that version and only some of them.
+    // so a list in between has that version and only some of them. Rows without objects are the shortest answer that names all.
     let request = || {
-        Request::get(format!("{}?resourceVersion=0", corpus.everywhere()))
-            .header("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+        Request::get(format!("{collection}?resourceVersion=0&includeObject=None"))
+            .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
     };
     eventually("kube-apiserver serves the corpus", SERVED_DEADLINE, async || {
-        let list = client.send(request()).await?.success()?.json()?;
-        let served = list["items"].as_array().map_or(0, Vec::len) as u64;
-        ensure!(served == corpus.count, "it serves {served} of {}", corpus.count);
+        let table = client.send(request()).await?.success()?.json()?;
+        let served = table["rows"].as_array().map_or(0, Vec::len) as u64;
+        ensure!(served == count, "it serves {served} of {count}");
         Ok(())
     })
     .await
 }
 
-fn put(corpus: &Shirts, index: u64) -> Value {
-    let mut object = corpus.stored(index);
+/// The request that stores an object below this key.
+fn put(keys: &str, mut object: Value) -> Value {
     let metadata = &mut object["metadata"];
     // A stored object has none: its version is the revision at which etcd holds it.
     if let Some(members) = metadata.as_object_mut() {
         members.remove("resourceVersion");
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let key = format!("/registry/{}/shirts/{}/{}", corpus.group, text(&metadata["namespace"]), text(&metadata["name"]));
+    let key = format!("{keys}/{}/{}", text(&metadata["namespace"]), text(&metadata["name"]));
     let value = format!("{object}\n");
     json!({ "requestPut": { "key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value) } })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use e2e::control_plane::ControlPlane;
+use e2e::control_plane::{ControlPlane, Settings};
 use e2e::corpus::pods::{Pods, UNIQUE_LABELS};
 use e2e::corpus::shirts::{OBJECTS_A_COLOR, PAIR, PAIR_SELECTOR, Shirts};
 use e2e::corpus::{Text, load};
@@ -156,6 +156,36 @@ async fn kube_apiserver_serves_a_pod_as_the_corpus_says() -> Result<()> {
         let name = stored["metadata"]["name"].as_str().context("no name")?;
         compare::equal("corpus", &timeless(&stored), "served", &timeless(served[name]))?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn pods_written_to_etcd_are_ordinary_pods() -> Result<()> {
+    // One of its own: the loader waits for a number of Pods, and other tests create some.
+    let control_plane = ControlPlane::start(Settings::default()).await?;
+    let client = control_plane.client();
+    let pods = Pods { count: 250, ..Pods::default() };
+    load::pods_into_etcd(&control_plane, &pods, |_| {}).await?;
+    let list = client.get_json("/api/v1/pods").await?;
+    let served = by_name(&list);
+    assert_eq!(served.len(), 250);
+    for index in 0..250 {
+        let mut stored = pods.stored(index);
+        // Items of typed lists carry neither.
+        for name in ["apiVersion", "kind"] {
+            stored.as_object_mut().context("a Pod is an object")?.remove(name);
+        }
+        let name = stored["metadata"]["name"].as_str().context("no name")?.to_owned();
+        stored["metadata"]["resourceVersion"] = served[name.as_str()]["metadata"]["resourceVersion"].clone();
+        compare::equal("corpus", &stored, "served", served[name.as_str()])?;
+    }
+
+    let metadata = &pods.object(0)["metadata"];
+    let text = |member: &str| metadata[member].as_str().unwrap_or_default();
+    let path = format!("{}/{}", pods.collection(text("namespace")), text("name"));
+    let label = serde_json::json!({ "metadata": { "labels": { "example.com/tier": "iron" } } });
+    let patched = objects::merge(&client, &path, &label).await?;
+    assert_eq!(patched["metadata"]["labels"]["example.com/tier"], "iron");
     Ok(())
 }
 
