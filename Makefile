@@ -72,8 +72,9 @@ image-root: ## where there is none: the image's file tree in target/image-root, 
 
 bench: components ## every row of the target table, beside kube-apiserver and from a generator (a quarter of an hour; BENCH="--quick", BENCH=--help)
 	$(CARGO) build --locked --release
-	$(CARGO) run --quiet --locked --release -p e2e --bin bench -- $(BENCH)
-	$(CARGO) run --quiet --locked --release -p e2e --bin kep-bench
+	$(CARGO) build --locked --release -p e2e --bin bench --bin kep-bench --example kube-rs-consumer
+	target/release/bench $(BENCH)
+	target/release/kep-bench
 
 micro: ## what single steps cost, in nanoseconds: extractor, splitter, update, planner, encoder (ONLY=extract)
 	$(CARGO) bench --locked -p e2e --bench micro -- $(ONLY)

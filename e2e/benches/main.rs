@@ -33,6 +33,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use e2e::generator;
+use e2e::versions::Kubernetes;
 
 use options::{Options, USAGE};
 use own::Offered;
@@ -163,6 +164,7 @@ fn configuration(options: &Options, offered: Offered) -> Result<Vec<String>> {
         format!(
             "{version} ({commit}), {profile}, one configuration: `fieldcache serve{metrics}`, all else its defaults"
         ),
+        format!("kube-apiserver {}", Kubernetes::under_test()?.version()?),
         format!(
             "{} objects in a corpus; shirts of {} text beside kube-apiserver; {} rounds, sides in turn",
             report::number(options.objects as f64),

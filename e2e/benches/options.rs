@@ -13,7 +13,8 @@ usage: bench [--rows NAME,...] [--quick] [--objects N] [--text varied|repeated] 
        bench --hold REQUEST [--objects N] [--text varied|repeated]
 
 Measures fieldcache, beside kube-apiserver where there are two sides, and prints what was found with the targets.
-Build fieldcache in the same profile first (make bench does). Files: target/bench/bench.md and .json.
+Build fieldcache and kube-rs-consumer in the same profile first (make bench does). Files: target/bench/bench.md and .json.
+The environment variable E2E_KUBERNETES names another kube-apiserver than the usual one: 1.37 for example.
 
   --rows NAME,...  only these rows:
       list-field    LIST by field, 100 hits: one value again and again, all values in turn, gzip, TLS
@@ -35,7 +36,7 @@ Build fieldcache in the same profile first (make bench does). Files: target/benc
       reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all are told again
       placement     where one of 1,000 pods may run among 150,000, beside 500 updates a second and kube-scheduler's plugins
       consumer      time, CPU, memory and bytes of real clients that keep 100,000 Pods or shirts, directly and through
-                    fieldcache, and 5 minutes of updates for each; more than an hour, so only when it is named
+                    fieldcache, and the same for 5 minutes of updates; most of an hour, so only when it is named
   --quick          10,000 objects, no ten times more, fewer rounds: a trial of minutes, no measurement
   --objects N      objects of the corpora (default 100000)
   --text T         of the shirts beside kube-apiserver: varied (default) or repeated
