@@ -114,6 +114,14 @@ pub fn open_file_limit() -> Result<u64> {
     }
 }
 
+/// Memory that new processes may take before others have to give some back.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn available_bytes() -> Result<u64> {
+    kibibytes("/proc/meminfo", "MemAvailable:")
+}
+
 /// Memory of a process that is in RAM now.
 ///
 /// # Errors
@@ -207,8 +215,12 @@ pub async fn resting_bytes(process: u32) -> Result<u64> {
 }
 
 fn status(process: u32, name: &str) -> Result<u64> {
-    let path = format!("/proc/{process}/status");
-    let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+    kibibytes(&format!("/proc/{process}/status"), name)
+}
+
+/// The bytes behind a name in a file of lines such as `VmRSS: 12 kB`.
+fn kibibytes(path: &str, name: &str) -> Result<u64> {
+    let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("{name} in {path}"))?;
     let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kibibytes * 1024)

@@ -5,35 +5,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use e2e::clients::{Toolkit, interpreter, locate};
-use e2e::corpus::shirts::Shirts;
 use e2e::process::{Invocation, Process};
 use serde_json::Value;
+
+use super::Side;
+use super::kept::Kept;
+use super::relay::Relay;
 
 /// How long a client may take until its store is complete.
 const SYNC_DEADLINE: Duration = Duration::from_secs(900);
 
 /// How long a client may take to end.
 const END_DEADLINE: Duration = Duration::from_secs(60);
-
-/// What is kept.
-#[derive(Debug, Clone)]
-pub(super) enum Kept {
-    Pods,
-    Shirts { group: String },
-}
-
-impl Kept {
-    pub(super) fn shirts(corpus: &Shirts) -> Kept {
-        Kept::Shirts { group: corpus.group.clone() }
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Kept::Pods => "Pods",
-            Kept::Shirts { .. } => "shirts",
-        }
-    }
-}
 
 /// A library and its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +47,7 @@ impl Consumer {
 
     /// Those that there are for a resource: custom resources have no protobuf.
     pub(super) fn of(kept: &Kept) -> impl Iterator<Item = Consumer> + use<> {
-        let is_custom = matches!(kept, Kept::Shirts { .. });
+        let is_custom = matches!(kept, Kept::Shirts(_));
         Consumer::ALL.into_iter().filter(move |consumer| !is_custom || *consumer != Consumer::InformerProtobuf)
     }
 
@@ -84,6 +67,20 @@ impl Consumer {
         self != Consumer::InformerJson
     }
 
+    /// Memory that it takes for an object once its store is complete, roughly.
+    pub(super) fn bytes_an_object(self, kept: &Kept) -> u64 {
+        let kilobytes = match (self, kept) {
+            (Consumer::Metadata, Kept::Pods(_)) => 13,
+            (Consumer::Reflector, Kept::Pods(_)) => 66,
+            (Consumer::Python, Kept::Pods(_)) => 70,
+            (_, Kept::Pods(_)) => 22,
+            (Consumer::Metadata, Kept::Shirts(_)) => 7,
+            (Consumer::Reflector | Consumer::Python, Kept::Shirts(_)) => 17,
+            (_, Kept::Shirts(_)) => 19,
+        };
+        kilobytes * 1_000
+    }
+
     fn invocation(self, kept: &Kept, kubeconfig: &Path) -> Result<Invocation> {
         let kubeconfig = kubeconfig.display().to_string();
         let form = match self {
@@ -95,8 +92,8 @@ impl Consumer {
                 // It is built beside this program, as an example: only there it may use what is for tests only.
                 let program = std::env::current_exe()?.with_file_name("examples").join("kube-rs-consumer");
                 let resource = match kept {
-                    Kept::Pods => "pods".to_owned(),
-                    Kept::Shirts { group } => format!("{group}/v1/shirts/Shirt"),
+                    Kept::Pods(_) => "pods".to_owned(),
+                    Kept::Shirts(corpus) => format!("{}/v1/shirts/Shirt", corpus.group),
                 };
                 return Ok(Invocation::new(program).arguments([kubeconfig, resource]));
             }
@@ -110,8 +107,8 @@ impl Consumer {
             _ => locate(Toolkit::Go)?.arguments([format!("-client={form}")]),
         };
         let (group, resource, kind) = match kept {
-            Kept::Pods => ("", "pods", "Pod"),
-            Kept::Shirts { group } => (group.as_str(), "shirts", "Shirt"),
+            Kept::Pods(_) => ("", "pods", "Pod"),
+            Kept::Shirts(corpus) => (corpus.group.as_str(), "shirts", "Shirt"),
         };
         let options = [("kubeconfig", &*kubeconfig), ("group", group), ("resource", resource), ("kind", kind)];
         Ok(invocation.arguments(options.map(|(name, value)| format!("-{name}={value}"))))
@@ -121,13 +118,25 @@ impl Consumer {
 /// A running client.
 pub(super) struct Running {
     pub(super) process: Process,
+    /// Between the client and the server; no other client uses it.
+    relay: Relay,
 }
 
 impl Running {
-    /// Starts one; its kubeconfig names the server.
-    pub(super) fn start(consumer: Consumer, kept: &Kept, kubeconfig: &Path, directory: &Path) -> Result<Running> {
-        let invocation = consumer.invocation(kept, kubeconfig)?.environment("HOME", directory.display().to_string());
-        Ok(Running { process: Process::start("consumer", &invocation, directory)? })
+    /// Starts one that asks the server of this side.
+    pub(super) async fn start(consumer: Consumer, kept: &Kept, side: &Side, directory: &Path) -> Result<Running> {
+        let relay = Relay::start(&side.address).await?;
+        let mut document = side.kubeconfig.clone();
+        document["clusters"][0]["cluster"]["server"] = relay.base().into();
+        let kubeconfig = directory.join("kubeconfig");
+        std::fs::write(&kubeconfig, document.to_string()).context("writing the kubeconfig of a client")?;
+        let invocation = consumer.invocation(kept, &kubeconfig)?.environment("HOME", directory.display().to_string());
+        Ok(Running { process: Process::start("consumer", &invocation, directory)?, relay })
+    }
+
+    /// Bytes that it has received so far.
+    pub(super) fn received(&self) -> u64 {
+        self.relay.received()
     }
 
     /// Waits until its store is complete; returns how many objects are in it.
@@ -136,7 +145,7 @@ impl Running {
     }
 
     /// Ends it; returns how many changes it was told of.
-    pub(super) async fn end(self) -> Result<u64> {
+    pub(super) async fn end(&self) -> Result<u64> {
         self.process.signal("TERM")?;
         let changes = self.number("changes", END_DEADLINE).await?;
         let code = self.process.ended(END_DEADLINE).await?;
