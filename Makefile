@@ -18,7 +18,7 @@ IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e conformance golden bench micro audit advisories tools soak hostile fabric8 test-versions image image-root
+.PHONY: help run test check fmt clippy guards unit build components e2e conformance golden bench micro audit advisories tools soak hostile fuzz fabric8 test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,10 @@ advisories: $(TOOLS)/bin/cargo-deny ## the same, but reports "not checked" if th
 hostile: components ## the hostile suite against a release build
 	$(CARGO) build --locked --release
 	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads 1 hostile::
+
+fuzz: components ## 500 fuzzed objects of every built-in kind through kube-apiserver and a release build, in every form (ten minutes; FUZZ="--objects 20 --seed 7")
+	$(CARGO) build --locked --release
+	FIELDCACHE_PROGRAM=$(CURDIR)/target/release/fieldcache $(CARGO) run --quiet --locked -p e2e --bin fuzz -- $(FUZZ)
 
 fabric8: build components ## an informer of fabric8's Java client at kube-apiserver, at serve and through a View; needs a JDK and Maven
 	@for tool in javac java mvn; do command -v $$tool >/dev/null || { echo "make fabric8 needs $$tool: install a JDK 17 or newer and Maven 3.8 or newer" >&2; exit 1; }; done

@@ -6,7 +6,7 @@
 //!
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
 //! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
-//! same program started as `bench generator`); [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
+//! same program started as `bench generator`); [`formats`] JSON and protobuf; [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
 //! [`routing`] what of them is no socket; [`consumer`] what reads cost the client; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
@@ -16,6 +16,7 @@ mod consumer;
 mod corpora;
 mod definitions;
 mod everything;
+mod formats;
 mod growth;
 mod hold;
 mod idle;
@@ -88,6 +89,12 @@ async fn run(arguments: impl IntoIterator<Item = String>) -> Result<bool> {
         eprintln!("from the generator");
         if let Err(error) = Box::pin(corpora::run(&options, offered, &mut report)).await {
             fail(&options, &corpora::ROWS, &error, &mut report);
+        }
+    }
+    if options.wants(&formats::ROWS) {
+        eprintln!("in both formats");
+        if let Err(error) = Box::pin(formats::run(&options, offered, &mut report)).await {
+            fail(&options, &formats::ROWS, &error, &mut report);
         }
     }
     if options.wants(&growth::ROWS) {

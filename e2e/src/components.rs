@@ -44,11 +44,13 @@ pub enum Component {
     ColumnJudge,
     /// The serializers of Kubernetes' own types as a judge, `e2e/go/cmd/protobuf-judge`.
     ProtobufJudge,
+    /// Our comparison of fuzzed objects through kube-apiserver and fieldcache, `e2e/go/cmd/protobuf-fuzz`.
+    ProtobufFuzz,
 }
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 10] = [
+    pub const ALL: [Component; 11] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -59,6 +61,7 @@ impl Component {
         Component::PlacementJudge,
         Component::ColumnJudge,
         Component::ProtobufJudge,
+        Component::ProtobufFuzz,
     ];
 
     /// The name of its file.
@@ -75,18 +78,19 @@ impl Component {
             Component::PlacementJudge => "placement-judge",
             Component::ColumnJudge => "column-judge",
             Component::ProtobufJudge => "protobuf-judge",
+            Component::ProtobufFuzz => "protobuf-fuzz",
         }
     }
 }
 
-/// Where a built component is: kube-apiserver of the version under test, everything else of the usual one.
+/// Where a built component is: kube-apiserver, and what fills its objects, of the version under test; everything else of the usual one.
 ///
 /// # Errors
 /// When it is not there; the error says what to run.
 pub fn locate(component: Component) -> Result<PathBuf> {
     let under_test = Kubernetes::under_test()?;
-    if component == Component::KubeApiserver && !under_test.is_usual() {
-        return under_test.kube_apiserver();
+    if matches!(component, Component::KubeApiserver | Component::ProtobufFuzz) && !under_test.is_usual() {
+        return under_test.component(component);
     }
     let path = binaries().join(component.file_name());
     ensure!(
@@ -140,6 +144,7 @@ pub fn build() -> Result<Built> {
         "conversion-webhook",
         "openapi-check",
         "placement-judge",
+        "protobuf-fuzz",
         "protobuf-judge",
         "selectable-fields-bench",
     ];

@@ -23,6 +23,7 @@
 //! | [`viewed`] | an operator with one View |
 //! | [`faults`] | what can go wrong on the lines and in the programs, and the proxy that makes it go wrong |
 //! | [`hostile`] | attacks, each with a bound in memory and time, and a well-behaved client beside them |
+//! | [`fuzz`] | fuzzed objects of every built-in kind, from kube-apiserver and from fieldcache |
 //! | [`checker`] | what clients were told, against what happened |
 //! | [`history`], [`selection`] | the true history of a resource, read from etcd, and what a selection makes of it |
 //! | [`workload`] | random changes of resources at a steady pace |
@@ -64,6 +65,7 @@ pub mod fabric8;
 pub mod faults;
 pub mod fieldcache;
 pub mod fixtures;
+pub mod fuzz;
 pub mod generator;
 pub mod history;
 pub mod hostile;

@@ -1,8 +1,8 @@
 //! Other Kubernetes versions than the usual one, to run the same tests beside: one Go module each under `e2e/go/versions`.
 //!
 //! Tests run beside the kube-apiserver of [`Kubernetes::under_test`], which is the usual one unless the environment variable
-//! `E2E_KUBERNETES` names another, as `make test-versions` does. Only kube-apiserver is of that version: etcd and kubectl stay the
-//! usual ones. A module names, in its `toolchain` line, the Go that Kubernetes' own release of that version was built with; Go
+//! `E2E_KUBERNETES` names another, as `make test-versions` does. Only kube-apiserver is of that version, and the program that fills
+//! objects of its types: etcd and kubectl stay the usual ones. A module names, in its `toolchain` line, the Go that Kubernetes' own release of that version was built with; Go
 //! itself fetches that one, as a module, when it is not the one on the path.
 
 use std::fs;
@@ -13,13 +13,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::components::{Built, KUBERNETES_VERSION, find_go, linker_flags, module_directory};
+use crate::components::{Built, Component, KUBERNETES_VERSION, collect_files, find_go, linker_flags, module_directory};
 use crate::run_directory::cache_directory;
 
 /// Which minor version tests run beside: `1.32` for example.
 pub const VARIABLE: &str = "E2E_KUBERNETES";
 
-const KUBE_APISERVER: &str = "kube-apiserver";
+/// The package of the program that fills objects, in the module `e2e/go`. It is built with the requirements of another version.
+const FILLER: &str = "cmd/protobuf-fuzz";
 
 /// A minor version of Kubernetes, `1.` and this number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,15 +81,16 @@ impl Kubernetes {
         Ok(found)
     }
 
-    /// Its kube-apiserver's file.
+    /// The file of a component that is built of it.
     ///
     /// # Errors
     /// When it has not been built; the error says what to run.
-    pub fn kube_apiserver(self) -> Result<PathBuf> {
-        let path = self.binaries().join(KUBE_APISERVER);
+    pub fn component(self, component: Component) -> Result<PathBuf> {
+        let path = self.binaries().join(component.file_name());
         ensure!(
             self.is_usual() || path.exists(),
-            "kube-apiserver of {} has not been built: run `cargo run -p e2e --bin components -- --versions`",
+            "{} of {} has not been built: run `cargo run -p e2e --bin components -- --versions`",
+            component.file_name(),
             self.name()
         );
         Ok(path)
@@ -112,7 +114,7 @@ impl Kubernetes {
         Ok(found.with_context(|| format!("{} names no {word}", path.display()))?.to_owned())
     }
 
-    /// Builds its kube-apiserver, unless nothing changed since the last time.
+    /// Builds its components, unless nothing changed since the last time.
     fn build(self) -> Result<Built> {
         let start = Instant::now();
         let (version, toolchain) = (self.version()?, self.requirement("toolchain")?);
@@ -124,28 +126,43 @@ impl Kubernetes {
         let arguments =
             ["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags", &linker_flags(self.0, &version)]
                 .map(str::to_owned);
+        let mut files = vec![self.module().join("go.mod"), self.module().join("go.sum")];
+        collect_files(&module_directory().join(FILLER), &mut files)?;
+        files[2..].sort();
         let mut stamp = format!("{toolchain}\n{}\n", arguments.join(" "));
-        for file in ["go.mod", "go.sum"] {
+        for file in files {
             let mut hasher = DefaultHasher::new();
-            fs::read(self.module().join(file)).with_context(|| format!("reading {file}"))?.hash(&mut hasher);
-            stamp.push_str(&format!("{:016x} {file}\n", hasher.finish()));
+            fs::read(&file).with_context(|| format!("reading {}", file.display()))?.hash(&mut hasher);
+            let name = file.file_name().unwrap_or_default().display();
+            stamp.push_str(&format!("{:016x} {name}\n", hasher.finish()));
         }
         let stamp_path = directory.join("stamp");
-        let is_there = directory.join(KUBE_APISERVER).exists();
-        if is_there && fs::read_to_string(&stamp_path).is_ok_and(|last| last == stamp) {
+        // fieldcache refuses the oldest one, so nothing is compared beside it.
+        let filler = (self != Kubernetes::TOO_OLD).then_some(Component::ProtobufFuzz);
+        let components = [Some(Component::KubeApiserver), filler];
+        let mut names = components.iter().flatten().map(|component| component.file_name());
+        let are_there = names.all(|name| directory.join(name).exists());
+        if are_there && fs::read_to_string(&stamp_path).is_ok_and(|last| last == stamp) {
             return Ok(Built::UpToDate);
         }
         // A build that fails half-way must not leave the stamp of the one before.
         if stamp_path.exists() {
             fs::remove_file(&stamp_path).context("removing the stamp of the last build")?;
         }
-        let mut command = Command::new("go");
-        command.current_dir(self.module());
-        command.env("GOTOOLCHAIN", &toolchain).env("GOFLAGS", "-mod=readonly");
-        command.env("GOWORK", "off").env("CGO_ENABLED", "0");
-        command.args(arguments).arg("-o").arg(directory.join(KUBE_APISERVER));
-        let status = command.arg("k8s.io/kubernetes/cmd/kube-apiserver").status().context("running go build")?;
-        ensure!(status.success(), "go build of kube-apiserver {version} failed: {status}");
+        for component in components.into_iter().flatten() {
+            let mut command = Command::new("go");
+            command.env("GOTOOLCHAIN", &toolchain).env("GOFLAGS", "-mod=readonly");
+            command.env("GOWORK", "off").env("CGO_ENABLED", "0");
+            command.args(&arguments).arg("-o").arg(directory.join(component.file_name()));
+            if component == Component::ProtobufFuzz {
+                command.current_dir(module_directory()).arg("-modfile").arg(self.module().join("go.mod"));
+                command.arg(format!("./{FILLER}"));
+            } else {
+                command.current_dir(self.module()).arg("k8s.io/kubernetes/cmd/kube-apiserver");
+            }
+            let status = command.status().context("running go build")?;
+            ensure!(status.success(), "go build of {} of {version} failed: {status}", component.file_name());
+        }
         fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
         Ok(Built::Anew(start.elapsed()))
     }
@@ -163,7 +180,7 @@ pub fn named(names: &[String]) -> Result<Vec<Kubernetes>> {
     Ok(Kubernetes::OTHERS.into_iter().filter(is_wanted).collect())
 }
 
-/// Builds kube-apiserver of the [`named`] versions, one after the other, unless nothing changed since the last time. Go's own
+/// Builds the components of the [`named`] versions, one after the other, unless nothing changed since the last time. Go's own
 /// messages go to standard error.
 ///
 /// # Errors
@@ -173,7 +190,7 @@ pub fn build(names: &[String]) -> Result<Built> {
     let start = Instant::now();
     let mut built = Built::UpToDate;
     for version in named(names)? {
-        if version.build().with_context(|| format!("kube-apiserver of {}", version.name()))? != Built::UpToDate {
+        if version.build().with_context(|| version.name())? != Built::UpToDate {
             built = Built::Anew(start.elapsed());
         }
     }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use e2e::versions::{Kubernetes, VARIABLE, named};
 
 /// What is run beside a version that fieldcache reads: everything that compares it with the API server in front of which it stands.
-const SUITES: [&str; 8] = [
+const SUITES: [&str; 9] = [
     "versions::",
     "parity::",
     "conformance::",
@@ -21,13 +21,14 @@ const SUITES: [&str; 8] = [
     "freshness::",
     "pass_through::",
     "self_check::",
+    "protobuf::fuzzed::",
 ];
 
 /// What is run beside one that it refuses.
 const REFUSAL: [&str; 1] = ["versions::"];
 
 /// Lines that are repeated at the end.
-const REPEATED: [&str; 4] = ["test result: ", "parity: ", "conformance: ", "version: "];
+const REPEATED: [&str; 5] = ["test result: ", "parity: ", "conformance: ", "version: ", "protobuf: "];
 
 #[expect(clippy::print_stderr, reason = "a command speaks on its standard error")]
 fn main() -> ExitCode {

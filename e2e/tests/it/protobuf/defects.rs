@@ -16,7 +16,7 @@ use super::{encoded, table};
 pub(super) type Field = (u64, Vec<u8>);
 
 /// What is wrong with a planted error.
-enum Alteration {
+pub(super) enum Alteration {
     /// In a message, of which this line is another.
     Line(&'static str, &'static str, &'static str),
     /// Where a path of field numbers leads, in the first object made by hand.
@@ -24,12 +24,17 @@ enum Alteration {
 }
 
 /// A planted error.
-struct Defect {
-    name: &'static str,
-    alteration: Alteration,
+pub(super) struct Defect {
+    pub(super) name: &'static str,
+    pub(super) alteration: Alteration,
 }
 
-const fn line(name: &'static str, message: &'static str, before: &'static str, after: &'static str) -> Defect {
+pub(super) const fn line(
+    name: &'static str,
+    message: &'static str,
+    before: &'static str,
+    after: &'static str,
+) -> Defect {
     Defect { name, alteration: Alteration::Line(message, before, after) }
 }
 
@@ -37,7 +42,7 @@ const fn bytes(name: &'static str, path: &'static [u64], alter: fn(&mut Vec<Fiel
     Defect { name, alteration: Alteration::Bytes(path, alter) }
 }
 
-const DEFECTS: [Defect; 26] = [
+pub(super) const DEFECTS: [Defect; 26] = [
     line("a field is left out", "core/v1.PodSpec", "3 restartPolicy one string", "0 restartPolicy skip"),
     line("a field is unknown", "core/v1.PodSpec", "10 nodeName one string", "10 nodename one string"),
     line("another number", "core/v1.PodSpec", "8 serviceAccountName one string", "99 serviceAccountName one string"),
@@ -164,7 +169,7 @@ pub(super) fn written(fields: &[Field]) -> Vec<u8> {
 }
 
 /// Alters what stands under the first field of each number of the path.
-fn altered(message: &[u8], path: &[u64], alter: fn(&mut Vec<Field>)) -> Result<Vec<u8>> {
+pub(super) fn altered(message: &[u8], path: &[u64], alter: fn(&mut Vec<Field>)) -> Result<Vec<u8>> {
     let mut fields = fields(message)?;
     if let Some((number, rest)) = path.split_first() {
         let field = fields.iter_mut().find(|(tag, _)| tag >> 3 == *number);
@@ -177,7 +182,7 @@ fn altered(message: &[u8], path: &[u64], alter: fn(&mut Vec<Field>)) -> Result<V
 }
 
 /// The text of the table, with another line in a message.
-fn text_with(message: &str, before: &str, after: &str) -> Result<String> {
+pub(super) fn text_with(message: &str, before: &str, after: &str) -> Result<String> {
     let head = format!("\nmessage {message} ");
     let start = Table::text().find(&head).with_context(|| format!("there is no message {message}"))?;
     let (ahead, of_message) = Table::text().split_at(start);

@@ -2,12 +2,15 @@
 //!
 //! The [`judge`] is `e2e/go/cmd/protobuf-judge`. It fills objects of every kind with upstream's fuzzers, and it answers [`questions`] that
 //! are made by hand: what fuzzers do not write, lists and events. All must be equal byte by byte. [`defects`] are planted errors. [`readable`]
-//! makes JSON of responses for suites that compare it.
+//! makes JSON of responses for suites that compare it. [`fuzzed`] compares fuzzed objects of a real kube-apiserver, and [`spoiled`] plants
+//! errors there.
 
 mod defects;
+mod fuzzed;
 mod judge;
 mod questions;
 pub(crate) mod readable;
+mod spoiled;
 
 use std::collections::BTreeSet;
 
