@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::router::{Mailed, Routed, Subscription};
+use super::routed::Routed;
+use super::router::{Mailed, Subscription};
 use super::{Live, LiveState};
 use crate::extract::FieldRef;
 use crate::model::Version;

@@ -21,6 +21,7 @@ mod panics;
 mod past;
 mod readiness;
 mod rediscovery;
+pub mod routed;
 pub mod router;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -6,179 +6,24 @@
 //! just begun; when history has moved past it, it ends. What lies in all boxes together is bounded too. So nothing queues without a bound, and nothing is lost.
 //!
 //! One writer calls [`Router::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
-//! `subscribe::routes`; what it means to one is `subscribe::transition`; the words on the wire are the server's, made once and kept with
-//! the change for as long as somebody has not read it.
+//! `subscribe::routes`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::routed`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use bytes::Bytes;
-
-use crate::extract::Prune;
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
-use crate::store::{Change, Cursor, Snapshot};
+use crate::store::{Cursor, Snapshot};
 use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
 
-use super::Deflated;
-use super::consumer::PodHead;
+use super::routed::{MOST_HELD_BYTES, Routed};
 
 /// Changes that wait for one watch; with more, it reads history instead.
 const MOST_PENDING: usize = 64;
 /// Bytes of objects that wait for one watch, as JSON.
 const MOST_PENDING_BYTES: usize = 1 << 20;
-
-/// Bytes of changes that lie in the mailboxes of a resource together, each change counted once, with what was written of
-/// it. Beyond it all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
-const MOST_HELD_BYTES: usize = 16 << 20;
-
-/// Ways in which one change is written: see [`Routed::line`].
-pub const LINES: usize = 18;
-
-/// One way in which a change is written, where it is not shown as it is: see [`Routed::made`].
-#[derive(Clone, Debug)]
-pub struct LineForm {
-    /// The server numbers them.
-    pub number: usize,
-    /// What a View leaves out.
-    pub prune: Option<Arc<Prune>>,
-    /// The second in which it is written, where it shows ages.
-    pub second: Option<i64>,
-}
-
-impl LineForm {
-    /// Whether both are the same but for the time.
-    fn is_alike(&self, other: &LineForm) -> bool {
-        let is_same_prune = match (&self.prune, &other.prune) {
-            (Some(prune), Some(other)) => Arc::ptr_eq(prune, other),
-            (prune, other) => prune.is_none() && other.is_none(),
-        };
-        self.number == other.number && is_same_prune
-    }
-}
-
-/// A change with what has been written of it so far.
-#[derive(Debug)]
-pub struct Routed {
-    /// Its place in history.
-    pub place: Cursor,
-    /// The change.
-    pub change: Arc<Change>,
-    lines: [OnceLock<Bytes>; LINES],
-    made: Mutex<Vec<(LineForm, Option<Bytes>)>>,
-    deflated: Mutex<Vec<(Bytes, Arc<Deflated>)>>,
-    pod: OnceLock<Option<Box<PodHead>>>,
-    counted: Counted,
-}
-
-/// Bytes of a change in the count of its resource, until it has been read by all.
-#[derive(Debug)]
-struct Counted {
-    held: Arc<AtomicUsize>,
-    bytes: AtomicUsize,
-}
-
-impl Counted {
-    fn add(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.held.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn subtract(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Bytes of all changes.
-    fn all(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-}
-
-impl Routed {
-    fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
-        let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
-        let (lines, made, pod) = ([const { OnceLock::new() }; LINES], Mutex::default(), OnceLock::new());
-        let routed = Routed { place, change, lines, made, deflated: Mutex::default(), pod, counted };
-        routed.counted.add(routed.bytes());
-        routed
-    }
-
-    /// The change as one of its lines, made by the first who asks. The server numbers them.
-    pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
-        match self.lines.get(number) {
-            Some(line) => {
-                let make = || {
-                    let made = make();
-                    self.counted.add(made.len());
-                    made
-                };
-                line.get_or_init(make).clone()
-            }
-            None => make(),
-        }
-    }
-
-    /// The change in a form that takes more work than a copy: the row of a Table, which is made once in each second in which it is needed,
-    /// because it shows ages, or an object of which a View leaves out a part. `None`: it cannot be made.
-    ///
-    /// Other watches that need it wait meanwhile, so that a long one is made once. What would take more than mailboxes hold is not kept.
-    pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
-        let mut made = lock(&self.made);
-        let kept = made.iter().position(|(other, _)| form.is_alike(other));
-        if let Some((_, line)) = kept.and_then(|place| made.get(place)).filter(|(other, _)| other.second == form.second)
-        {
-            return line.clone();
-        }
-        if let Some(old) = kept {
-            self.counted.subtract(made.swap_remove(old).1.map_or(0, |line| line.len()));
-        }
-        let line = make();
-        let length = line.as_ref().map_or(0, Bytes::len);
-        if self.counted.all() + length <= MOST_HELD_BYTES {
-            self.counted.add(length);
-            made.push((form.clone(), line.clone()));
-        }
-        line
-    }
-
-    /// One of the lines above, compressed by the first who asks. Others wait meanwhile. What would take more than mailboxes hold is not kept.
-    pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
-        let mut deflated = lock(&self.deflated);
-        // What is kept keeps its line, so no other one has this address.
-        let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();
-        if let Some((_, part)) = deflated.iter().find(|(other, _)| is_same(other)) {
-            return part.clone();
-        }
-        let part = Arc::new(make());
-        let length = part.blocks.len();
-        if self.counted.all() + length <= MOST_HELD_BYTES {
-            self.counted.add(length);
-            deflated.push((line.clone(), part.clone()));
-        }
-        part
-    }
-
-    /// What is read of a Pod whose watches follow it, read by the first.
-    pub(super) fn pod(&self) -> Option<&PodHead> {
-        let read = || self.change.after.as_ref().and_then(PodHead::read).map(Box::new);
-        self.pod.get_or_init(read).as_deref()
-    }
-
-    /// Length of its object as JSON.
-    pub fn bytes(&self) -> usize {
-        let object = self.change.after.as_ref().or(self.change.before.as_ref());
-        object.map_or(0, |object| object.length())
-    }
-}
 
 /// How far changes have been routed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

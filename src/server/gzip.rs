@@ -31,8 +31,12 @@ pub const STATE: u64 = 288 << 10;
 /// Answers up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
 pub const WHOLE: usize = 512 * 1024;
 
-/// Texts of watches are compressed in pieces of this size, in bytes: a millisecond or two.
-pub const PIECE: usize = 256 * 1024;
+/// Longest text of a watch that is compressed, in bytes: it takes a turn of some 30 ms. An object is shorter, unless defaults make it longer
+/// than what a client can write.
+const LONGEST_DEFLATED: usize = 4 << 20;
+
+/// Longest stored block (RFC 1951), in bytes.
+const LONGEST_BLOCK: usize = 0xffff;
 
 /// What a member begins with (RFC 1952): deflate, and neither a name nor a time.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -109,8 +113,28 @@ impl Iterator for Gzip {
     }
 }
 
-/// A text of a watch, compressed.
+/// A text of a watch, compressed, unless that takes too long.
 pub fn deflated(plain: &[u8]) -> Deflated {
+    let blocks = if plain.len() > LONGEST_DEFLATED { stored_blocks(plain) } else { deflated_blocks(plain) };
+    let mut sum = Crc::new();
+    sum.update(plain);
+    Deflated { blocks: Bytes::from(blocks), sum }
+}
+
+/// Blocks that hold a text as it is.
+fn stored_blocks(plain: &[u8]) -> Vec<u8> {
+    let mut blocks = Vec::with_capacity(plain.len() + plain.len() / LONGEST_BLOCK * 5 + LEAST_ROOM);
+    for block in plain.chunks(LONGEST_BLOCK).chain([&[][..]]) {
+        let length = block.len() as u16;
+        blocks.push(0);
+        blocks.extend_from_slice(&length.to_le_bytes());
+        blocks.extend_from_slice(&(!length).to_le_bytes());
+        blocks.extend_from_slice(block);
+    }
+    blocks
+}
+
+fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() / 4 + LEAST_ROOM);
     BLOCKS.with_borrow_mut(|compress| {
         compress.reset();
@@ -126,9 +150,7 @@ pub fn deflated(plain: &[u8]) -> Deflated {
         }
     });
     blocks.shrink_to_fit();
-    let mut sum = Crc::new();
-    sum.update(plain);
-    Deflated { blocks: Bytes::from(blocks), sum }
+    blocks
 }
 
 /// The member that a watch sends, part by part.

@@ -25,7 +25,8 @@ use crate::model::Version;
 use crate::query::{Explanation, Listing, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::consumer::FollowedPod;
-use crate::registry::router::{Mailed, Routed, Subscription};
+use crate::registry::routed::Routed;
+use crate::registry::router::{Mailed, Subscription};
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Cursor, Held, Snapshot};
@@ -157,7 +158,7 @@ pub(super) async fn answer(
     let batches = stream::unfold(Some(watch), |watch| async move {
         let mut watch = watch?;
         match watch.next_batch().await {
-            Some(batch) => Some((watch.sent(batch).await, Some(watch))),
+            Some(batch) => Some((watch.sent(batch), Some(watch))),
             None => watch.gzip.map(|member| (member.end(), None)),
         }
     });
@@ -413,7 +414,8 @@ impl Watch {
         }
     }
 
-    /// Compresses what was written, if this watch is compressed: a part of the work of writing it.
+    /// Compresses what was written, if this watch is compressed: a part of the work of writing it. It is never held for a further turn, as
+    /// each of very many watches would hold a text of its own then.
     fn deflate(&self, batch: &mut Batch) {
         if self.gzip.is_some() {
             batch.deflate();
@@ -421,16 +423,16 @@ impl Watch {
     }
 
     /// A batch as it is sent.
-    async fn sent(&mut self, batch: Batch) -> Bytes {
+    fn sent(&mut self, batch: Batch) -> Bytes {
         match &mut self.gzip {
-            Some(member) => batch.into_part_of(member, &self.seats, self.counted.user()).await,
+            Some(member) => batch.into_part_of(member),
             None => batch.into_bytes(),
         }
     }
 
-    /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out.
+    /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out or that is compressed.
     fn needs_turn(&self, place: &Following) -> bool {
-        let is_copied = !self.shape.is_table() && self.resource.is_shown_whole();
+        let is_copied = !self.shape.is_table() && self.resource.is_shown_whole() && self.gzip.is_none();
         let has_missed = place.is_behind || !place.is_new && self.subscription.is_overflowed();
         has_missed || self.unpaid >= UNIT_TIME || !is_copied && !self.subscription.is_empty()
     }
@@ -490,8 +492,9 @@ impl Watch {
             let mut read = 0;
             while batch.len() < CHUNK && read < MOST_READ && large.admits(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
+                // All of it is read, however little is shown.
+                read += object.length();
                 if let Some(object) = self.resource.show(object) {
-                    read += object.length();
                     self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch)?;
                 }
             }
@@ -625,8 +628,8 @@ impl Watch {
         }
         if self.gzip.is_none() {
             batch.push(line);
-        } else if self.shape.is_table() || line.len() > gzip::PIECE {
-            // A row is of one second, and what is longer than a piece takes turns.
+        } else if self.shape.is_table() {
+            // A row is of one second.
             batch.rest.extend_from_slice(&line);
         } else {
             batch.push_deflated(routed.deflated(&line, || gzip::deflated(&line)));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
+use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
@@ -11,6 +13,7 @@ use proptest::{prop_assert_eq, proptest};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Selection};
+use crate::registry::routed::LineForm;
 use crate::registry::router::{Mailed, Router, Subscription};
 use crate::selector::FieldOperator;
 use crate::store::tests::record;
@@ -247,6 +250,46 @@ fn a_line_is_made_once() {
         assert_eq!(line, "line");
     }
     assert_eq!(made, 1);
+}
+
+#[test]
+fn a_line_that_takes_long_keeps_no_other_form_waiting() {
+    let router = Arc::new(Router::default());
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    router.route(&store.snapshot());
+    let subscription = router.subscribe(&Selection::default(), false);
+    assert!(matches!(subscription.take(), Mailed::Overflowed));
+    put(&mut store, "x", 2, "v");
+    router.route(&store.snapshot());
+    let Mailed::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+    let unwritten = router.held_bytes();
+    let form = |second| LineForm { number: 20, prune: None, second: Some(second) };
+    let other = LineForm { number: 21, prune: None, second: None };
+    let (line, made) = (Bytes::from("a line"), AtomicUsize::new(0));
+    let make = || {
+        made.fetch_add(1, Ordering::Relaxed);
+        Some(line.clone())
+    };
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        changes[0].made(&form(1), || {
+            scope.spawn(|| {
+                changes[0].made(&other, make);
+                changes[0].made(&form(2), make);
+                tell.send(()).unwrap();
+            });
+            told.recv_timeout(Duration::from_secs(60)).expect("the other forms are made meanwhile");
+            Some("a line of an earlier second".into())
+        });
+    });
+    for form in [&other, &form(2)] {
+        assert_eq!(changes[0].made(form, make), Some(line.clone()));
+    }
+    assert_eq!(made.load(Ordering::Relaxed), 2, "each is made once");
+    assert_eq!(router.held_bytes(), unwritten + 2 * line.len(), "only what is kept counts");
+    drop(changes);
+    assert_eq!(router.held_bytes(), 0);
 }
 
 #[test]

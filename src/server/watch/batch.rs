@@ -6,8 +6,6 @@ use bytes::Bytes;
 
 use super::super::encode::CHUNK;
 use super::super::gzip::{self, Member};
-use super::super::limits::User;
-use super::super::limits::seats::Seats;
 use crate::registry::Deflated;
 
 /// Lines that were made or found in one pull.
@@ -44,20 +42,10 @@ impl Batch {
         self.parts.push(part);
     }
 
-    /// Compresses what was written, unless it is so long that it takes turns of its own.
+    /// Compresses what was written.
     pub(super) fn deflate(&mut self) {
-        if (1..=gzip::PIECE).contains(&self.rest.len()) {
-            self.parts.push(Arc::new(gzip::deflated(&self.rest)));
-            self.rest.clear();
-        }
-    }
-
-    /// Compresses what was written, however long it is, with a turn for each piece.
-    async fn deflate_in_turns(&mut self, seats: &Arc<Seats>, user: &User) {
-        let rest = std::mem::take(&mut self.rest);
-        for piece in rest.chunks(gzip::PIECE) {
-            let mut worker = seats.turn_of(user).await;
-            worker.work(|| self.parts.push(Arc::new(gzip::deflated(piece))));
+        if !self.rest.is_empty() {
+            self.parts.push(Arc::new(gzip::deflated(&std::mem::take(&mut self.rest))));
         }
     }
 
@@ -71,11 +59,8 @@ impl Batch {
     }
 
     /// As it is sent in a compressed stream.
-    pub(super) async fn into_part_of(mut self, member: &mut Member, seats: &Arc<Seats>, user: &User) -> Bytes {
+    pub(super) fn into_part_of(mut self, member: &mut Member) -> Bytes {
         self.deflate();
-        if !self.rest.is_empty() {
-            Box::pin(self.deflate_in_turns(seats, user)).await;
-        }
         member.push(&self.parts)
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::model::Version;
 use crate::protobuf::{Encoder, Unencodable};
 use crate::registry::chain::LAG_ANNOTATION;
-use crate::registry::router::{LINES, LineForm, Routed};
+use crate::registry::routed::{LINES, LineForm, Routed};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
