@@ -309,10 +309,14 @@ pub const LONG: usize = CHUNK / 8;
 /// So many bytes of objects are read for one chunk. A chunk that shows little of each object would otherwise take long.
 pub const MOST_READ: usize = 1 << 20;
 
+/// Makes of an object what is shown of it; `None` where nothing can be.
+pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
+
 /// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for.
 pub struct Chunks<Items, Write> {
     pending: Vec<u8>,
     items: Items,
+    show: Show,
     write: Write,
     separator: &'static [u8],
     is_first: bool,
@@ -326,10 +330,16 @@ where
     Items: Iterator<Item = Object>,
     Write: FnMut(Object, &mut Vec<u8>) -> Left,
 {
-    /// Items in an envelope, with a separator in between.
-    pub fn new(envelope: Envelope, items: Items, separator: &'static [u8], write: Write) -> Chunks<Items, Write> {
+    /// What is shown of items in an envelope, with a separator in between.
+    pub fn new(
+        envelope: Envelope,
+        items: Items,
+        show: Show,
+        separator: &'static [u8],
+        write: Write,
+    ) -> Chunks<Items, Write> {
         let Envelope { head, tail } = envelope;
-        Chunks { pending: head, items, write, separator, is_first: true, left: None, tail: Some(tail) }
+        Chunks { pending: head, items, show, write, separator, is_first: true, left: None, tail: Some(tail) }
     }
 }
 
@@ -352,9 +362,17 @@ where
             self.left = None;
         }
         let (mut items, mut read) = (0, 0);
-        while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
+        // An empty chunk would be the end.
+        while chunk.len() < CHUNK
+            && (read < MOST_READ || chunk.is_empty())
+            && self.left.is_none()
+            && self.tail.is_some()
+        {
             match self.items.next() {
                 Some(item) => {
+                    // All of it is read, however little is shown.
+                    read += item.length();
+                    let Some(item) = (self.show)(item) else { continue };
                     items += 1;
                     if items == 2 {
                         // One allocation, whatever follows; with room for the item that goes over the size.
@@ -363,7 +381,6 @@ where
                     if !std::mem::take(&mut self.is_first) {
                         chunk.extend_from_slice(self.separator);
                     }
-                    read += item.length();
                     self.left = (self.write)(item, &mut chunk);
                 }
                 None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),

@@ -121,7 +121,7 @@ async fn answer_in(
         Content::Document(json) => document(json, agreed.format, asked),
         Content::Table(columns) => {
             let (envelope, held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
-            let pieces = table::pieces(&columns, envelope, std::iter::once(object), agreed.format, now);
+            let pieces = table::pieces(&columns, envelope, std::iter::once(object), Box::new(Some), agreed.format, now);
             let mut response = chunked(pieces, agreed.format, asked);
             response.body_mut().holds(held);
             if agreed.format == Format::Yaml {

@@ -16,7 +16,7 @@ use crate::registry::{Live, Resource, ResourceOrigin};
 use crate::store::{Object, Revocation, Snapshot};
 
 use super::body::{Body, Pieces};
-use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Shown};
+use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
 use super::limits::past;
@@ -383,6 +383,12 @@ impl Page {
     }
 }
 
+/// What is shown of the objects of a resource.
+fn show(resource: &Arc<Resource>) -> Show {
+    let resource = resource.clone();
+    Box::new(move |object| resource.show(object))
+}
+
 /// Writes one item of a list.
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
@@ -397,20 +403,17 @@ fn pieces(
     clock: &Clock,
 ) -> (Pieces, Revocation) {
     let resource = resource.clone();
-    let Page { meta, objects, .. } = page;
-    let shown = resource.clone();
-    let mut objects: Box<dyn Iterator<Item = Object> + Send> = match shown.is_shown_whole() {
-        true => Box::new(objects),
-        false => Box::new(objects.filter_map(move |object| shown.show(object))),
-    };
-    if let Some(sorted) = table.and_then(|columns| columns.sorted(&mut objects)) {
-        objects = Box::new(sorted.into_iter());
+    let Page { meta, mut objects, .. } = page;
+    let mut show = show(&resource);
+    if let Some(sorted) = table.and_then(|columns| columns.sorted(&mut objects.by_ref().filter_map(&show))) {
+        objects = PageObjects::Kept(sorted.into_iter());
+        show = Box::new(Some);
     }
     let held = snapshot.hold(objects);
     let revocation = held.revocation();
     let objects = std::iter::from_fn(move || held.with(Iterator::next).flatten());
     if let Some(columns) = table {
-        return (table::pieces(columns, columns.envelope(&meta), objects, format, clock()), revocation);
+        return (table::pieces(columns, columns.envelope(&meta), objects, show, format, clock()), revocation);
     }
     let (envelope, mut write): (Envelope, WriteItem) = match form {
         Form::PartialList(version) => {
@@ -425,7 +428,7 @@ fn pieces(
     };
     let pieces: Pieces = match format {
         Format::Json | Format::Protobuf => {
-            Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+            Box::new(Chunks::new(envelope, objects, show, b",", move |object, out: &mut Vec<u8>| {
                 write(object, out);
                 None
             }))
@@ -433,7 +436,7 @@ fn pieces(
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
-            Box::new(Chunks::new(envelope, objects, b"", move |object: Object, out: &mut Vec<u8>| {
+            Box::new(Chunks::new(envelope, objects, show, b"", move |object: Object, out: &mut Vec<u8>| {
                 let mut json = Vec::with_capacity(object.length());
                 write(object, &mut json);
                 yaml::begin_item(json, out)
@@ -473,8 +476,7 @@ async fn encoded_pieces(
         shape.around(&mut encoder, &page.meta, length).map_err(|error| Failure::Internal(error.to_string()))?;
     let revocation = held.revocation();
     let objects = std::iter::from_fn(move || held.with(|objects| objects.written.next()).flatten());
-    let (shown, resource) = (resource.clone(), resource.clone());
-    let objects = objects.filter_map(move |object| shown.show(object));
+    let (show, resource) = (show(resource), resource.clone());
     let mut json = Vec::new();
     let write = move |object: Object, out: &mut Vec<u8>| {
         json.clear();
@@ -490,7 +492,7 @@ async fn encoded_pieces(
         }
         None
     };
-    Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, b"", write)), revocation)))
+    Ok(Some((Box::new(Chunks::new(Envelope { head, tail }, objects, show, b"", write)), revocation)))
 }
 
 /// How far objects are measured.

@@ -21,7 +21,9 @@ use crate::store::Object;
 
 use super::body::Pieces;
 use super::column::{ColumnKind, literal_cell, untyped_integer_cell};
-use super::encode::{Chunks, Envelope, ListMeta, Shown, Unfinished as _, begin, write_string, write_type, write_value};
+use super::encode::{
+    Chunks, Envelope, ListMeta, Show, Shown, Unfinished as _, begin, write_string, write_type, write_value,
+};
 use super::failure::Failure;
 use super::limits::watches::Watches;
 use super::limits::{Limited, Share, User};
@@ -391,6 +393,7 @@ pub fn pieces(
     columns: &Arc<Columns>,
     envelope: Envelope,
     objects: impl Iterator<Item = Object> + Send + 'static,
+    show: Show,
     format: Format,
     now: Timestamp,
 ) -> Pieces {
@@ -399,14 +402,14 @@ pub fn pieces(
     match format {
         // Tables have no messages.
         Format::Json | Format::Protobuf => {
-            Box::new(Chunks::new(envelope, objects, b",", move |object, out: &mut Vec<u8>| {
+            Box::new(Chunks::new(envelope, objects, show, b",", move |object, out: &mut Vec<u8>| {
                 begin(JsonRow::new(row(&object)), out)
             }))
         }
         Format::Yaml => {
             let mut objects = objects.peekable();
             let envelope = yaml::list_envelope(&envelope, objects.peek().is_none());
-            Box::new(Chunks::new(envelope, objects, b"", move |object, out: &mut Vec<u8>| {
+            Box::new(Chunks::new(envelope, objects, show, b"", move |object, out: &mut Vec<u8>| {
                 begin(YamlRow::new(row(&object)), out)
             }))
         }

@@ -45,7 +45,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let list = || {
         let objects = Listing::new(State::current(snapshot.clone()), black_box(&selection), None);
         let envelope = Envelope::of_list(&resource, &meta);
-        Chunks::new(envelope, objects, b",", |object, out: &mut Vec<u8>| {
+        Chunks::new(envelope, objects, Box::new(Some), b",", |object, out: &mut Vec<u8>| {
             Shown::as_is(&object).write_item(out);
             None
         })

@@ -60,7 +60,15 @@ fn meta() -> ListMeta {
 /// The pieces of a table.
 fn pieces(resource: &Resource, include: Include, objects: Vec<Object>, format: Format) -> Vec<Bytes> {
     let columns = Arc::new(Columns::of(resource, "v1", include));
-    table::pieces(&columns, columns.envelope(&meta()), objects.into_iter(), format, Timestamp::UNIX_EPOCH).collect()
+    table::pieces(
+        &columns,
+        columns.envelope(&meta()),
+        objects.into_iter(),
+        Box::new(Some),
+        format,
+        Timestamp::UNIX_EPOCH,
+    )
+    .collect()
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
+use http_body_util::BodyExt;
 use serde_json::json;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
@@ -222,6 +223,49 @@ async fn copies_of_what_is_left_out_are_in_no_response_either() {
             assert!(["s3cret", "last-applied", "f:note"].iter().all(|word| !text.contains(word)), "{accept}: {text}");
         }
         assert!(kinds.contains(&"DELETED".to_owned()), "{kinds:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_out_counts_as_read() {
+    let mut fixture = Fixture::new();
+    for number in 0..20 {
+        let object = json!({
+            "apiVersion": "stable.example.com/v1", "kind": "Shirt",
+            "metadata": {"name": format!("n{number}"), "namespace": "a", "resourceVersion": fixture.next_version().to_string()},
+            "spec": {"color": "blue", "note": "x".repeat(400_000)},
+        });
+        let record = fixture.shirts.resource.plan.extract(bytes::Bytes::from(object.to_string())).unwrap();
+        fixture.shirts.store.apply(&record);
+    }
+    fixture.shirts.publish();
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap(), ..blue() });
+    let initial = "watch=true&timeoutSeconds=3&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let partials = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let yaml = "application/yaml";
+    let protobuf = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    for (query, accept) in [
+        ("", "application/json"),
+        ("", table),
+        ("", partials),
+        ("", yaml),
+        ("", protobuf),
+        (initial, "application/json"),
+        (initial, table),
+        (initial, partial),
+    ] {
+        let path = format!("{BLUE}{ALL_SHIRTS}?{query}");
+        let mut body = fixture.ask(Method::GET, &path, &[("accept", accept)]).await.into_body();
+        let (mut pieces, mut bytes) = (0, 0);
+        while let Some(frame) = body.frame().await {
+            pieces += 1;
+            bytes += frame.unwrap().into_data().map_or(0, |data| data.len());
+        }
+        assert!((500..40_000).contains(&bytes), "{query} {accept}: {bytes} bytes");
+        // Each reads a megabyte of the eight, and the first two can be sent together.
+        assert!(pieces >= 6, "{query} {accept}: {pieces} pieces");
     }
 }
 
