@@ -9,6 +9,12 @@ const MICROSECONDS: i64 = 1_000_000;
 /// The longest time that Go's `time.Duration` can hold, in seconds; longer ones are cut to it.
 const LONGEST: i64 = i64::MAX / 1_000_000_000;
 
+/// [`Moment::ZERO`] in seconds since 1970.
+pub const SECONDS_OF_ZERO: i64 = -62_135_596_800;
+
+/// Digits of the last year that Go's seconds reach.
+const LONGEST_YEAR: usize = 12;
+
 impl Moment {
     /// From microseconds since 1970.
     pub fn of_microseconds(microseconds: i64) -> Moment {
@@ -16,7 +22,7 @@ impl Moment {
     }
 
     /// The moment that Go takes for none: the first second of the year 1.
-    pub const ZERO: Moment = Moment(-62_135_596_800 * MICROSECONDS);
+    pub const ZERO: Moment = Moment(SECONDS_OF_ZERO * MICROSECONDS);
 
     /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may stand before the fraction, and an offset may
     /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
@@ -24,57 +30,73 @@ impl Moment {
     pub fn parse(text: &str) -> Option<Moment> {
         let mut rest = text.as_bytes();
         let year = number(&mut rest, 4)?;
-        let month = number(after(&mut rest, b'-')?, 2)?;
-        let day = number(after(&mut rest, b'-')?, 2)?;
-        after(&mut rest, b'T')?;
-        let hour_digits = if rest.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
-        let hour = number(&mut rest, hour_digits)?;
-        let minute = number(after(&mut rest, b':')?, 2)?;
-        let second = number(after(&mut rest, b':')?, 2)?;
-        let mut fraction = 0;
-        if let [b'.' | b',', digits @ ..] = rest
-            && digits.first().is_some_and(u8::is_ascii_digit)
-        {
-            let length = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
-            let microseconds = digits[..length].iter().chain([b'0'; 6].iter()).take(6);
-            fraction = microseconds.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-            rest = &digits[length..];
-        }
-        let offset = match rest.split_first()? {
-            (b'Z', zone) => {
-                rest = zone;
-                0
-            }
-            (sign @ (b'+' | b'-'), zone) => {
-                rest = zone;
-                let hours = number(&mut rest, 2)?;
-                let minutes = number(after(&mut rest, b':')?, 2)?;
-                if hours > 24 || minutes > 60 {
-                    return None;
-                }
-                (hours * 60 + minutes) * if *sign == b'+' { 60 } else { -60 }
-            }
-            _ => return None,
-        };
-        let is_valid = rest.is_empty()
-            && (1..=12).contains(&month)
-            && (1..=days_in(year, month)).contains(&day)
-            && hour <= 23
-            && minute <= 59
-            && second <= 59;
-        let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-        is_valid.then_some(Moment(seconds * MICROSECONDS + fraction))
-    }
-
-    /// Whole seconds since 1970, and the microseconds after them.
-    pub fn parts(self) -> (i64, u32) {
-        (self.0.div_euclid(MICROSECONDS), self.0.rem_euclid(MICROSECONDS) as u32)
+        let (seconds, microseconds) = within(year, rest)?;
+        Some(Moment(seconds * MICROSECONDS + i64::from(microseconds)))
     }
 
     /// Whole seconds from `earlier` to this, cut towards zero, as far as Go can count.
     pub fn seconds_since(self, earlier: Moment) -> i64 {
         (self.0.saturating_sub(earlier.0) / MICROSECONDS).clamp(-LONGEST, LONGEST)
     }
+}
+
+/// Seconds since 1970 and the microseconds after them, of a time as Go writes any: a year before 0 has a sign, and one after 9999 more than
+/// four digits. Such times cannot be read as RFC 3339, but an offset or an encoding without years makes them.
+pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
+    let (is_negative, mut rest) = match text.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let digits = rest.iter().take_while(|digit| digit.is_ascii_digit()).count();
+    if !(4..=LONGEST_YEAR).contains(&digits) {
+        return None;
+    }
+    let year = number(&mut rest, digits)?;
+    within(if is_negative { -year } else { year }, rest)
+}
+
+/// What stands behind the year, as seconds since 1970 and the microseconds after them. Go's seconds wrap around too.
+fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
+    let month = number(after(&mut rest, b'-')?, 2)?;
+    let day = number(after(&mut rest, b'-')?, 2)?;
+    after(&mut rest, b'T')?;
+    let hour_digits = if rest.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
+    let hour = number(&mut rest, hour_digits)?;
+    let minute = number(after(&mut rest, b':')?, 2)?;
+    let second = number(after(&mut rest, b':')?, 2)?;
+    let mut fraction = 0;
+    if let [b'.' | b',', digits @ ..] = rest
+        && digits.first().is_some_and(u8::is_ascii_digit)
+    {
+        let length = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
+        let microseconds = digits[..length].iter().chain([b'0'; 6].iter()).take(6);
+        fraction = microseconds.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+        rest = &digits[length..];
+    }
+    let offset = match rest.split_first()? {
+        (b'Z', zone) => {
+            rest = zone;
+            0
+        }
+        (sign @ (b'+' | b'-'), zone) => {
+            rest = zone;
+            let hours = number(&mut rest, 2)?;
+            let minutes = number(after(&mut rest, b':')?, 2)?;
+            if hours > 24 || minutes > 60 {
+                return None;
+            }
+            (hours * 60 + minutes) * if *sign == b'+' { 60 } else { -60 }
+        }
+        _ => return None,
+    };
+    let is_valid = rest.is_empty()
+        && (1..=12).contains(&month)
+        && (1..=days_in(year, month)).contains(&day)
+        && hour <= 23
+        && minute <= 59
+        && second <= 59;
+    let in_day = hour * 3600 + minute * 60 + second - offset;
+    is_valid.then_some((days_since_1970(year, month, day).wrapping_mul(86_400).wrapping_add(in_day), fraction))
 }
 
 /// Takes a number of so many digits off.

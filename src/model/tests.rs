@@ -1,6 +1,7 @@
 //! Tables for names, keys and versions.
 
 mod fair_queue;
+mod moment;
 mod shares;
 
 use proptest::{prop_assert_eq, proptest};

@@ -17,7 +17,7 @@ use super::table::{Field, Form, Kind, MessageId, MessageType, Mode, Table, Value
 use super::wire::{delimited_length, push_field, push_varint};
 use crate::extract::scan::{Cursor, Misplaced, RawString};
 use crate::extract::value::unescape;
-use crate::model::Moment;
+use crate::model::moment;
 
 /// Deepest nesting of messages. Only schemas nest without end; those of people have some twenty levels.
 const MOST_NESTED: usize = 256;
@@ -536,9 +536,11 @@ impl<'r> Reader<'r> {
             Form::Time | Form::MicroTime => {
                 let text = self.string("a time")?;
                 let text = unescaped(&text)?;
-                let moment = Moment::parse(&text).ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
-                if moment != Moment::ZERO {
-                    let (seconds, microseconds) = moment.parts();
+                // A client that is sent JSON instead could not read a year that is written in another way than RFC 3339 has it.
+                let moment = moment::seconds_of_any_year(&text);
+                let moment = moment.ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
+                if moment != (moment::SECONDS_OF_ZERO, 0) {
+                    let (seconds, microseconds) = moment;
                     let nanoseconds = if form == Form::MicroTime { u64::from(microseconds) * 1000 } else { 0 };
                     self.buffers.texts.push(0x08);
                     push_varint(seconds as u64, &mut self.buffers.texts);
