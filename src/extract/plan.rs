@@ -101,7 +101,7 @@ pub enum Unreadable {
     /// metadata.resourceVersion is no decimal number.
     #[error("metadata.resourceVersion {text:?} is not a number")]
     Version {
-        /// What stands there.
+        /// What stands there, cut where it is long.
         text: String,
     },
 }
@@ -111,6 +111,9 @@ impl From<Misplaced> for Unreadable {
         Unreadable::Syntax { offset, expected }
     }
 }
+
+/// So many characters of a version that is none are told.
+const LONGEST_VERSION: usize = 64;
 
 /// The checked, compiled fields of one resource (one group, version and plural).
 ///
@@ -391,7 +394,7 @@ impl Plan {
         let version_value = span(reading.resource_version);
         let version_text = required_text(&bytes, version_value, "metadata.resourceVersion")?;
         let Some(version) = Version::parse(&version_text) else {
-            return Err(Unreadable::Version { text: version_text.into_owned() });
+            return Err(Unreadable::Version { text: version_text.chars().take(LONGEST_VERSION).collect() });
         };
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
         for (index, source) in (0..).zip(&reading.sources) {

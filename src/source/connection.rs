@@ -322,8 +322,16 @@ impl Connection {
     /// # Errors
     /// As [`Connection::bytes`], or when it is no JSON.
     pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
+        self.json_of(path, accept, MAX_JSON_BYTES).await
+    }
+
+    /// The same of at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Connection::json`].
+    pub async fn json_of(&self, path: &str, accept: &str, most: usize) -> Result<Value, RequestError> {
         let response = self.get(path, accept).await?;
-        let body = self.whole(path, response.into_body(), MAX_JSON_BYTES).await?;
+        let body = self.whole(path, response.into_body(), most).await?;
         serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
     }
 

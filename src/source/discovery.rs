@@ -13,6 +13,9 @@ use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offe
 /// Older discovery documents that are asked for at a time.
 const HASHES_AT_ONCE: usize = 8;
 
+/// The longest document of one version of a group that is read, in bytes.
+const MAX_OLDER_BYTES: usize = 4 << 20;
+
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const JSON: &str = "application/json";
@@ -122,6 +125,8 @@ pub async fn read(connection: &Connection, known: &Offers) -> Result<Discovery, 
             Err(missing @ RequestError::Refused { code: 404, .. }) if path == "/apis" => {
                 read_index(connection, known, missing).await?
             }
+            // One aggregated API server can make it longer than is read.
+            Err(broken @ RequestError::Broken { .. }) if path == "/apis" => read_groups(connection, broken).await?,
             answered => answered?,
         };
         if document["kind"] != "APIGroupDiscoveryList" {
@@ -167,16 +172,46 @@ async fn read_index(connection: &Connection, known: &Offers, missing: RequestErr
     Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
 }
 
+/// The same from the older documents of all groups and versions, each of which may have a share of what is read of the aggregated form. A
+/// version whose document cannot be read is stale, as that of an aggregated API server that is down.
+///
+/// # Errors
+/// `broken` when the groups cannot be read either.
+async fn read_groups(connection: &Connection, broken: RequestError) -> Result<Value, RequestError> {
+    let Ok(list) = connection.json_of("/apis", JSON, MAX_OLDER_BYTES).await else { return Err(broken) };
+    if list["kind"] != "APIGroupList" {
+        return Err(broken);
+    }
+    tracing::warn!(error = %broken, "the aggregated form of discovery cannot be read: each group is read alone, and those that are broken are left out");
+    let mut items = Vec::new();
+    for group in array(&list["groups"]) {
+        let mut versions = Vec::new();
+        for version in array(&group["versions"]) {
+            let path = format!("/apis/{}", text(&version["groupVersion"]));
+            versions.push(match connection.json_of(&path, JSON, MAX_OLDER_BYTES).await {
+                Ok(document) => json!({ "version": version["version"], "resources": aggregated(&document) }),
+                Err(error) => {
+                    tracing::warn!(%error, "a version of a group is left out");
+                    json!({ "version": version["version"], "freshness": "Stale" })
+                }
+            });
+        }
+        items.push(json!({ "metadata": { "name": group["name"] }, "versions": versions }));
+    }
+    Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
+}
+
 /// The rows of an APIResourceList in the aggregated form.
 fn aggregated(document: &Value) -> Vec<Value> {
     let kind =
         |row: &Value| json!({ "group": text(&row["group"]), "version": text(&row["version"]), "kind": row["kind"] });
     let mut rows: Vec<Value> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for row in array(&document["resources"]) {
         let name = text(&row["name"]);
         if let Some((resource, subresource)) = name.split_once('/') {
             let below = json!({ "subresource": subresource, "responseKind": kind(row), "verbs": row["verbs"] });
-            if let Some(above) = rows.iter_mut().find(|above| above["resource"] == resource) {
+            if let Some(above) = places.get(resource).and_then(|place| rows.get_mut(*place)) {
                 match above["subresources"].as_array_mut() {
                     Some(list) => list.push(below),
                     None => above["subresources"] = json!([below]),
@@ -185,7 +220,7 @@ fn aggregated(document: &Value) -> Vec<Value> {
             continue;
         }
         let mut found = json!({
-            "resource": name,
+            "resource": &name,
             "responseKind": kind(row),
             "scope": if row["namespaced"] == true { "Namespaced" } else { "Cluster" },
             "singularResource": text(&row["singularName"]),
@@ -196,6 +231,7 @@ fn aggregated(document: &Value) -> Vec<Value> {
                 found[member] = row[member].clone();
             }
         }
+        places.entry(name).or_insert(rows.len());
         rows.push(found);
     }
     rows

@@ -97,7 +97,10 @@ const WALK_EVERY: usize = 1_024;
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
 const MAX_UNREADABLE: usize = 1_000;
 
-/// What stands for the name of an object that has none that could be read.
+/// Longest name that is remembered, with its namespace, in bytes. No API server of Kubernetes accepts one as long.
+const LONGEST_NAME: usize = 1_024;
+
+/// What stands for the name of an object that has none that could be read, or too long a one.
 const UNKNOWN_NAME: &str = "(unknown name)";
 
 impl Feed {
@@ -391,8 +394,8 @@ impl Feed {
             }
             Err(error) => {
                 let named = named(&bytes);
-                let name = named.as_ref().map_or_else(|| UNKNOWN_NAME.to_owned(), |named| named.key.to_string());
-                self.report(name, &error);
+                let name = named.as_ref().map(|named| named.key.as_str()).filter(|name| name.len() <= LONGEST_NAME);
+                self.report(name.unwrap_or(UNKNOWN_NAME).to_owned(), &error);
                 Err(named)
             }
         }

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod connection;
 mod departures;
 pub mod discovery;
+mod document_budget;
 pub mod feed;
 pub mod field_caches;
 pub mod folder;

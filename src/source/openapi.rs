@@ -6,7 +6,7 @@
 //! asked for only by those who want it.
 //!
 //! A v3 document that cannot be fetched (its aggregated API is down) keeps its last state or is left out; the others are
-//! answered all the same.
+//! answered all the same. What all take together is bounded by [`super::document_budget`].
 //!
 //! Not copied from upstream: a version that is no longer served keeps its v3 document there until its CRD goes; here
 //! the document goes with the version.
@@ -15,6 +15,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
+use super::document_budget::{self, Budget, MOST_VALUES};
 use crate::extract::tree::{self, DOCUMENT_LEVELS};
 use crate::extract::{Origin, builtin};
 use crate::model::{Gvr, Scope};
@@ -43,6 +46,10 @@ const AFTER_CHANGE: Duration = Duration::from_secs(5);
 /// How long one document may take: an aggregated API that hangs must not hold up the documents of all others. Building
 /// the largest takes kube-apiserver some two seconds.
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
+/// The same after one that did not come in time, until all have been asked for.
+const SHORT_DOCUMENT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long all that are missing may take. What is not there then is asked for later.
+const DOCUMENTS_PATIENCE: Duration = Duration::from_secs(30);
 /// Documents fetched at a time: enough to hide the way there and back.
 const FETCHES_AT_ONCE: usize = 4;
 const JSON: &str = "application/json";
@@ -103,6 +110,12 @@ struct Known {
     v2_asked: Option<Instant>,
     /// By key: the URL with the cluster's hash, and the document.
     v3: BTreeMap<String, (String, Arc<Forms>)>,
+    /// What they take.
+    budget: Budget,
+    /// The URLs of those for which there is no room, by key.
+    left_out: BTreeMap<String, String>,
+    /// Until when those that did not come in time are not asked for again, and how long that is, by key.
+    slow: BTreeMap<String, (Instant, Duration)>,
     /// The set of the last answer of the cluster, and when that was.
     v3_set: Option<(Instant, Arc<DocumentSet>)>,
     /// Keys of v3 documents that could not be fetched last; logged once for a streak.
@@ -129,8 +142,22 @@ struct KnownV2 {
     forms: Arc<Forms>,
 }
 
-/// A v3 document on its way: its key, its URL and what came.
-type Arrived = (String, String, Result<Bytes, RequestError>);
+/// A v3 document that is to be fetched.
+struct Missing {
+    key: String,
+    url: String,
+    is_built_in: bool,
+}
+
+/// What came of one.
+enum Came {
+    Body(Bytes),
+    /// It is there, and there is no room for it.
+    NoRoom,
+    Failed(RequestError),
+    /// The same, and it took long.
+    Late(RequestError),
+}
 
 impl fmt::Debug for ClusterDocuments {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,6 +192,8 @@ impl ClusterDocuments {
             known.added = Arc::new(added);
             known.v2 = None;
             known.v3.clear();
+            known.budget = Budget::default();
+            known.left_out.clear();
         }
         known.gone = Arc::new(gone);
         known.v2_asked = None;
@@ -196,6 +225,10 @@ impl ClusterDocuments {
                 (None, Some(held)) => held,
                 // Not met: without an entity tag nothing is said to be unchanged.
                 (None, None) => continue,
+                (Some((body, _)), _) if document_budget::most_values(&body) > MOST_VALUES => {
+                    let cause = format!("the document has more than {MOST_VALUES} values");
+                    return Err(self.connection.unexpected("/openapi/v2", &cause));
+                }
                 (Some((body, entity_tag)), held) => {
                     let hash = hash::of(&body);
                     let forms = match held {
@@ -230,22 +263,8 @@ impl ClusterDocuments {
                     wanted.insert(key.clone(), url.to_owned());
                 }
             }
-            let missing: Vec<(String, String)> = {
-                let known = self.known();
-                let is_held =
-                    |(key, url): &(&String, &String)| known.v3.get(*key).is_some_and(|(held, _)| held == *url);
-                let missing = wanted.iter().filter(|wanted| !is_held(wanted));
-                missing.map(|(key, url)| (key.clone(), url.clone())).collect()
-            };
-            let arrived: Vec<Arrived> = stream::iter(missing)
-                .map(async |(key, url)| {
-                    let answered = timeout(DOCUMENT_PATIENCE, self.connection.bytes(&url, JSON)).await;
-                    let body = answered.unwrap_or_else(|_| Err(self.connection.unexpected(&url, "no answer in time")));
-                    (key, url, body)
-                })
-                .buffered(FETCHES_AT_ONCE)
-                .collect()
-                .await;
+            let missing = self.known().missing(&wanted, &added);
+            let arrived = self.fetch(missing).await;
             let mut known = self.known();
             if known.catalog == catalog {
                 let set = known.take(&wanted, arrived, &added);
@@ -253,6 +272,40 @@ impl ClusterDocuments {
                 return Ok(set);
             }
         }
+    }
+
+    /// Fetches documents until all are there, or it has taken long enough. What is left out for want of room is not held.
+    async fn fetch(&self, missing: Vec<Missing>) -> Vec<(Missing, Came)> {
+        let begun = Instant::now();
+        let is_any_late = AtomicBool::new(false);
+        let ask = async |document: Missing| {
+            let left = DOCUMENTS_PATIENCE.checked_sub(begun.elapsed())?;
+            let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
+            let asked = Instant::now();
+            let came = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
+                Ok(Ok(body)) if document_budget::most_values(&body) > MOST_VALUES => Came::NoRoom,
+                Ok(Ok(body)) => Came::Body(body),
+                Ok(Err(error)) if asked.elapsed() > SHORT_DOCUMENT_PATIENCE => Came::Late(error),
+                Ok(Err(error)) => Came::Failed(error),
+                Err(_) => {
+                    is_any_late.store(true, Ordering::Relaxed);
+                    Came::Late(self.connection.unexpected(&document.url, "no answer in time"))
+                }
+            };
+            Some((document, came))
+        };
+        let mut coming = pin!(stream::iter(missing).map(ask).buffered(FETCHES_AT_ONCE));
+        let (mut arrived, mut budget) = (Vec::<(Missing, Came)>::new(), Budget::default());
+        while let Some(one) = coming.next().await {
+            let Some((document, came)) = one else { continue };
+            let length = if let Came::Body(body) = &came { body.len() } else { 0 };
+            let left_out = budget.add(&document.key, document.is_built_in, length, document_budget::MOST_BYTES);
+            arrived.push((document, came));
+            for (_, came) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
+                *came = Came::NoRoom;
+            }
+        }
+        arrived
     }
 }
 
@@ -264,22 +317,75 @@ impl Known {
         asked.is_some_and(|asked| asked.elapsed() < most)
     }
 
+    /// Documents that are to be fetched: first those of built-in kinds, last those that could not be fetched before.
+    fn missing(&self, wanted: &BTreeMap<String, String>, added: &Added) -> Vec<Missing> {
+        let now = Instant::now();
+        let of_kind = |(group, version, _): &GroupVersionKind| match &**group {
+            "" => format!("api/{version}"),
+            group => format!("apis/{group}/{version}"),
+        };
+        let built_in: BTreeSet<String> = added.kinds.keys().map(of_kind).collect();
+        let is_missing = |(key, url): &(&String, &String)| {
+            let is_held = self.v3.get(*key).is_some_and(|(held, _)| held == *url);
+            let has_no_room = self.left_out.get(*key) == Some(*url);
+            let is_slow = self.slow.get(*key).is_some_and(|(until, _)| *until > now);
+            !is_held && !has_no_room && !is_slow
+        };
+        let of = |(key, url): (&String, &String)| Missing {
+            key: key.clone(),
+            url: url.clone(),
+            is_built_in: built_in.contains(key),
+        };
+        let mut missing: Vec<Missing> = wanted.iter().filter(is_missing).map(of).collect();
+        missing.sort_by_cached_key(|document| (!document.is_built_in, self.failing.contains(&document.key)));
+        missing
+    }
+
     /// Makes the set of the documents that the cluster's index names.
     fn take(
         &mut self,
         wanted: &BTreeMap<String, String>,
-        arrived: Vec<Arrived>,
+        arrived: Vec<(Missing, Came)>,
         added: &Arc<Added>,
     ) -> Arc<DocumentSet> {
-        self.v3.retain(|key, _| wanted.contains_key(key));
-        let mut failing = BTreeSet::new();
-        for (key, url, body) in arrived {
-            match body {
-                Ok(body) => {
-                    let forms = Arc::new(Forms::v3(annotated(body, added.clone())));
-                    self.v3.insert(key, (url, forms));
+        let gone: Vec<String> = self.v3.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
+        for key in &gone {
+            self.v3.remove(key);
+            self.budget.remove(key);
+        }
+        if !gone.is_empty() {
+            // There is room again.
+            self.left_out.clear();
+        }
+        let told: BTreeSet<String> = self.left_out.keys().cloned().collect();
+        self.left_out.retain(|key, url| wanted.get(key) == Some(url));
+        self.slow.retain(|key, _| wanted.contains_key(key));
+        let mut failing: BTreeSet<String> =
+            self.failing.iter().filter(|key| self.slow.contains_key(*key)).cloned().collect();
+        for (Missing { key, url, is_built_in }, came) in arrived {
+            let is_late = matches!(came, Came::Late(_));
+            match came {
+                Came::Body(body) => {
+                    let left_out = self.budget.add(&key, is_built_in, body.len(), document_budget::MOST_BYTES);
+                    self.slow.remove(&key);
+                    failing.remove(&key);
+                    self.v3.insert(key, (url, Arc::new(Forms::v3(annotated(body, added.clone())))));
+                    for key in left_out {
+                        if let Some((url, _)) = self.v3.remove(&key) {
+                            self.leave_out(key, url, &told);
+                        }
+                    }
                 }
-                Err(error) => {
+                Came::NoRoom => {
+                    self.v3.remove(&key);
+                    self.budget.remove(&key);
+                    self.leave_out(key, url, &told);
+                }
+                Came::Failed(error) | Came::Late(error) => {
+                    if is_late {
+                        let pause = document_budget::next_pause(self.slow.get(&key).map(|(_, pause)| *pause));
+                        self.slow.insert(key.clone(), (Instant::now() + pause, pause));
+                    }
                     if !self.failing.contains(&key) {
                         let shown =
                             if self.v3.contains_key(&key) { "its last state is shown" } else { "it is left out" };
@@ -292,6 +398,17 @@ impl Known {
         self.failing = failing;
         let v3 = self.v3.iter().map(|(key, (_, forms))| (key.clone(), forms.clone())).collect();
         Arc::new(DocumentSet::of_forms(v3))
+    }
+
+    fn leave_out(&mut self, key: String, url: String, told: &BTreeSet<String>) {
+        if !told.contains(&key) {
+            tracing::warn!(
+                document = %key,
+                "OpenAPI document is left out: it has more than 2000000 values, or it is one of the longest where all together are longer than \
+                 128Mi or more than 4096"
+            );
+        }
+        self.left_out.insert(key, url);
     }
 }
 

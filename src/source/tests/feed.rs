@@ -97,6 +97,27 @@ fn an_object_that_cannot_be_read_is_reported_and_its_old_version_goes() {
 }
 
 #[test]
+fn what_is_remembered_of_objects_that_cannot_be_read_is_short() {
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    feed.take(SourceEvent::Begin);
+    for number in 0..100 {
+        let long = number.to_string().repeat(50_000);
+        for (name, version) in [(&*long, "ten"), ("x", &*long)] {
+            let broken =
+                format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"-{version}"}}}}"#);
+            feed.take(SourceEvent::Item(Bytes::from(broken)));
+        }
+    }
+    feed.take(SourceEvent::Commit(Version::new(9)));
+    feed.publish();
+    let names: Vec<&str> = feed.unreadable().keys().map(|name| &**name).collect();
+    assert_eq!(names, ["(unknown name)", "a/x"]);
+    let bytes: usize = feed.unreadable().iter().map(|(name, error)| name.len() + error.len()).sum();
+    assert!(bytes < 1_000, "{bytes}");
+}
+
+#[test]
 fn an_event_of_no_object_known_asks_for_a_list() {
     let resource = resource();
     let cut = Bytes::from_static(b"{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"9\"}");

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -173,4 +174,45 @@ async fn a_pause_that_a_source_asks_for_is_bounded() {
     };
     assert_eq!(retry_after, Some(Duration::from_secs(60)));
     sending.abort();
+}
+
+#[tokio::test]
+async fn one_long_group_hides_no_other() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let asked = request(&mut stream).await;
+            let (path, is_aggregated) = (asked.split(' ').nth(1).unwrap(), asked.contains("apidiscovery"));
+            let version = |group: &str| json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+            let group = |name: &str| json!({"name": name, "versions": [version(name)]});
+            let verbs = ["get", "list", "watch"];
+            let answer = match path {
+                "/api" => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+                "/apis" if !is_aggregated => {
+                    json!({"kind": "APIGroupList", "groups": [group("a.example.com"), group("b.example.com")]})
+                }
+                "/apis/b.example.com/v1" => json!({"resources": [
+                    {"name": "shirts", "kind": "Shirt", "namespaced": true, "verbs": verbs},
+                    {"name": "shirts/status", "kind": "Shirt", "namespaced": true, "verbs": ["get"]},
+                ]}),
+                _ => {
+                    endless(stream, OK, &[b' '; 1 << 16]).await;
+                    continue;
+                }
+            };
+            let closing = OK.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+            stream.write_all(format!("{closing}{answer}").as_bytes()).await.unwrap();
+        }
+    });
+    let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let [shirts] = &found.resources[..] else { panic!("{:?}", found.resources) };
+    assert_eq!(shirts.gvr.to_string(), "shirts.v1.b.example.com");
+    assert_eq!(shirts.subresources[0].name, "status");
+    let stale: Vec<(&str, bool)> =
+        found.offers.groups.iter().map(|group| (&*group.name, group.versions[0].is_stale)).collect();
+    assert_eq!(stale, [("a.example.com", true), ("b.example.com", false)]);
+    serving.abort();
 }

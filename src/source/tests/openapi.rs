@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::registry::documents::DocumentSource;
 use crate::source::connection::{ClusterOptions, Connection};
+use crate::source::document_budget::{Budget, MOST_DOCUMENTS, MOST_VALUES, next_pause};
 use crate::source::openapi::ClusterDocuments;
 
 /// What the server answers, and what it was asked.
@@ -157,6 +158,79 @@ async fn the_v2_document_is_asked_for_only_when_it_is_wanted_and_sent_only_when_
     ask_anew(&documents).await;
     let third = source(&documents).v2().await.unwrap();
     assert_eq!(version_of(&third.document().json), "second");
+}
+
+#[tokio::test]
+async fn documents_without_number_and_end_are_bounded_together() {
+    let (api, documents) = start().await;
+    let long = |version: &str| {
+        let mut long = document(version);
+        long["info"]["description"] = json!("x".repeat(60 << 20));
+        long
+    };
+    let aggregated = ["apis/a.example.com/v1", "apis/b.example.com/v1", "apis/c.example.com/v1"];
+    for key in aggregated {
+        api.v3.lock().unwrap().insert(key, (1, Some(long("aggregated"))));
+    }
+    let show = async || -> Vec<String> {
+        let set = source(&documents).v3().await.unwrap();
+        let keys = ["api/v1", "apis/metrics.k8s.io/v1"].into_iter().chain(aggregated);
+        keys.filter(|key| set.v3(key).is_some()).map(str::to_owned).collect()
+    };
+    let shown = show().await;
+    assert_eq!(
+        shown,
+        ["api/v1", "apis/metrics.k8s.io/v1", aggregated[0], aggregated[1]],
+        "one of the longest is left out"
+    );
+    api.asked();
+    ask_anew(&documents).await;
+    assert_eq!(show().await, shown);
+    assert_eq!(api.asked(), ["/openapi/v3"], "it is not asked for again");
+    api.v3.lock().unwrap().remove(aggregated[0]);
+    ask_anew(&documents).await;
+    show().await;
+    ask_anew(&documents).await;
+    assert_eq!(show().await.last().map(|key| &**key), Some(aggregated[2]), "there is room again");
+}
+
+#[tokio::test]
+async fn documents_of_very_many_values_are_not_made() {
+    let (api, documents) = start().await;
+    let mut long = document("aggregated");
+    long["x-long"] = json!(vec![0; MOST_VALUES]);
+    api.v3.lock().unwrap().insert("apis/a.example.com/v1", (1, Some(long.clone())));
+    *api.v2.lock().unwrap() = long;
+    let set = source(&documents).v3().await.unwrap();
+    assert!(set.v3("api/v1").is_some() && set.v3("apis/a.example.com/v1").is_none());
+    let rejected = source(&documents).v2().await.map(|_| ()).unwrap_err();
+    assert!(rejected.ends_with("/openapi/v2: the document has more than 2000000 values"), "{rejected}");
+}
+
+#[test]
+fn documents_of_built_in_kinds_are_left_out_last() {
+    let mut budget = Budget::default();
+    assert!(budget.add("apis/apps/v1", true, 90, 100).is_empty());
+    assert!(budget.add("apis/a/v1", false, 10, 100).is_empty());
+    assert_eq!(budget.add("apis/b/v1", false, 4, 100), ["apis/a/v1"], "the longest of the others");
+    assert_eq!(budget.add("api/v1", true, 10, 100), ["apis/b/v1"]);
+    assert_eq!(budget.add("apis/c/v1", false, 1, 100), ["apis/c/v1"], "itself");
+    assert!(budget.add("apis/apps/v1", true, 50, 100).is_empty(), "another state of the same");
+    assert!(budget.add("apis/c/v1", false, 40, 100).is_empty());
+    budget.remove("apis/c/v1");
+    assert_eq!(budget.add("apis/d/v1", false, 41, 100), ["apis/d/v1"]);
+    let many: Vec<String> =
+        (0..5_000).flat_map(|number| budget.add(&format!("apis/g{number}/v1"), false, 0, 100)).collect();
+    assert_eq!(many.len(), 5_000 + 2 - MOST_DOCUMENTS, "their number is bounded too");
+}
+
+#[test]
+fn a_document_that_is_late_again_and_again_is_asked_for_less_often() {
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        pauses.push(next_pause(pauses.last().copied()));
+    }
+    assert_eq!(pauses.iter().map(Duration::as_secs).collect::<Vec<u64>>(), [30, 60, 120, 240, 480, 600, 600]);
 }
 
 #[tokio::test]
