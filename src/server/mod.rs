@@ -282,7 +282,15 @@ impl Server {
             Ok(entered) => entered,
             Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
         };
-        let query = Query::parse(heads::slots::query(parts));
+        let text = heads::slots::query(parts);
+        if Query::is_too_long(text) {
+            let message = "the query has more than 10000 parameters: send fewer";
+            return failed(&Failure::BadRequest(message.to_owned()), Format::Json, false);
+        }
+        let query = match &mut worker {
+            Some(worker) => worker.work(|| Query::parse(text)),
+            None => Query::parse(text),
+        };
         // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
         let outside = parts.uri.clone();
         let named = Named::of(outside.path());
@@ -359,15 +367,15 @@ impl Server {
         noted.asked_by(asked.user);
         match admitted {
             Ok(admitted) => asked.admitted = admitted,
-            Err(failure) => return asked.failed(&failure, is_legacy_watch(parts.uri.path())),
+            Err(failure) => return asked.failed(&failure),
         }
         if let Some(missing) = missing {
-            return asked.failed(&self.unless_incomplete(missing), false);
+            return asked.failed(&self.unless_incomplete(missing));
         }
         if let Some(through) = &mut asked.through
             && let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await
         {
-            return asked.failed(&asked.reduced(failure), is_legacy_watch(parts.uri.path()));
+            return asked.failed(&asked.reduced(failure));
         }
         // Now that it is known for whom: the user, or still the address.
         let user = asked.user;
@@ -389,7 +397,7 @@ impl Server {
         };
         match answered.and_then(|response| self.admit_response(user, response)) {
             Ok(response) => response,
-            Err(failure) => asked.failed(&self.unless_incomplete(failure), is_legacy_watch(parts.uri.path())),
+            Err(failure) => asked.failed(&self.unless_incomplete(failure)),
         }
     }
 
@@ -668,7 +676,7 @@ impl Server {
         // A deprecated version warns on its failures too, so they become answers here.
         let mut response = match answered {
             Err(failure @ (Failure::Replaced | Failure::Behind)) => return Err(failure),
-            Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure, address.legacy_watch),
+            Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure),
             Err(failure) => return Err(failure),
             Ok(response) => response,
         };
@@ -745,11 +753,6 @@ fn is_websocket_watch(asked: &Asked<'_>, target: &Target) -> bool {
 /// Whether the body of a request is a review that is answered here.
 fn wants_body(method: &Method, path: &str) -> bool {
     placement_review::wants_body(method, path) || self_review::wants_body(method, path)
-}
-
-/// Whether a path has the old `/watch/` part.
-fn is_legacy_watch(path: &str) -> bool {
-    matches!(Target::of(path), Target::Resource(address) if address.legacy_watch)
 }
 
 /// `/version` is always indented.

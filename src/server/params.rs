@@ -18,7 +18,15 @@ pub use crate::model::percent_decode;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
+/// Most parameters of a query. Go's servers read no more either (net/url, `urlmaxqueryparams`).
+const MOST_PARAMETERS: usize = 10_000;
+
 impl Query {
+    /// Whether a query has more parameters than are read.
+    pub fn is_too_long(text: &str) -> bool {
+        text.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
+    }
+
     /// Decodes; a pair that cannot be decoded is left out, as Go leaves it out.
     pub fn parse(text: &str) -> Query {
         let pairs = text

@@ -82,7 +82,7 @@ impl Drop for RequestLog {
 
 /// The field and label selectors of a query, shortened.
 fn selectors(query: &str) -> [Option<String>; 2] {
-    let query = Query::parse(query);
+    let query = if Query::is_too_long(query) { Query::default() } else { Query::parse(query) };
     ["fieldSelector", "labelSelector"].map(|key| query.get(key).filter(|text| !text.is_empty()).map(shortened))
 }
 

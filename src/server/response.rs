@@ -77,7 +77,7 @@ pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Resp
 
 impl Asked<'_> {
     /// A failure as an answer in the format asked for.
-    pub(super) fn failed(&self, failure: &Failure, legacy_watch: bool) -> Response<Body> {
+    pub(super) fn failed(&self, failure: &Failure) -> Response<Body> {
         if let Failure::Limited(limited) = failure {
             self.limits.count(limited.limit);
         }
@@ -86,11 +86,6 @@ impl Asked<'_> {
         }
         // An error has no other form than its own. Where that is not accepted, a person is taken to be asking, as upstream.
         let agreed = negotiate(self.headers, Offer::Plain, Protobuf::EVERYTHING);
-        // Clients read the answer of a watch line by line, errors too.
-        if self.query.flag("watch") || legacy_watch {
-            let is_protobuf = agreed.is_ok_and(|agreed| agreed.format == Format::Protobuf);
-            return failed(failure, if is_protobuf { Format::Protobuf } else { Format::Json }, false);
-        }
         match agreed {
             Ok(agreed) => failed(failure, agreed.format, self.pretty()),
             Err(_) => failed(failure, Format::Json, true),

@@ -142,7 +142,7 @@ pub(super) async fn answer(
     let mut response = match answered.await {
         // A misspelt field may be the very reason, so that failures come with the warnings too, as upstream.
         Err(failure) if !unknown.is_empty() && !matches!(failure, Failure::Replaced | Failure::Behind) => {
-            asked.failed(&failure, false)
+            asked.failed(&failure)
         }
         answered => answered?,
     };

@@ -517,7 +517,7 @@ async fn errors_before_the_stream_have_their_status() {
         ("fieldSelector=spec.nope%3D1", "", 400, "field label not supported: spec.nope"),
         (
             "",
-            "application/yaml",
+            "application/json;stream=watch;as=Table;g=meta.k8s.io;v=v9",
             406,
             "only the following media types are accepted: application/json;stream=watch, \
              application/vnd.kubernetes.protobuf;stream=watch",
@@ -526,13 +526,17 @@ async fn errors_before_the_stream_have_their_status() {
     ] {
         let answer = fixture.get_with(&watch(query), &[("accept", accept)]).await;
         assert_eq!((answer.code.as_u16(), &*answer.message()), (code, message), "{query}");
-        assert_eq!(answer.body.lines().count(), 1, "clients read it line by line: {query}");
+        let is_pretty = query.contains("pretty") || !accept.is_empty();
+        assert_eq!(answer.body.lines().count() > 1, is_pretty, "{query}");
     }
+    let yaml = fixture.get_with(&watch(""), &[("accept", "application/yaml")]).await;
+    assert_eq!((yaml.code.as_u16(), yaml.header("content-type")), (406, "application/yaml"));
+    assert!(yaml.body.starts_with("apiVersion: v1\ncode: 406\n"), "{}", yaml.body);
     let bare = fixture.get(&watch("resourceVersion=abc")).await.json();
     assert_eq!(bare.get("reason"), None);
     let answer = fixture.get("/apis/stable.example.com/v1/watch/shirts?sendInitialEvents=true&pretty=1").await;
     assert_eq!(answer.code, 422, "the old path is validated as a list");
-    assert_eq!(answer.body.lines().count(), 1);
+    assert!(answer.body.lines().count() > 1);
     assert_eq!(fixture.get("/apis/stable.example.com/v1/watch/namespaces/default/shirts/x/status").await.code, 404);
     let path = "/apis/stable.example.com/v1/watch/namespaces/default/shirts/b?fieldSelector=metadata.name%3Dc";
     let answer = fixture.get(path).await;
