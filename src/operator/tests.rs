@@ -19,6 +19,7 @@ use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
 use super::views::{self, Judged, LONGEST_VIEW, MOST_VIEW_BYTES, MOST_VIEWS, shorten};
+use super::world::shorten_metadata;
 use super::world::strictly;
 use crate::crd::Crd;
 use crate::extract::Plan;
@@ -661,6 +662,27 @@ fn view(number: usize, second: usize, names: usize) -> Arc<View> {
     .unwrap();
     shorten(&mut view);
     Arc::new(view)
+}
+
+#[test]
+fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
+    let many = |number: usize| format!("example.com/{number}");
+    let texts: BTreeMap<String, String> = (0..1_000).map(|number| (many(number), many(number))).collect();
+    let owner =
+        |number: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": many(number), "uid": many(number)});
+    let mut view: View = serde_json::from_value(json!({
+        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "spec": {"resources": []},
+        "metadata": {
+            "name": "long", "generation": 3, "labels": texts, "annotations": texts,
+            "finalizers": (0..1_000).map(many).collect::<Vec<String>>(),
+            "managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {}}}],
+            "ownerReferences": (0..1_000).map(owner).collect::<Vec<_>>(),
+        },
+    }))
+    .unwrap();
+    shorten_metadata(&mut view.metadata);
+    let kept = serde_json::to_string(&view.metadata).unwrap();
+    assert!(kept.len() < 1_000 && kept.contains("\"generation\":3"), "{kept}");
 }
 
 /// Whoever may write Views chooses how many and how long they are, and they are there again after each start.

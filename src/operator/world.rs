@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -51,6 +52,9 @@ impl fmt::Debug for World {
     }
 }
 
+/// Owners of an object that are remembered; fieldcache sets one.
+const MOST_OWNERS: usize = 4;
+
 /// Objects in one page of a list: each may have more than a megabyte, and a page is in memory as a whole.
 const PAGE: u32 = 16;
 
@@ -90,8 +94,7 @@ where
     let whole = watcher(Api::<Lenient<K>>::all(client), selected.page_size(PAGE)).default_backoff();
     whole.map_ok(move |event| {
         let mut read = |Lenient(mut object): Lenient<K>| {
-            let metadata = object.meta_mut();
-            (metadata.managed_fields, metadata.annotations) = (None, None);
+            shorten_metadata(object.meta_mut());
             shorten(&mut object);
             object
         };
@@ -103,6 +106,16 @@ where
             watcher::Event::Delete(object) => watcher::Event::Delete(read(object)),
         }
     })
+}
+
+/// Drops what fieldcache does not read: authors of objects choose how much it is, and kube-apiserver bounds only the whole object.
+pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
+    (metadata.managed_fields, metadata.annotations) = (None, None);
+    (metadata.labels, metadata.finalizers) = (None, None);
+    if let Some(owners) = &mut metadata.owner_references {
+        owners.truncate(MOST_OWNERS);
+        owners.shrink_to_fit();
+    }
 }
 
 fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut Logged) {

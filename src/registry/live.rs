@@ -17,6 +17,9 @@ use crate::store::Snapshot;
 /// Objects without a protobuf form that are remembered. A watch that meets a further one ends, and that one is then the newest.
 const MOST_UNENCODABLE: usize = 64;
 
+/// The longest key of them, in bytes.
+const LONGEST_UNENCODABLE: usize = 1_024;
+
 /// What a resource's data is at a moment.
 #[derive(Clone, Debug)]
 pub enum LiveState {
@@ -409,6 +412,10 @@ impl Live {
 
     /// A watch could not send this object in protobuf. Watches that would meet it are sent JSON from the beginning.
     pub fn note_unencodable(&self, key: &str) {
+        // No API server of Kubernetes accepts a name as long, and nobody counts what is held here.
+        if key.len() > LONGEST_UNENCODABLE {
+            return;
+        }
         let mut noted = self.unencodable.lock().unwrap_or_else(PoisonError::into_inner);
         noted.retain(|other| other != key);
         if noted.len() == MOST_UNENCODABLE {

@@ -7,8 +7,12 @@
 //! Objects that a response does not show have no influence on its format. A watch that meets an object without a protobuf form ends with an
 //! error, and the object is noted. A client that comes again is sent JSON if its watch shows such an object.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use http::Response;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::protobuf::envelope::{END, Envelope, List, ListFields, begin_event};
 use crate::protobuf::table::NEWEST;
@@ -24,6 +28,12 @@ use super::warnings;
 /// Told to clients that would have had protobuf of kube-apiserver.
 const WARNING: &str =
     "not sent as application/vnd.kubernetes.protobuf: fieldcache does not know every field of what is sent";
+
+/// How often it is logged that an object has no protobuf form.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+
+/// So many characters of a name or a cause are logged.
+const LONGEST_LOGGED: usize = 512;
 
 /// The messages of the source's version.
 pub(super) fn table(catalog: &Catalog) -> Option<&'static Table> {
@@ -159,9 +169,20 @@ impl Objects {
     }
 }
 
-/// Logs that an object has no protobuf form.
+/// Logs that an object has no protobuf form, once a second at most: each response that shows such an object finds that out. Its author
+/// chooses how long its texts are.
 pub(super) fn log(resource: &Resource, key: &str, error: &Unencodable) {
-    tracing::warn!(resource = %resource.gvr, key, %error, "an object cannot be sent in protobuf; responses that show it are sent as JSON");
+    static LOGGED: Mutex<Option<Instant>> = Mutex::new(None);
+    let now = Instant::now();
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.is_some_and(|logged| now.duration_since(logged) < LOG_EVERY) {
+        return;
+    }
+    *logged = Some(now);
+    drop(logged);
+    let short = |text: &str| text.chars().take(LONGEST_LOGGED).collect::<String>();
+    let (key, error) = (short(key), short(&error.to_string()));
+    tracing::warn!(resource = %resource.gvr, key, error, "an object cannot be sent in protobuf; responses that show it are sent as JSON");
 }
 
 /// A single object; nothing when it has no protobuf form.
