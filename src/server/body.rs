@@ -39,7 +39,7 @@ const COMPRESS_ABOVE: usize = 128 * 1024;
 /// A connection that is read as fast as it is written would otherwise keep its thread until a whole list is out.
 const CHUNKS_AT_A_TIME: u8 = 8;
 
-/// Chunks of an answer, made one by one.
+/// Chunks of an answer, made one by one. An empty one is not sent: it ends a turn of work that has made nothing to send yet.
 pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// A response body.
@@ -318,6 +318,14 @@ impl HttpBody for Body {
         if let (Some(log), Poll::Ready(Some(Ok(frame)))) = (&mut self.log, &next) {
             log.sent(frame.data_ref().map_or(0, Bytes::len));
         }
+        if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next)
+            && frame.data_ref().is_some_and(Bytes::is_empty)
+        {
+            self.running = 0;
+            streams::say(Said::Nothing);
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         // What others send may wait for them, and a watch waits for events.
         if let (Kind::Pieces(_), Poll::Ready(Some(Ok(frame)))) = (&self.kind, &next) {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
@@ -363,6 +371,8 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
     while !is_long(size, first.len()) {
         match pieces.next() {
+            // It takes more turns than this one.
+            Some(piece) if piece.is_empty() => break,
             Some(piece) => {
                 size += piece.len();
                 first.push(piece);

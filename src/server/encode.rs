@@ -312,7 +312,8 @@ pub const MOST_READ: usize = 1 << 20;
 /// Makes of an object what is shown of it; `None` where nothing can be.
 pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
 
-/// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for.
+/// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for. An empty chunk means that enough has been
+/// done for one turn.
 pub struct Chunks<Items, Write> {
     pending: Vec<u8>,
     items: Items,
@@ -362,12 +363,7 @@ where
             self.left = None;
         }
         let (mut items, mut read) = (0, 0);
-        // An empty chunk would be the end.
-        while chunk.len() < CHUNK
-            && (read < MOST_READ || chunk.is_empty())
-            && self.left.is_none()
-            && self.tail.is_some()
-        {
+        while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
             match self.items.next() {
                 Some(item) => {
                     // All of it is read, however little is shown.
@@ -385,6 +381,11 @@ where
                 }
                 None => chunk.extend_from_slice(&self.tail.take().unwrap_or_default()),
             }
+        }
+        if chunk.len() < CHUNK && self.left.is_none() && self.tail.is_some() {
+            // Where a chunk ends must not say how much was read that is not shown.
+            self.pending = chunk;
+            return Some(Bytes::new());
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))
     }

@@ -99,6 +99,7 @@ impl Iterator for Gzip {
         loop {
             let encoder = self.encoder.as_mut()?;
             let compressed = match self.pieces.next() {
+                Some(piece) if piece.is_empty() => return Some(piece),
                 Some(piece) => {
                     // Writing to memory does not fail.
                     let _ = encoder.write_all(&piece);

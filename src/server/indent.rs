@@ -131,13 +131,15 @@ pub struct Pretty {
     pieces: Pieces,
     /// What is left of the last piece.
     rest: Bytes,
+    /// What has been written and not given.
+    out: Vec<u8>,
     indenter: Indenter,
 }
 
 impl Pretty {
     /// Indents these.
     pub fn new(pieces: Pieces) -> Pretty {
-        Pretty { pieces, rest: Bytes::new(), indenter: Indenter::default() }
+        Pretty { pieces, rest: Bytes::new(), out: Vec::new(), indenter: Indenter::default() }
     }
 }
 
@@ -145,10 +147,14 @@ impl Iterator for Pretty {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        let mut out = Vec::new();
+        let mut out = std::mem::take(&mut self.out);
         while out.len() < CHUNK {
             if self.rest.is_empty() {
                 let Some(piece) = self.pieces.next() else { break };
+                if piece.is_empty() {
+                    self.out = out;
+                    return Some(piece);
+                }
                 self.rest = piece;
                 continue;
             }

@@ -488,9 +488,10 @@ impl Watch {
         large: Box<LargeEvents>,
         batch: &mut Vec<u8>,
     ) {
+        let most = self.most_together();
         let listed = listing.with(|listing| -> Result<bool, Failure> {
             let mut read = 0;
-            while batch.len() < CHUNK && read < MOST_READ && large.admits(listing) {
+            while batch.len() < most && read < MOST_READ && large.admits(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
                 // All of it is read, however little is shown.
                 read += object.length();
@@ -514,6 +515,12 @@ impl Watch {
         }
     }
 
+    /// A batch is sent once it has so many bytes. Where a View leaves out a part of objects, each event is sent alone: how many of them fit a
+    /// turn of work would say how long the part is.
+    fn most_together(&self) -> usize {
+        if self.resource.is_shown_whole() { CHUNK } else { 1 }
+    }
+
     /// Tells what has changed since the watch's place; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
         place.is_new = false;
@@ -526,8 +533,8 @@ impl Watch {
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
             // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
-            let is_work = self.shape.is_table() || self.gzip.is_some();
-            if is_work && (batch.len() >= CHUNK || read >= MOST_READ) {
+            let is_work = self.shape.is_table() || self.gzip.is_some() || !self.resource.is_shown_whole();
+            if is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
@@ -580,7 +587,7 @@ impl Watch {
         place.is_behind = false;
         let mut read = 0;
         for change in changes {
-            if batch.len() >= CHUNK || read >= MOST_READ {
+            if batch.len() >= self.most_together() || read >= MOST_READ {
                 place.is_behind = true;
                 break;
             }
