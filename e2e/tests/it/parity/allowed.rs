@@ -85,7 +85,7 @@ pub(crate) static ALLOWED: [Allowance; 8] = [
     },
     Allowance {
         cases: &["refused for other reasons: metadata in the form of lists"],
-        places: &[".status", ".events[0]", ".lasted"],
+        places: &[".status", ".events[0]", ".events[1]", ".lasted"],
         how: How::Anyhow,
         reason: "A form that does not fit is refused at once; kube-apiserver accepts it and breaks off at the first event.",
     },

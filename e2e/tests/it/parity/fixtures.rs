@@ -146,12 +146,13 @@ async fn create_workloads(apiserver: &Client) -> Result<()> {
         "spec": { "holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": "2024-01-02T03:04:05.678901Z" },
     });
     objects::create(apiserver, "/apis/coordination.k8s.io/v1/namespaces/work/leases", &lease).await?;
-    // Years that Go reads in no JSON. kube-apiserver writes them in protobuf.
+    // Years that Go reads in no JSON. kube-apiserver writes them in protobuf. In another namespace, as lists with it can only be compared
+    // byte by byte, with their own versions.
     let odd = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "odd" },
         "spec": { "renewTime": "9999-12-31T23:59:59.000000-23:59", "acquireTime": "0000-01-01T00:00:00.000000+23:59" },
     });
-    objects::create(apiserver, "/apis/coordination.k8s.io/v1/namespaces/work/leases", &odd).await?;
+    objects::create(apiserver, "/apis/coordination.k8s.io/v1/namespaces/big/leases", &odd).await?;
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": { "name": "slice" },
         "addressType": "IPv4", "ports": [{ "name": "http", "port": 80 }],

@@ -77,7 +77,7 @@ pub(crate) fn cases() -> Vec<Case> {
                     ("a node", "/api/v1/nodes/node-1"),
                     ("a deployment", "/apis/apps/v1/namespaces/work/deployments/shop"),
                     ("a lease", "/apis/coordination.k8s.io/v1/namespaces/work/leases/leader"),
-                    ("a lease of years that JSON has not", "/apis/coordination.k8s.io/v1/namespaces/work/leases/odd"),
+                    ("a lease of years that JSON has not", "/apis/coordination.k8s.io/v1/namespaces/big/leases/odd"),
                     ("an event", "/api/v1/namespaces/work/events/two"),
                     ("an absent lease", "/apis/coordination.k8s.io/v1/namespaces/work/leases/no"),
                     ("an unknown resource", "/api/v1/socks"),
