@@ -112,7 +112,7 @@ impl From<Misplaced> for Unreadable {
     }
 }
 
-/// So many characters of a version that is none are told.
+/// Most characters of an invalid version that an error shows.
 const LONGEST_VERSION: usize = 64;
 
 /// The checked, compiled fields of one resource (one group, version and plural).

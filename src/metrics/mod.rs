@@ -116,7 +116,7 @@ impl Metrics {
             Err(error) => return plain(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics met a defect: {error}\n")),
         };
         let pieces = Box::new(std::iter::once(Bytes::from(text)));
-        let (body, compressed) = body::finish(pieces, Finish { pretty: false, gzip: takes_gzip(headers) });
+        let (body, compressed) = body::finish(pieces, Finish { gzip: takes_gzip(headers), ..Finish::default() });
         let mut response = Response::new(body);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
         response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));

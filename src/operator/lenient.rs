@@ -44,7 +44,7 @@ const MOST_UNKNOWN: usize = 8;
 
 /// The paths of members that were written and are not known. Empty ones say nothing.
 ///
-/// It calls itself for each level, of which there are at most [`MOST_LEVELS`].
+/// It recurses once for each level, of which there are at most [`MOST_LEVELS`].
 fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>) {
     let is_empty = |value: &Value| match value {
         Value::Null => true,

@@ -97,7 +97,7 @@ impl Routed {
         routed
     }
 
-    /// The change as one of its lines, made by the first who asks. The server numbers them.
+    /// The change as one of its lines, created by the first caller. The server numbers them.
     pub fn line(&self, number: usize, make: impl FnOnce() -> Bytes) -> Bytes {
         match self.lines.get(number) {
             Some(line) => {
@@ -130,7 +130,7 @@ impl Routed {
         self.made.get_or_make(&self.counted, place, || form.clone(), length, make)
     }
 
-    /// One of the lines above, compressed by the first who asks. What would take more than mailboxes hold is not kept.
+    /// One of the lines above, compressed by the first caller. What would take more than mailboxes hold is not kept.
     pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
         // What is kept keeps its line, so no other one has this address.
         let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();

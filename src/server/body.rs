@@ -354,12 +354,14 @@ impl HttpBody for Body {
 }
 
 /// How the chunks of an answer are finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
     /// Indented by two spaces.
     pub pretty: bool,
-    /// The client takes gzip.
+    /// The client accepts gzip.
     pub gzip: bool,
+    /// Short responses are streamed too: whether one turn of work was enough for it must not show.
+    pub streams: bool,
 }
 
 /// A body of chunks, and whether it is compressed. Small answers come out whole, so that they carry their length.
@@ -369,7 +371,7 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut size = 0;
     // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
     let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
-    while !is_long(size, first.len()) {
+    while !finish.streams && !is_long(size, first.len()) {
         match pieces.next() {
             // It takes more turns than this one.
             Some(piece) if piece.is_empty() => break,

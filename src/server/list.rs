@@ -25,7 +25,7 @@ use super::params::{ListOptions, read_version};
 use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Clock, Server, chunked, explain, protobuf, read, yaml};
+use super::{Asked, Clock, Server, explain, protobuf, read, streamed, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -135,7 +135,7 @@ async fn answer_in(
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
-    let mut response = chunked(pieces, agreed.format, asked);
+    let mut response = streamed(pieces, agreed.format, asked, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
         return Err(past::let_go());

@@ -111,7 +111,7 @@ use params::Query;
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
-use response::{chunked, completed, document, failed, length_as, mark_gzip, media_type, with_type};
+use response::{chunked, completed, document, failed, length_as, mark_gzip, media_type, streamed, with_type};
 use route::{Address, Target};
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;

@@ -27,9 +27,15 @@ pub(super) fn media_type(format: Format) -> &'static str {
     }
 }
 
-/// A finished answer in chunks.
+/// A finished response in chunks.
 pub(super) fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    let finish = Finish { pretty: format == Format::Json && asked.pretty(), gzip: takes_gzip(asked.headers) };
+    streamed(pieces, format, asked, false)
+}
+
+/// The same; `always` streams short responses too, without their length.
+pub(super) fn streamed(pieces: Pieces, format: Format, asked: &Asked<'_>, always: bool) -> Response<Body> {
+    let pretty = format == Format::Json && asked.pretty();
+    let finish = Finish { pretty, gzip: takes_gzip(asked.headers), streams: always };
     let (body, compressed) = body::finish(pieces, finish);
     let mut response = with_type(Response::new(body), media_type(format));
     if compressed {

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Most bytes of documents that are kept, as the cluster sends them.
 pub(super) const MOST_BYTES: usize = 128 << 20;
 
-/// Most values of one document, which take some 100 bytes each while it is written. Those of Kubernetes have one in 25 bytes.
+/// Most values of one document. Two documents of 31 million values, 62 MiB each, took 2.7 GB while they were written. The v2 document of the
+/// built-in kinds and the samples has 28,000.
 pub(super) const MOST_VALUES: usize = 2_000_000;
 
 /// Most documents that are kept.

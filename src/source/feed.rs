@@ -100,7 +100,7 @@ const MAX_UNREADABLE: usize = 1_000;
 /// Longest name that is remembered, with its namespace, in bytes. No API server of Kubernetes accepts one as long.
 const LONGEST_NAME: usize = 1_024;
 
-/// What stands for the name of an object that has none that could be read, or too long a one.
+/// Reported instead of a name that is missing, invalid or too long.
 const UNKNOWN_NAME: &str = "(unknown name)";
 
 impl Feed {

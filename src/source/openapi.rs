@@ -29,7 +29,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
-use super::document_budget::{self, Budget, MOST_VALUES};
+use super::document_budget::{self, Budget, MOST_DOCUMENTS, MOST_VALUES};
 use crate::extract::tree::{self, DOCUMENT_LEVELS};
 use crate::extract::{Origin, builtin};
 use crate::model::{Gvr, Scope};
@@ -48,7 +48,7 @@ const AFTER_CHANGE: Duration = Duration::from_secs(5);
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
 /// The same after one that did not come in time, until all have been asked for.
 const SHORT_DOCUMENT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long all that are missing may take. What is not there then is asked for later.
+/// Time limit for all missing documents together. The rest is requested later.
 const DOCUMENTS_PATIENCE: Duration = Duration::from_secs(30);
 /// Documents fetched at a time: enough to hide the way there and back.
 const FETCHES_AT_ONCE: usize = 4;
@@ -301,8 +301,10 @@ impl ClusterDocuments {
             let length = if let Came::Body(body) = &came { body.len() } else { 0 };
             let left_out = budget.add(&document.key, document.is_built_in, length, document_budget::MOST_BYTES);
             arrived.push((document, came));
-            for (_, came) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
-                *came = Came::NoRoom;
+            if !left_out.is_empty() {
+                for (_, came) in arrived.iter_mut().filter(|(document, _)| left_out.contains(&document.key)) {
+                    *came = Came::NoRoom;
+                }
             }
         }
         arrived
@@ -338,6 +340,7 @@ impl Known {
         };
         let mut missing: Vec<Missing> = wanted.iter().filter(is_missing).map(of).collect();
         missing.sort_by_cached_key(|document| (!document.is_built_in, self.failing.contains(&document.key)));
+        missing.truncate(MOST_DOCUMENTS);
         missing
     }
 

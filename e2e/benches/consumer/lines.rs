@@ -68,7 +68,7 @@ pub(super) fn updated(kept: &Kept, consumer: Consumer, costs: &[Cost; 2], change
     line(kept, consumer, "updates", costs, ("", ""), None).figure("changes", changes)
 }
 
-/// The servers while objects change and these clients are told.
+/// CPU of the servers while objects change and these clients receive the events.
 pub(super) fn servers(
     kept: &Kept,
     told: &[Run],

@@ -17,7 +17,7 @@ pub(super) type Run = (Consumer, usize);
 
 /// Groups of clients that fit into this memory, in few groups: the largest first, into the first group that has room.
 ///
-/// A client is told of changes beside both servers at the same time, unless memory does not suffice for two of it.
+/// A client of each server receives the changes at the same time, unless memory does not suffice for both.
 pub(super) fn groups(kept: &Kept, available: u64) -> Vec<Vec<Run>> {
     let room = available.saturating_sub(RESERVE + kept.count() * kept.server_bytes_an_object());
     let mut units: Vec<(u64, Vec<Run>)> = Vec::new();

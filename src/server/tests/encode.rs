@@ -202,7 +202,7 @@ fn compressed_answers_of_every_size_are_one_member_with_the_same_bytes() {
         let plain = text(size);
         for piece in [1000, 64 * 1024, 1 << 20] {
             let pieces: Vec<Bytes> = plain.chunks(piece).map(Bytes::copy_from_slice).collect();
-            let (body, compressed) = finish(Box::new(pieces.into_iter()), Finish { pretty: false, gzip: true });
+            let (body, compressed) = finish(Box::new(pieces.into_iter()), Finish { gzip: true, ..Finish::default() });
             assert_eq!((compressed, body.length().is_some()), (is_compressed, is_whole), "{size} in {piece}");
             let sent = sent(body);
             if !is_compressed {
@@ -228,7 +228,7 @@ fn a_compressed_answer_is_made_as_it_is_read() {
         count.fetch_add(1, Ordering::Relaxed);
         Bytes::from(number.to_le_bytes().repeat(16 * 1024))
     });
-    let (mut body, compressed) = finish(Box::new(pieces), Finish { pretty: false, gzip: true });
+    let (mut body, compressed) = finish(Box::new(pieces), Finish { gzip: true, ..Finish::default() });
     assert!(compressed);
     let most = gzip::WHOLE / (64 * 1024) + 1;
     assert_eq!(made.load(Ordering::Relaxed), most, "what decides how to compress is held, nothing else");

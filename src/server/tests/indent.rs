@@ -95,8 +95,10 @@ async fn indented_json_is_gos_to_the_stated_depth_and_compact_below() {
     for shape in SHAPES {
         for depth in [1, 2, 98, 99, 100, 101, 102, 1000, 10_000] {
             let json = nested(shape, depth, 3);
-            let body =
-                finish(Box::new(std::iter::once(Bytes::from(json.clone()))), Finish { pretty: true, gzip: false });
+            let body = finish(
+                Box::new(std::iter::once(Bytes::from(json.clone()))),
+                Finish { pretty: true, ..Finish::default() },
+            );
             let sent = pieces(body.0).await.concat();
             let text = String::from_utf8(sent).unwrap();
             let why = format!("{} of {depth} levels", shape.0);
