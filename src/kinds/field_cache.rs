@@ -5,6 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::absence::Absence;
 use super::conditions::Conditions;
 use super::selectors::{FieldSelector, LabelSelector};
 
@@ -97,10 +98,10 @@ pub struct FieldCacheSpec {
     /// resource. Absent: all objects are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// Why the object could not be read, if it could not: then it has no other members.
+    /// Why the spec was left out, if it was: then it has no other members.
     #[serde(skip)]
     #[schemars(skip)]
-    pub unreadable: Option<String>,
+    pub absent: Option<Absence>,
 }
 
 /// A field to select by.

@@ -1,12 +1,13 @@
 //! Our own kinds, as people and controllers read and write them: FieldCache, View, SelectableResource.
 //!
 //! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are what they
-//! share; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
+//! share; [`Absence`] says why an object has no spec here; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
 //! The comments on the fields are what `kubectl explain` shows, so they are written for users.
 //!
 //! [`accept`] judges what a schema and CEL cannot: whether the resource exists, and whether it has the fields that are named. Nothing
 //! here talks to a cluster.
 
+mod absence;
 pub mod accept;
 pub mod conditions;
 pub mod definitions;
@@ -29,6 +30,7 @@ mod tests;
 )]
 pub mod view;
 
+pub use absence::Absence;
 pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, Scope};
 pub use selectable_resource::{
     FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,

@@ -6,6 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::absence::Absence;
 use super::conditions::Conditions;
 use super::selectors::{FieldSelector, LabelSelector};
 
@@ -95,10 +96,10 @@ pub struct ViewSpec {
     #[serde(skip)]
     #[schemars(skip)]
     pub unknown: Vec<String>,
-    /// Why the object could not be read, if it could not: then it has no other members.
+    /// Why the spec was left out, if it was: then it has no other members.
     #[serde(skip)]
     #[schemars(skip)]
-    pub unreadable: Option<String>,
+    pub absent: Option<Absence>,
 }
 
 /// A resource, and what of it is shown. All parts must hold.

@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::events::Recorder;
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use super::api_error::{Logged, described};
 use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::Verdict;
-use super::world::World;
+use super::world::{self, World};
 use super::{FIELD_MANAGER, events};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
@@ -51,10 +51,10 @@ pub async fn run(
     reported: Arc<Reported>,
     phases: impl Stream<Item = ()> + Send + 'static,
 ) {
-    let api: Api<FieldCache> = Api::all(client);
-    let context =
-        Context { world, api: api.clone(), recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
-    Controller::new(api, watcher::Config::default())
+    let api: Api<FieldCache> = Api::all(client.clone());
+    let context = Context { world, api, recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
+    let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut FieldCache| {});
+    Controller::for_stream(changes.applied_objects(), store)
         .reconcile_all_on(phases)
         .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
         .for_each(|_| std::future::ready(()))

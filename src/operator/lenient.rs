@@ -13,24 +13,52 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::kinds::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
+use super::room::Limits;
+use crate::kinds::{Absence, FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
 
-/// What stands for an object that cannot be read.
-pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned {
-    /// An object of this name that is not served, where anything is served because of it. `reason` says why.
-    fn unreadable(metadata: ObjectMeta, reason: String) -> Self;
+/// Characters of a reason or of a name that are kept: both can hold what an author wrote.
+const MOST_CHARACTERS: usize = 256;
+
+/// An object that can be kept without its spec.
+pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
+    /// What all objects of the kind may take in memory.
+    const LIMITS: Limits = Limits::NONE;
+
+    /// Leaves out the spec, and notes why. Such an object is not served, nor is anything because of it.
+    fn drop_spec(&mut self, why: Absence);
+
+    /// Bytes of the spec, as JSON.
+    fn spec_length(&self) -> usize {
+        0
+    }
+
+    /// Takes a status as it was written, if it can be read.
+    fn read_status(&mut self, _written: &Value) {}
 
     /// Notes what of the object as it was written this release does not know, where that matters.
     fn note_unknown(&mut self, _written: &Value) {}
 }
 
+fn length<Spec: Serialize>(spec: &Spec) -> usize {
+    serde_json::to_vec(spec).map_or(usize::MAX, |spec| spec.len())
+}
+
 impl Replaceable for View {
-    fn unreadable(metadata: ObjectMeta, reason: String) -> View {
-        let spec = ViewSpec { unreadable: Some(reason), ..ViewSpec::default() };
-        View { metadata, spec, status: None }
+    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+
+    fn drop_spec(&mut self, why: Absence) {
+        self.spec = ViewSpec { absent: Some(why), ..ViewSpec::default() };
+    }
+
+    fn spec_length(&self) -> usize {
+        length(&self.spec)
+    }
+
+    fn read_status(&mut self, written: &Value) {
+        self.status = Deserialize::deserialize(written).ok();
     }
 
     fn note_unknown(&mut self, written: &Value) {
@@ -60,7 +88,7 @@ fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>)
                 match known.get(name) {
                     Some(known) => unknown(&place, value, known, found),
                     None if is_empty(value) || found.len() == MOST_UNKNOWN => {}
-                    None => found.push(place),
+                    None => found.push(place.chars().take(MOST_CHARACTERS).collect()),
                 }
             }
         }
@@ -74,33 +102,41 @@ fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>)
 }
 
 impl Replaceable for FieldCache {
-    fn unreadable(metadata: ObjectMeta, reason: String) -> FieldCache {
-        let spec = FieldCacheSpec { unreadable: Some(reason), ..FieldCacheSpec::default() };
-        FieldCache { metadata, spec, status: None }
+    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+
+    fn drop_spec(&mut self, why: Absence) {
+        self.spec = FieldCacheSpec { absent: Some(why), ..FieldCacheSpec::default() };
+    }
+
+    fn spec_length(&self) -> usize {
+        length(&self.spec)
+    }
+
+    fn read_status(&mut self, written: &Value) {
+        self.status = Deserialize::deserialize(written).ok();
     }
 }
 
+/// Its spec is empty.
 impl Replaceable for SelectableResource {
-    fn unreadable(metadata: ObjectMeta, _: String) -> SelectableResource {
-        SelectableResource { metadata, ..SelectableResource::default() }
-    }
+    fn drop_spec(&mut self, _: Absence) {}
 }
 
 /// Without a spec it is not the policy that is required.
 impl Replaceable for ValidatingAdmissionPolicy {
-    fn unreadable(metadata: ObjectMeta, _: String) -> ValidatingAdmissionPolicy {
-        ValidatingAdmissionPolicy { metadata, ..ValidatingAdmissionPolicy::default() }
+    fn drop_spec(&mut self, _: Absence) {
+        self.spec = None;
     }
 }
 
 impl Replaceable for ValidatingAdmissionPolicyBinding {
-    fn unreadable(metadata: ObjectMeta, _: String) -> ValidatingAdmissionPolicyBinding {
-        ValidatingAdmissionPolicyBinding { metadata, ..ValidatingAdmissionPolicyBinding::default() }
+    fn drop_spec(&mut self, _: Absence) {
+        self.spec = Default::default();
     }
 }
 
 /// An object as far as it can be read: without metadata.managedFields, without its status if that cannot be read, or else with nothing but
-/// its name and version.
+/// its name, its version, and its status if that can be read.
 #[derive(Clone, Debug)]
 pub struct Lenient<K>(pub K);
 
@@ -114,9 +150,10 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
             false => K::deserialize(value).map_err(|error| error.to_string()),
         };
         let whole = read(&value);
+        let mut status = Value::Null;
         let read = whole.or_else(|reason| {
             if let Some(members) = value.as_object_mut() {
-                members.remove("status");
+                status = members.remove("status").unwrap_or_default();
             }
             read(&value).map_err(|_| reason)
         });
@@ -125,7 +162,13 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
                 object.note_unknown(&value);
                 object
             }
-            Err(reason) => K::unreadable(known(&value["metadata"]), reason),
+            Err(reason) => {
+                let mut object = K::default();
+                *object.meta_mut() = known(&value["metadata"]);
+                object.read_status(&status);
+                object.drop_spec(Absence::Unreadable(reason.chars().take(MOST_CHARACTERS).collect()));
+                object
+            }
         }))
     }
 }
@@ -227,6 +270,7 @@ fn known(metadata: &Value) -> ObjectMeta {
         uid: text("uid"),
         resource_version: text("resourceVersion"),
         generation: metadata["generation"].as_i64(),
+        creation_timestamp: Deserialize::deserialize(&metadata["creationTimestamp"]).ok(),
         ..ObjectMeta::default()
     }
 }
@@ -265,7 +309,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Lenient, Replaceable};
-    use crate::kinds::{FieldCache, View};
+    use crate::kinds::{Absence, FieldCache, View};
 
     fn read<K: Replaceable>(value: &serde_json::Value) -> K {
         serde_json::from_str::<Lenient<K>>(&value.to_string()).unwrap().0
@@ -295,7 +339,10 @@ mod tests {
             assert_eq!((read.metadata.name.as_deref(), read.metadata.generation), (Some("blue"), Some(3)), "{name}");
             assert_eq!(read.metadata.resource_version.as_deref(), Some("7"), "{name}");
             assert_eq!(read.spec.resources.is_empty(), reason.is_some(), "{name}");
-            let said = read.spec.unreadable.unwrap_or_default();
+            let said = match read.spec.absent {
+                Some(Absence::Unreadable(reason)) => reason,
+                _ => String::new(),
+            };
             assert!(said.contains(reason.unwrap_or_default()) && said.is_empty() == reason.is_none(), "{name}: {said}");
         }
         // serde_json reads no such text as a value.
@@ -314,18 +361,14 @@ mod tests {
             ),
         ] {
             let read = serde_json::from_str::<Lenient<View>>(&text).unwrap().0;
-            assert_eq!(
-                (read.metadata.name.as_deref(), read.spec.unreadable.is_none()),
-                (Some("blue"), is_read),
-                "{name}"
-            );
+            assert_eq!((read.metadata.name.as_deref(), read.spec.absent.is_none()), (Some("blue"), is_read), "{name}");
         }
         let mut cache = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
             "metadata": {"name": "pods"}, "spec": {"resource": "pods"},
         });
-        assert_eq!(read::<FieldCache>(&cache).spec.unreadable, None);
+        assert_eq!(read::<FieldCache>(&cache).spec.absent, None);
         cache["spec"]["versions"] = json!(7);
-        assert!(read::<FieldCache>(&cache).spec.unreadable.is_some());
+        assert!(read::<FieldCache>(&cache).spec.absent.is_some());
     }
 }

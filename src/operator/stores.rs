@@ -11,8 +11,9 @@ use kube::ResourceExt;
 use crate::builtin::schemas;
 use crate::extract::ExtraField;
 use crate::extract::extra::{self, Subject};
-use crate::kinds::{FieldCache, FieldCacheSpec, accept};
+use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
+use crate::operator::room::Limits;
 use crate::operator::selectable_resources;
 use crate::registry::{Definition, Definitions, Excerpt};
 
@@ -83,12 +84,26 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
     }
 }
 
-/// The reason of an object that this release cannot read.
-pub(super) const UNREADABLE: &str = "Unreadable";
-
-/// What is wrong with such an object, and what to do about it.
-pub(super) fn unreadable(reason: &str) -> String {
-    format!("this release cannot read the object: {reason}; write it anew, or run the release of crds/")
+/// The problem of an object without its spec; `crowded_out` is the reason of one of its kind that there is no room for.
+pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
+    let Limits { objects, bytes, longest, .. } = Limits::WRITTEN_BY_USERS;
+    let (reason, message) = match why {
+        Absence::Unreadable(reason) => (
+            "Unreadable",
+            format!("this release cannot read the object: {reason}; write it anew, or run the release of crds/"),
+        ),
+        Absence::TooLong => {
+            ("TooLarge", format!("its spec takes more than {longest} bytes as JSON: shorten it, or make several of it"))
+        }
+        Absence::CrowdedOut => (
+            crowded_out,
+            format!(
+                "the oldest objects of this kind are served, up to {objects} and {bytes} bytes of their specs: delete those that are not \
+                 used, or shorten them"
+            ),
+        ),
+    };
+    Problem { reason, message }
 }
 
 /// The problems of the fields. One that all versions have is there once; others name their version.
@@ -116,8 +131,8 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     if field_cache.metadata.deletion_timestamp.is_some() {
         return one("Deleting", "the FieldCache is being deleted");
     }
-    if let Some(reason) = &spec.unreadable {
-        return one(UNREADABLE, &unreadable(reason));
+    if let Some(why) = &spec.absent {
+        return Err(vec![absent(why, "TooManyFieldCaches")]);
     }
     // The definition says so too; an API server without its rules would let two of them mean one store.
     if field_cache.name_any() != spec.object_name() {

@@ -13,17 +13,18 @@ use tokio::time::sleep;
 
 use super::admission_policy::{MANIFEST, NAMES, RequiredPolicy};
 use super::election::{Election, Judgment, judge, written};
-use super::lenient::Lenient;
+use super::lenient::{Lenient, Replaceable};
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
-use super::stores::{Verdicts, judge_all, named};
+use super::stores::{Problem, Verdicts, judge_all, named};
 use super::synced::Synced;
-use super::views::{self, Judged, LONGEST_VIEW, MOST_VIEW_BYTES, MOST_VIEWS, shorten};
+use super::views::{self, Judged};
+
 use super::world::shorten_metadata;
 use super::world::strictly;
 use crate::crd::Crd;
 use crate::extract::Plan;
-use crate::kinds::{FieldCache, FieldOrigin, View};
+use crate::kinds::{Absence, FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
@@ -651,19 +652,6 @@ fn versions_that_were_kept_are_kept_until_they_are_not_served() {
 }
 
 /// A View of that age that lists so many names of namespaces.
-fn view(number: usize, second: usize, names: usize) -> Arc<View> {
-    let namespaces: Vec<String> = (0..names).map(|name| format!("{name:060}")).collect();
-    let created = format!("2026-01-02T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60);
-    let mut view: View = serde_json::from_value(json!({
-        "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
-        "metadata": {"name": format!("view-{number}"), "generation": 3, "creationTimestamp": created},
-        "spec": {"resources": [{"group": "stable.example.com", "resource": "shirts", "namespaces": namespaces}]},
-    }))
-    .unwrap();
-    shorten(&mut view);
-    Arc::new(view)
-}
-
 #[test]
 fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
     let many = |number: usize| format!("example.com/{number}");
@@ -685,52 +673,39 @@ fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
     assert!(kept.len() < 1_000 && kept.contains("\"generation\":3"), "{kept}");
 }
 
-/// Whoever may write Views chooses how many and how long they are, and they are there again after each start.
 #[test]
-fn views_are_served_up_to_a_number_and_a_length() {
+fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let definitions = Arc::new(definitions());
     let shirts = field_cache("shirts.stable.example.com", json!({"group": "stable.example.com", "resource": "shirts"}));
     let verdicts = Arc::new(super::stores::judge_all(&[shirts], &definitions));
-    let reasons = |judged: &Judged| -> BTreeMap<&'static str, usize> {
-        judged.values().fold(BTreeMap::new(), |mut counts, verdict| {
-            *counts
-                .entry(verdict.outcome.as_ref().map_or_else(|problems| problems[0].reason, |_| "served"))
-                .or_default() += 1;
-            counts
-        })
+    let view = |name: &str| -> View {
+        serde_json::from_value(json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": name, "generation": 3},
+            "spec": {"resources": [{"group": "stable.example.com", "resource": "shirts"}]},
+        }))
+        .unwrap()
     };
-    let each = LONGEST_VIEW / 63 - 10;
-    let fitting = MOST_VIEW_BYTES / (each * 63);
-    for (views, expected, what) in [
-        ((0..3).map(|number| view(number, number, 2)).collect::<Vec<_>>(), [("served", 3)].as_slice(), "a few"),
-        (vec![view(0, 0, LONGEST_VIEW / 60)], &[("TooLarge", 1)], "a long one"),
-        (
-            (0..MOST_VIEWS + 2).map(|number| view(number, number, 0)).collect(),
-            &[("TooManyViews", 2), ("served", MOST_VIEWS)],
-            "many",
-        ),
-        (
-            (0..fitting + 9).map(|number| view(number, number, each)).collect(),
-            &[("TooManyViews", 9), ("served", fitting)],
-            "many long ones",
-        ),
-    ] {
-        let last = views::judge_all(views, &verdicts, &definitions, None);
-        assert_eq!(reasons(&last.judged), expected.iter().copied().collect(), "{what}");
-    }
-    // The youngest are left out; once others are gone they are judged.
-    let mut all: Vec<_> = (0..=MOST_VIEWS).map(|number| view(number, MOST_VIEWS - number, 0)).collect();
+    let reasons = |judged: &Judged| -> BTreeMap<String, &'static str> {
+        let reason = |outcome: &Result<_, Vec<Problem>>| {
+            outcome.as_ref().map_or_else(|problems| problems[0].reason, |_| "served")
+        };
+        judged.iter().map(|(name, verdict)| (name.clone(), reason(&verdict.outcome))).collect()
+    };
+    let expected = |reasons: [&'static str; 3]| -> BTreeMap<String, &'static str> {
+        ["a", "b", "c"].map(str::to_owned).into_iter().zip(reasons).collect()
+    };
+    let mut crowded_out = view("b");
+    crowded_out.drop_spec(Absence::CrowdedOut);
+    let mut all = vec![Arc::new(view("a")), Arc::new(crowded_out), Arc::new(view("c"))];
     let last = views::judge_all(all.clone(), &verdicts, &definitions, None);
-    assert!(last.judged["view-0"].outcome.is_err() && last.judged[&format!("view-{MOST_VIEWS}")].outcome.is_ok());
-    all.pop();
+    assert_eq!(reasons(&last.judged), expected(["served", "TooManyViews", "served"]));
+    let mut long = view("a");
+    long.drop_spec(Absence::TooLong);
+    (all[0], all[1]) = (Arc::new(long), Arc::new(view("b")));
     let last = views::judge_all(all.clone(), &verdicts, &definitions, Some(last));
-    assert_eq!(reasons(&last.judged), BTreeMap::from([("served", MOST_VIEWS)]));
-    // A View that was edited is judged anew, and so is each of them in another world.
-    all[0] = view(0, 0, LONGEST_VIEW);
-    let last = views::judge_all(all.clone(), &verdicts, &definitions, Some(last));
-    assert_eq!(last.judged["view-0"].outcome.as_ref().unwrap_err()[0].reason, "TooLarge");
+    assert_eq!(reasons(&last.judged), expected(["TooLarge", "served", "served"]));
     let last = views::judge_all(all, &Arc::default(), &definitions, Some(last));
-    assert_eq!(reasons(&last.judged), BTreeMap::from([("NotCached", MOST_VIEWS - 1), ("TooLarge", 1)]));
+    assert_eq!(reasons(&last.judged), expected(["TooLarge", "NotCached", "NotCached"]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::api_error::{Logged, described};
 use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, conditions};
-use super::stores::{Problem, UNREADABLE, Verdicts, unreadable};
+use super::stores::{Problem, Verdicts, absent};
 use super::synced::Synced;
 use super::world::{self, World};
 use super::{FIELD_MANAGER, admission_policy, events};
@@ -43,14 +43,6 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Even if nothing seems to have changed, a status is looked at this often.
 const COMPARE_EVERY: Duration = Duration::from_secs(300);
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
-
-/// Bytes of the spec of one View, as JSON. What is made of it takes some ten times as much.
-pub(super) const LONGEST_VIEW: usize = 64 << 10;
-/// Views that are served, at most, and bytes of their specs. They are in etcd, so whatever they take is there again after a restart.
-pub(super) const MOST_VIEWS: usize = 2_000;
-pub(super) const MOST_VIEW_BYTES: usize = 8 << 20;
-/// The reason of those beyond.
-const TOO_MANY: &str = "TooManyViews";
 
 const ACCEPTED: &str = "Accepted";
 const READY: &str = "Ready";
@@ -92,42 +84,9 @@ impl Address {
 
 /// Follows Views, without what is not read of them.
 pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
-    let (store, changes) = world::reflected(client, watcher::Config::default(), |view: &mut View| {
-        shorten(view);
-        view.status = None;
-    });
+    let (store, changes) = world::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
     let is_change = |event: &_| !matches!(event, Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_));
     (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
-}
-
-/// Drops what a View shows, if it is too long: a View without resources is otherwise invalid, and [`judge`] says what it means.
-pub(super) fn shorten(view: &mut View) {
-    if serde_json::to_vec(&view.spec).map_or(usize::MAX, |spec| spec.len()) > LONGEST_VIEW {
-        view.spec.resources = Vec::new();
-    }
-}
-
-/// Chooses the Views to which memory is given: the oldest ones, up to a number and a sum of lengths. The others get a verdict.
-fn crowded_out(all: &[Arc<View>]) -> BTreeMap<String, ViewVerdict> {
-    let mut by_age: Vec<&View> = all.iter().map(|view| &**view).collect();
-    by_age.sort_unstable_by_key(|view| (view.metadata.creation_timestamp.clone(), view.metadata.name.clone()));
-    let mut bytes = 0;
-    let mut refused = BTreeMap::new();
-    for (index, view) in by_age.into_iter().enumerate() {
-        let length = serde_json::to_vec(&view.spec).map_or(LONGEST_VIEW, |spec| spec.len());
-        if index < MOST_VIEWS && bytes + length <= MOST_VIEW_BYTES {
-            bytes += length;
-            continue;
-        }
-        let message = format!(
-            "the oldest Views are served, up to {MOST_VIEWS} and {MOST_VIEW_BYTES} bytes of their specs: delete Views that are not used, or \
-             shorten them"
-        );
-        let outcome = Err(vec![Problem { reason: TOO_MANY, message }]);
-        let generation = view.metadata.generation.unwrap_or_default();
-        refused.insert(view.name_any(), ViewVerdict { generation, outcome });
-    }
-    refused
 }
 
 /// What the last verdicts were made of.
@@ -147,14 +106,10 @@ pub(super) fn judge_all(
 ) -> LastVerdicts {
     let last = last.filter(|last| Arc::ptr_eq(&last.verdicts, verdicts) && Arc::ptr_eq(&last.definitions, definitions));
     let (known, mut kept) = last.map(|last| (last.views, last.judged)).unwrap_or_default();
-    let mut refused = crowded_out(&all);
     let judged = all.iter().map(|view| {
         let name = view.name_any();
         let is_known = known.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-        let verdict = refused
-            .remove(&name)
-            .or_else(|| kept.remove(&name).filter(|verdict| is_known && !is_crowded_out(verdict)))
-            .unwrap_or_else(|| judge(view, verdicts, definitions));
+        let verdict = kept.remove(&name).filter(|_| is_known).unwrap_or_else(|| judge(view, verdicts, definitions));
         (name, verdict)
     });
     let judged = judged.collect();
@@ -162,20 +117,11 @@ pub(super) fn judge_all(
     LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged }
 }
 
-fn is_crowded_out(verdict: &ViewVerdict) -> bool {
-    verdict.outcome.as_ref().is_err_and(|problems| problems.iter().any(|problem| problem.reason == TOO_MANY))
-}
-
 /// Judges one.
 pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
     let spec = &view.spec;
-    if let Some(reason) = &spec.unreadable {
-        let outcome = Err(vec![Problem { reason: UNREADABLE, message: unreadable(reason) }]);
-        return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
-    }
-    if spec.resources.is_empty() {
-        let message = format!("its spec takes more than {LONGEST_VIEW} bytes as JSON: make several Views of it");
-        let outcome = Err(vec![Problem { reason: "TooLarge", message }]);
+    if let Some(why) = &spec.absent {
+        let outcome = Err(vec![absent(why, "TooManyViews")]);
         return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
     // In the version that is shown first; another one without a field of the View shows nothing.
@@ -340,7 +286,7 @@ pub async fn run(
 ) {
     let api: Api<View> = Api::all(client.clone());
     let context = Context { world, judged, api, recorder, reported, logged: Mutex::default(), address };
-    let (store, changes) = world::reflected(client, watcher::Config::default(), shorten);
+    let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut View| {});
     Controller::for_stream(changes.applied_objects(), store)
         .reconcile_all_on(triggers)
         .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
@@ -20,6 +20,7 @@ use tokio::time::sleep;
 
 use super::admission_policy::PolicyState;
 use super::api_error::{Logged, described_watch};
+use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
 use super::stores::{Verdicts, judge_all, named};
 use super::synced::Synced;
@@ -91,20 +92,13 @@ fn watched<K>(
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
-    let whole = watcher(Api::<Lenient<K>>::all(client), selected.page_size(PAGE)).default_backoff();
-    whole.map_ok(move |event| {
-        let mut read = |Lenient(mut object): Lenient<K>| {
-            shorten_metadata(object.meta_mut());
-            shorten(&mut object);
-            object
-        };
-        match event {
-            watcher::Event::Init => watcher::Event::Init,
-            watcher::Event::InitApply(object) => watcher::Event::InitApply(read(object)),
-            watcher::Event::InitDone => watcher::Event::InitDone,
-            watcher::Event::Apply(object) => watcher::Event::Apply(read(object)),
-            watcher::Event::Delete(object) => watcher::Event::Delete(read(object)),
-        }
+    let begin = move || {
+        let whole = watcher(Api::<Lenient<K>>::all(client.clone()), selected.clone().page_size(PAGE));
+        whole.default_backoff().boxed()
+    };
+    bounded(begin, move |object: &mut K| {
+        shorten_metadata(object.meta_mut());
+        shorten(object);
     })
 }
 

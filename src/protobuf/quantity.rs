@@ -24,7 +24,10 @@ const NANO: i32 = -9;
 /// More than any exponent that is of use; upstream cuts larger ones off to 32 bits.
 const MOST_EXPONENT: i64 = 1_000_000;
 
-/// The text that upstream prints after it has read this one; nothing for what it does not read, or for more digits than 128 bits hold.
+/// The text that upstream prints after it has read this one; nothing for what it does not read.
+///
+/// A number of more than 128 bits is taken as it stands, because kube-apiserver has printed it already: it writes the same text in JSON and in
+/// protobuf.
 pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     if text.is_empty() {
@@ -50,9 +53,11 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     let value = whole
         .bytes()
         .chain(fraction.bytes())
-        .try_fold(0u128, |value, digit| value.checked_mul(10)?.checked_add(u128::from(digit - b'0')))?;
+        .try_fold(0u128, |value, digit| value.checked_mul(10)?.checked_add(u128::from(digit - b'0')));
     let factor = if format == Format::Binary { 1u128 << exponent } else { 1 };
-    let amount = value.checked_mul(factor)?;
+    let Some((value, amount)) = value.and_then(|value| Some((value, value.checked_mul(factor)?))) else {
+        return Some(Cow::Borrowed(text));
+    };
     if precision >= 0 && scale >= NANO && i64::try_from(amount).is_ok() {
         let shifted_ends = || {
             let shifted: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();

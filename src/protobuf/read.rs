@@ -425,10 +425,9 @@ impl<'r> Reader<'r> {
         let of_map = &mut members[start..];
         if !is_sorted {
             let name = |link: &u32| self.buffers.bytes(self.buffers.slots(*link, 2)[1], self.json);
+            // Keys that are not UTF-8 differ in kube-apiserver, and can be equal in its JSON. All are written, in their order: readers take the
+            // last one, as those of JSON do.
             of_map.sort_by(|left, right| name(left).cmp(name(right)));
-            if of_map.windows(2).any(|pair| name(&pair[0]) == name(&pair[1])) {
-                return Err(Unencodable::new(Reason::Repeated));
-            }
         }
         for pair in of_map.windows(2) {
             self.buffers.tape[pair[0] as usize].place = pair[1];

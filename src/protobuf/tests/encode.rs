@@ -14,6 +14,15 @@ fn a_small_object_is_these_bytes() {
     assert_eq!(bytes.escape_ascii().to_string(), [&metadata[..], data].concat().escape_ascii().to_string());
 }
 
+/// kube-apiserver's JSON has equal keys where its own differ in bytes that are not UTF-8.
+#[test]
+fn keys_that_are_equal_are_all_written_in_their_order() {
+    let of = |json: &str| written("v1", "ConfigMap", json).unwrap().escape_ascii().to_string();
+    let data = b"\x12\x06\x0a\x01a\x12\x012\x12\x06\x0a\x01b\x12\x011\x12\x06\x0a\x01b\x12\x013";
+    let bytes = of(r#"{"metadata":{},"data":{"b":"1","a":"2","b":"3"}}"#);
+    assert!(bytes.ends_with(&data.escape_ascii().to_string()), "{bytes}");
+}
+
 #[test]
 fn the_order_of_members_does_not_count() {
     let one = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","labels":{"a":"1","b":"2"}},"spec":{"nodeName":"x","hostPID":true}}"#;
@@ -31,7 +40,6 @@ fn what_the_message_does_not_have_is_refused_with_its_place() {
     );
     assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), Reason::NotA("a text")));
     assert_eq!(of(r#"{"metadata":{"labels":{"a":1}}}"#), ("metadata.labels[a]".into(), Reason::NotA("a text")));
-    assert_eq!(of(r#"{"metadata":{"labels":{"a":"","a":""}}}"#), ("metadata.labels".into(), Reason::Repeated));
     assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), Reason::Repeated));
     assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), Reason::NotA("a boolean")));
     assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, Reason::NotA("an integer of 32 bits"));

@@ -33,6 +33,7 @@ fn quantities_are_as_upstream_prints_them() {
         ("1000E", "1"),
         (" 7 ", "7"),
         ("1500Mi", "1500Mi"),
+        ("999999999999999999999999999999999999999999", "999999999999999999999999999999999999999999"),
     ] {
         assert_eq!(canonical(text).as_deref(), Some(expected), "{text}");
     }
@@ -43,5 +44,4 @@ fn what_is_no_quantity_is_refused() {
     for text in ["", "x", "1x", "1.2.3", "1Kii", "--1", "1e", "Ki1", "1 1", "1e99999999999999999999"] {
         assert_eq!(canonical(text), None, "{text}");
     }
-    assert_eq!(canonical(&"9".repeat(60)), None, "more than 128 bits");
 }

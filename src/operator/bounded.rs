@@ -1,0 +1,245 @@
+//! Events of objects, of which no more are kept than there is [`Room`] for.
+//!
+//! What was left out is only in the API server. So when there is room again, for instance because an older object was deleted, all objects
+//! are listed anew.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use kube::runtime::watcher::{Error, Event};
+use tokio::time::{Instant, sleep_until};
+
+use super::lenient::{Lenient, Replaceable};
+use super::room::Room;
+
+/// Objects are listed anew no earlier than this after they were listed, however often older ones come and go.
+pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
+/// What a watcher reports of objects.
+pub(super) type Events<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>;
+
+struct Bounded<K, Begin> {
+    events: Events<K>,
+    begin: Begin,
+    room: Room,
+    /// When the last list was complete; `None` while there is one.
+    listed: Option<Instant>,
+    /// Events to be passed on.
+    ready: VecDeque<Event<K>>,
+}
+
+/// The events of what is kept. `begin` lists and watches; `shorten` drops what is not read of an object.
+pub(super) fn bounded<K: Replaceable + Send + 'static>(
+    mut begin: impl FnMut() -> Events<K> + Send,
+    mut shorten: impl FnMut(&mut K) + Send,
+) -> impl Stream<Item = Result<Event<K>, Error>> + Send {
+    let state = Bounded { events: begin(), begin, room: Room::new(K::LIMITS), listed: None, ready: VecDeque::new() };
+    let shorten = move |Lenient(mut object): Lenient<K>| {
+        shorten(&mut object);
+        object
+    };
+    stream::unfold((state, shorten), |(mut state, mut shorten)| async move {
+        loop {
+            if let Some(event) = state.ready.pop_front() {
+                return Some((Ok(event), (state, shorten)));
+            }
+            let again = state.listed.filter(|_| state.room.has_room()).map(|listed| listed + LIST_AGAIN_AFTER);
+            let event = tokio::select! {
+                event = state.events.next() => event?,
+                () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
+                    state.listed = None;
+                    state.events = (state.begin)();
+                    continue;
+                }
+            };
+            match event {
+                Ok(Event::Init) => {
+                    state.listed = None;
+                    state.room.clear();
+                    state.ready.push_back(Event::Init);
+                }
+                Ok(Event::InitApply(object)) => {
+                    state.ready.extend(state.room.admit(shorten(object)).into_iter().map(Event::InitApply));
+                }
+                Ok(Event::InitDone) => {
+                    state.listed = Some(Instant::now());
+                    state.ready.push_back(Event::InitDone);
+                }
+                Ok(Event::Apply(object)) => {
+                    state.ready.extend(state.room.admit(shorten(object)).into_iter().map(Event::Apply));
+                }
+                Ok(Event::Delete(object)) => {
+                    let object = shorten(object);
+                    state.room.remove(object.meta().name.as_deref().unwrap_or_default());
+                    state.ready.push_back(Event::Delete(object));
+                }
+                Err(error) => return Some((Err(error), (state, shorten))),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use futures::{StreamExt, stream};
+    use kube::ResourceExt;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+    use tokio::time::{Instant, timeout};
+
+    use super::super::lenient::{Lenient, Replaceable};
+    use super::super::room::Limits;
+    use super::{LIST_AGAIN_AFTER, bounded};
+    use crate::kinds::{Absence, FieldCache, View};
+
+    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+
+    /// A View of an age, smaller numbers being older, with a spec of about so many bytes.
+    fn view(number: usize, second: usize, bytes: usize) -> Lenient<View> {
+        let namespaces: Vec<String> = (0..bytes / 63).map(|name| format!("{name:060}")).collect();
+        let created = format!("2026-01-02T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60);
+        let view = json!({
+            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
+            "metadata": {"name": format!("view-{number}"), "generation": 3, "creationTimestamp": created},
+            "spec": {"resources": [{"group": "stable.example.com", "resource": "shirts", "namespaces": namespaces}]},
+        });
+        serde_json::from_value(view).unwrap()
+    }
+
+    fn listed<K>(objects: Vec<Lenient<K>>) -> Vec<Event<Lenient<K>>> {
+        [Event::Init].into_iter().chain(objects.into_iter().map(Event::InitApply)).chain([Event::InitDone]).collect()
+    }
+
+    /// What is kept after these events, by name. Each inner list is what one watch sees, until it is followed by another one.
+    async fn kept<K: Replaceable + Clone + Send + Sync + 'static>(
+        watches: Vec<Vec<Event<Lenient<K>>>>,
+    ) -> (BTreeMap<String, K>, usize, Duration) {
+        let begun = Arc::new(Mutex::new(0));
+        let (mut watches, counted, start) = (watches.into_iter(), begun.clone(), Instant::now());
+        let begin = move || {
+            *counted.lock().unwrap() += 1;
+            stream::iter(watches.next().unwrap_or_default()).map(Ok).chain(stream::pending()).boxed()
+        };
+        let mut events = Box::pin(bounded(begin, |_: &mut K| {}));
+        let (mut held, mut listing, mut last) = (BTreeMap::new(), BTreeMap::new(), start);
+        while let Ok(Some(event)) = timeout(LIST_AGAIN_AFTER * 10, events.next()).await {
+            last = Instant::now();
+            match event.unwrap() {
+                Event::Init => listing.clear(),
+                Event::InitApply(object) => drop(listing.insert(object.name_any(), object)),
+                Event::InitDone => held = std::mem::take(&mut listing),
+                Event::Apply(object) => drop(held.insert(object.name_any(), object)),
+                Event::Delete(object) => drop(held.remove(&object.name_any())),
+            }
+        }
+        let begun = *begun.lock().unwrap();
+        (held, begun, last - start)
+    }
+
+    fn counts(held: &BTreeMap<String, View>) -> BTreeMap<&'static str, usize> {
+        held.values().fold(BTreeMap::new(), |mut counts, view| {
+            let what = match view.spec.absent {
+                None => "whole",
+                Some(Absence::TooLong) => "too long",
+                Some(Absence::CrowdedOut) => "crowded out",
+                Some(Absence::Unreadable(_)) => "unreadable",
+            };
+            *counts.entry(what).or_default() += 1;
+            counts
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn views_are_kept_up_to_a_number_and_a_length() {
+        let length = view(0, 0, LIMITS.longest - 1_000).0.spec_length();
+        let fitting = LIMITS.bytes / length;
+        let of = |count: usize, bytes| (0..count).map(|number| view(number, number, bytes)).collect::<Vec<_>>();
+        for (views, expected, what) in [
+            (of(3, 100), &[("whole", 3)][..], "a few"),
+            (of(1, LIMITS.longest + 100), &[("too long", 1)], "a long one"),
+            (of(LIMITS.objects + 2, 0), &[("crowded out", 2), ("whole", LIMITS.objects)], "many"),
+            (of(fitting + 9, LIMITS.longest - 1_000), &[("crowded out", 9), ("whole", fitting)], "many long ones"),
+            (
+                of(LIMITS.names + 7, 0),
+                &[("crowded out", LIMITS.names - LIMITS.objects), ("whole", LIMITS.objects)],
+                "more than names are kept of",
+            ),
+        ] {
+            let reversed = views.iter().rev().cloned().collect::<Vec<_>>();
+            let (held, _, _) = kept(vec![listed(views)]).await;
+            assert_eq!(counts(&held), expected.iter().copied().collect(), "{what}");
+            assert_eq!(held["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}");
+            // In the other order, younger ones have to make room.
+            let (held, _, _) = kept(vec![listed(reversed)]).await;
+            let whole = counts(&held).get("whole").copied();
+            assert_eq!(whole, expected.iter().find(|(what, _)| *what == "whole").map(|(_, count)| *count), "{what}");
+            assert_eq!(held["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}, in reverse");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_view_takes_the_place_of_an_older_one() {
+        let old = (0..LIMITS.objects).map(|number| view(number, 100 + number, 0)).collect::<Vec<_>>();
+        // It comes, is edited, and comes again; then an older one comes, as if it had been restored.
+        let mut events = listed(old);
+        events.extend([view(9_000, 9_000, 0), view(9_000, 9_000, 200), view(9_001, 9_001, 0)].map(Event::Apply));
+        let (held, begun, _) = kept(vec![events.clone()]).await;
+        assert_eq!(counts(&held), BTreeMap::from([("crowded out", 2), ("whole", LIMITS.objects)]));
+        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed anew");
+        events.push(Event::Apply(view(7, 50, 0)));
+        events.push(Event::Apply(view(10_000, 50, 0)));
+        let (held, _, _) = kept(vec![events]).await;
+        assert_eq!(counts(&held), BTreeMap::from([("crowded out", 3), ("whole", LIMITS.objects)]));
+        let youngest = &held[&format!("view-{}", LIMITS.objects - 1)];
+        assert_eq!((&youngest.spec.absent, youngest.metadata.generation), (&Some(Absence::CrowdedOut), Some(3)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_left_out_is_read_anew_when_there_is_room() {
+        let all = (0..=LIMITS.objects).map(|number| view(number, number, 0)).collect::<Vec<_>>();
+        let without = |gone: usize| all.iter().filter(move |view| view.0.name_any() != format!("view-{gone}")).cloned();
+        let mut first = listed(all.clone());
+        first.push(Event::Delete(all[5].clone()));
+        let (held, begun, took) = kept(vec![first.clone(), listed(without(5).collect())]).await;
+        assert_eq!((counts(&held), begun), (BTreeMap::from([("whole", LIMITS.objects)]), 2));
+        assert!(took >= LIST_AGAIN_AFTER, "{took:?}");
+        // What is left out goes by itself, and what is served is only edited.
+        let mut first = listed(all.clone());
+        first.extend([Event::Delete(all[LIMITS.objects].clone()), Event::Apply(view(3, 3, 500))]);
+        assert_eq!(kept(vec![first]).await.1, 1);
+        // One that has become short makes room.
+        let long = LIMITS.longest - 1_000;
+        let fitting = LIMITS.bytes / view(0, 0, long).0.spec_length();
+        let long = (0..=fitting).map(|number| view(number, number, long)).collect::<Vec<_>>();
+        let mut first = listed(long.clone());
+        first.push(Event::Apply(view(2, 2, 0)));
+        let mut second = long;
+        second[2] = view(2, 2, 0);
+        let (held, begun, _) = kept(vec![first, listed(second)]).await;
+        assert_eq!((counts(&held), begun), (BTreeMap::from([("whole", fitting + 1)]), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn field_caches_are_bounded_too() {
+        let field_cache = |number: usize| -> Lenient<FieldCache> {
+            let values: Vec<String> = (0..5_000).map(|value| format!("{value:030}")).collect();
+            let values = if number == 0 { values } else { Vec::new() };
+            let requirement = json!([{"key": "app", "operator": "In", "values": values}]);
+            serde_json::from_value(json!({
+                "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+                "metadata": {"name": format!("r{number}"), "creationTimestamp": "2026-01-02T03:04:05Z"},
+                "spec": {"resource": format!("r{number}"), "scope": {"labelSelector": {"matchExpressions": requirement}}},
+            }))
+            .unwrap()
+        };
+        let (held, _, _) = kept(vec![listed((0..LIMITS.objects + 3).map(field_cache).collect())]).await;
+        assert_eq!(held["r0"].spec.absent, Some(Absence::TooLong));
+        assert_eq!(held.values().filter(|held| held.spec.absent == Some(Absence::CrowdedOut)).count(), 3);
+    }
+}
