@@ -169,6 +169,9 @@ fn objects_without_a_protobuf_form_are_remembered_within_a_bound() {
     let noted = live.unencodable();
     assert_eq!(noted.len(), 64);
     assert_eq!(noted.last().map(String::as_str), Some("a/990"), "the newest is the last to be forgotten");
+    // An object whose name is as long is not from an API server of Kubernetes.
+    live.note_unencodable(&"a".repeat(1_025));
+    assert_eq!(live.unencodable(), noted);
     live.forget_unencodable("a/990");
     assert_eq!(live.unencodable().len(), 63);
 }

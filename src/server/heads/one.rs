@@ -165,6 +165,8 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> 
     match (length, is_chunked) {
         (Some(_), true) => bad("the request has Content-Length and Transfer-Encoding: send one of them"),
         (_, true) if request.version != Some(1) => bad("HTTP/1.0 has no Transfer-Encoding: send Content-Length"),
+        // HTTP/1.0 has none (RFC 9112, 3.2).
+        _ if !has_host && request.version == Some(1) => bad("the request has no header Host: send one"),
         (_, true) => Ok(Following::Chunks),
         (length, false) => Ok(Following::Body(length.unwrap_or(0))),
     }

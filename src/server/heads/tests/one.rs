@@ -104,7 +104,10 @@ async fn a_request_that_cannot_be_routed_is_a_status_and_the_last_of_its_connect
         (b"GET / HTTP/1.1\r\nA: b\rC: d\r\n\r\n".to_vec(), 400, "header"),
         (b"GET / HTTP/1.1\rA: b\r\n\r\n".to_vec(), 400, "CR LF"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n".to_vec(), 400, "several headers Host"),
-        (format!("{} / HTTP/1.1\r\n\r\n", "A".repeat(2000)).into_bytes(), 400, "the method"),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), 400, "no header Host"),
+        (b"GET / HTTP/1.1\r\nAccept: */*\r\n\r\n".to_vec(), 400, "no header Host"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), 400, "no header Host"),
+        (format!("{} / HTTP/1.1\r\nHost: x\r\n\r\n", "A".repeat(2000)).into_bytes(), 400, "the method"),
         (b"GET / HTTP/1.1\r\nfieldcache-head: 0\r\n\r\n".to_vec(), 400, "the server's own"),
         (b"GET / HTTP/1.1\r\nFieldcache-Head: 0\r\n\r\n".to_vec(), 400, "the server's own"),
         (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n".to_vec(), 400, "several"),
@@ -185,7 +188,7 @@ async fn headers_that_hyper_reads_itself_may_be_many_and_long() {
         assert!(seen["headers"] == json!(fields), "{} of {name}: other headers", values.len());
     }
     let close = "Connection: x\r\n".repeat(200) + "Connection: y, Close\r\n";
-    connected.write(format!("GET /a HTTP/1.1\r\n{close}\r\n").as_bytes()).await;
+    connected.write(format!("GET /a HTTP/1.1\r\nHost: x\r\n{close}\r\n").as_bytes()).await;
     assert!(connected.response().await.0.contains("\r\nconnection: close\r\n"));
     assert_eq!(connected.rest().await, b"");
 }
@@ -201,7 +204,9 @@ async fn a_rejected_head_gets_no_body() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_has_begun_arrives_in_time_or_its_connection_ends() {
-    for (before, responses) in [("", 0), ("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", 1), ("GET /wait HTTP/1.1\r\n\r\n", 0)] {
+    for (before, responses) in
+        [("", 0), ("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", 1), ("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n", 0)]
+    {
         let mut connected = Connected::new();
         connected.write(format!("{before}GET /second HTTP/1.1\r\nHost").as_bytes()).await;
         for _ in 0..responses {
@@ -259,7 +264,7 @@ async fn requests_cut_anywhere_are_the_requests_that_were_sent() {
                     head += &format!("{:x};name=\"a b\"\r\n", part.len());
                     head += &format!("{}\r\n", std::str::from_utf8(part).unwrap());
                 }
-                head += "0\r\n\r\nGET /hidden HTTP/1.1\r\n\r\n";
+                head += "0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: x\r\n\r\n";
             } else {
                 if !body.is_empty() || random.below(2) == 0 {
                     head += &format!("cOntent-length: {}\r\n", body.len());

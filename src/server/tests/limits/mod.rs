@@ -353,3 +353,18 @@ fn a_dozen_users_with_many_requests_leave_the_next_one_a_usual_request() {
     assert!(limits.admit_head(&user("a"), 200, 2 << 10).is_err(), "they have everything");
     assert!(limits.admit_head(&user("next"), 200, 2 << 10).is_ok(), "with a path and headers");
 }
+
+/// README states that a container needs half as much again as `--memory-limit`, and 2.5 GiB for the other bounds.
+#[test]
+fn the_container_of_the_manifests_has_room_for_all_bounds_together() {
+    let manifest = include_str!("../../../../manifests/deployment.yaml");
+    let after = |what: &str| {
+        let (_, rest) = manifest.split_once(what).unwrap();
+        Bytes::parse(rest.lines().next().unwrap().trim()).unwrap().0
+    };
+    let (_, limits) = manifest.split_once("limits:").unwrap();
+    let (_, memory) = limits.split_once("memory:").unwrap();
+    let container = Bytes::parse(memory.lines().next().unwrap().trim()).unwrap().0;
+    let copies = after("--memory-limit=");
+    assert!(copies + copies / 2 + (5 << 29) <= container, "{copies} {container}");
+}
