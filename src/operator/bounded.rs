@@ -209,6 +209,11 @@ mod tests {
         let (held, begun, took) = kept(vec![first.clone(), listed(without(5).collect())]).await;
         assert_eq!((counts(&held), begun), (BTreeMap::from([("whole", LIMITS.objects)]), 2));
         assert!(took >= LIST_AGAIN_AFTER, "{took:?}");
+        // A younger one does not take the place that an older one waits for.
+        let mut early = listed(all.clone());
+        early.extend([Event::Delete(all[5].clone()), Event::Apply(view(9_000, 9_000, 0))]);
+        let (held, _, _) = kept(vec![early]).await;
+        assert_eq!(held["view-9000"].spec.absent, Some(Absence::CrowdedOut));
         // What is left out goes by itself, and what is served is only edited.
         let mut first = listed(all.clone());
         first.extend([Event::Delete(all[LIMITS.objects].clone()), Event::Apply(view(3, 3, 500))]);
