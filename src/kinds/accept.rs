@@ -63,12 +63,28 @@ impl Reason {
 
 impl From<extra::Problem> for Problem {
     fn from(problem: extra::Problem) -> Problem {
-        Problem { place: problem.place, reason: Reason::Field(problem.reason), message: problem.message }
+        Problem { place: problem.place, reason: Reason::Field(problem.reason), message: shortened(problem.message) }
     }
 }
 
 fn problem(place: impl Into<String>, reason: Reason, message: impl Into<String>) -> Problem {
-    Problem { place: place.into(), reason, message: message.into() }
+    Problem { place: place.into(), reason, message: shortened(message.into()) }
+}
+
+/// Problems that are looked for in one object. Its author reads one after the other, and a message takes much more memory than what is
+/// wrong.
+pub const MOST_PROBLEMS: usize = 8;
+
+/// Characters of a message: it can show what the author wrote.
+const LONGEST_MESSAGE: usize = 1_024;
+
+/// A message that is not too long.
+pub fn shortened(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        message.truncate(end);
+        message.push_str(" ...");
+    }
+    message
 }
 
 /// The extra fields that a FieldCache asks for, as `extract::extra` takes them.
@@ -109,12 +125,12 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
 /// A label selector, read; an absent one selects everything.
 ///
 /// # Errors
-/// One problem for each key or value that can be none.
+/// The first keys and values that can be none.
 pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<selector::LabelSelector, Vec<Problem>> {
     let Some(selector) = selector else { return Ok(selector::LabelSelector::default()) };
     // Through JSON, so that there is one reader of the form.
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
-    match wire::label_selector(&value, place).map_err(unreadable)? {
+    match wire::label_selector_with(&value, place, MOST_PROBLEMS).map_err(unreadable)? {
         LabelSelection::Matching(selector) => Ok(selector),
         LabelSelection::Everything | LabelSelection::Nothing => Ok(selector::LabelSelector::default()),
     }
@@ -123,11 +139,11 @@ pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<s
 /// A field selector, read; its fields are not looked at. An absent one has no requirements.
 ///
 /// # Errors
-/// One problem for each requirement that cannot be read.
+/// The first requirements that cannot be read.
 pub fn field_selector(selector: Option<&FieldSelector>, place: &str) -> Result<Vec<FieldExpression>, Vec<Problem>> {
     let Some(selector) = selector else { return Ok(Vec::new()) };
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
-    wire::field_expressions(&value, place).map_err(unreadable)
+    wire::field_expressions(&value, place, MOST_PROBLEMS).map_err(unreadable)
 }
 
 fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
@@ -139,7 +155,7 @@ fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
 /// restriction. `plan` is the resource's own, without extra fields: the API server knows no others.
 ///
 /// # Errors
-/// One problem for each part that the API server cannot select by.
+/// The first parts that the API server cannot select by.
 pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec<Problem>> {
     let Some(scope) = &spec.scope else { return Ok(Default::default()) };
     let mut problems = Vec::new();
@@ -151,6 +167,9 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec
     let mut terms = Vec::new();
     let requirements = scope.field_selector.iter().flat_map(|selector| &selector.match_expressions);
     for (index, requirement) in requirements.enumerate() {
+        if problems.len() >= MOST_PROBLEMS {
+            break;
+        }
         let place = format!("{place}.matchExpressions[{index}]");
         if plan.resolve(&requirement.key).is_err() {
             let message = format!(
@@ -200,9 +219,11 @@ fn offered(plan: &Plan, name: &str) -> String {
     format!("{name} has {shown}{more}. Name one of them, or add a field to the selectableFields of FieldCache {name}")
 }
 
-/// Judges a View. `shown_of` says what is known of a group's resource.
+/// Judges a View: its first problems. `shown_of` says what is known of a group's resource.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
     let mut problems = Vec::new();
+    // Each part of a View has few problems, or stops at so many.
+    let is_enough = |problems: &Vec<Problem>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
         let message = "this release does not know it and could not keep what it restricts: remove it, or run the release of crds/";
         problems.push(problem(place.as_str(), Reason::UnknownField, message));
@@ -222,8 +243,14 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
         }
     }
     for (index, shown) in spec.resources.iter().enumerate() {
+        if is_enough(&problems) {
+            break;
+        }
         let place = format!("spec.resources[{index}]");
         for (number, path) in shown.prune.iter().enumerate() {
+            if is_enough(&problems) {
+                break;
+            }
             if let Err(invalid) = prune::path::names(path) {
                 let place = format!("{place}.prune[{number}]");
                 problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
@@ -240,7 +267,8 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             Shown::Missing(others) => {
                 let mut message = format!("the API server serves no resource {name} that can be listed and watched");
                 if !others.is_empty() {
-                    message.push_str(&format!("; there is {}", others.join(", ")));
+                    let named = &others[..others.len().min(MOST_PROBLEMS)];
+                    message.push_str(&format!("; there is {}", named.join(", ")));
                 }
                 problems.push(problem(place, Reason::ResourceNotFound, message));
                 continue;
@@ -252,6 +280,9 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
         problems.extend(fields.err().into_iter().flatten());
         let requirements = shown.field_selector.iter().flat_map(|selector| &selector.match_expressions);
         for (number, requirement) in requirements.enumerate() {
+            if is_enough(&problems) {
+                break;
+            }
             if let Err(unsupported) = plan.resolve(&requirement.key) {
                 let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
                 let message = format!("{}; {}", unsupported.message, offered(&plan, &name));
@@ -259,6 +290,9 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             }
         }
         for (number, field) in spec.consumer.iter().flat_map(|consumer| &consumer.fields).enumerate() {
+            if is_enough(&problems) {
+                break;
+            }
             if let Err(unsupported) = plan.resolve(&field.key) {
                 let place = format!("spec.consumer.fields[{number}].key");
                 let message = format!(
@@ -270,5 +304,6 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             }
         }
     }
+    problems.truncate(MOST_PROBLEMS);
     problems
 }

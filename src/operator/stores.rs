@@ -61,9 +61,14 @@ impl From<accept::Problem> for Problem {
 /// The verdicts, by name.
 pub type Verdicts = BTreeMap<String, Verdict>;
 
-/// Judges all of them.
-pub fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
-    field_caches.iter().map(|field_cache| (field_cache.name_any(), judge(field_cache, definitions))).collect()
+/// Judges all of them. Other tasks go on between one and the next: there can be many.
+pub async fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
+    let mut verdicts = Verdicts::new();
+    for field_cache in field_caches {
+        verdicts.insert(field_cache.name_any(), judge(field_cache, definitions));
+        tokio::task::yield_now().await;
+    }
+    verdicts
 }
 
 /// Everything that is to be kept.
@@ -166,7 +171,10 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
             Err(_) if spec.versions.is_empty() && !stores.is_empty() => continue,
             Err(problems) => return Err(problems),
         };
-        let outcome = accept_fields(&requests, gvr, definition, definitions);
+        let mut outcome = accept_fields(&requests, gvr, definition, definitions);
+        for problem in &mut outcome.problems {
+            problem.message = accept::shortened(std::mem::take(&mut problem.message));
+        }
         stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems, excerpt });
     }
     Ok((stores, problems))

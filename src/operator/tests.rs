@@ -16,7 +16,7 @@ use super::election::{Election, Judgment, judge, written};
 use super::lenient::{Lenient, Replaceable};
 use super::selectable_resources::describe;
 use super::status::{Finding, Holds, coarse, conditions};
-use super::stores::{Problem, Verdicts, judge_all, named};
+use super::stores::{self, Problem, Verdicts, named};
 use super::synced::Synced;
 use super::views::{self, Judged};
 
@@ -30,6 +30,15 @@ use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
 use crate::registry::{Definition, Definitions, Group, LiveState, Readiness, Registry, ResourceOrigin};
 use crate::store::{HistoryLimits, Store};
+
+/// Waits for what never waits for anything outside.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
+    block_on(stores::judge_all(field_caches, definitions))
+}
 
 fn shirts() -> Crd {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -677,7 +686,7 @@ fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
 fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let definitions = Arc::new(definitions());
     let shirts = field_cache("shirts.stable.example.com", json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = Arc::new(super::stores::judge_all(&[shirts], &definitions));
+    let verdicts = Arc::new(judge_all(&[shirts], &definitions));
     let view = |name: &str| -> View {
         serde_json::from_value(json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": name, "generation": 3},
@@ -697,14 +706,14 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let mut crowded_out = view("b");
     crowded_out.drop_spec(Absence::CrowdedOut);
     let mut all = vec![Arc::new(view("a")), Arc::new(crowded_out), Arc::new(view("c"))];
-    let last = views::judge_all(all.clone(), &verdicts, &definitions, None);
+    let last = block_on(views::judge_all(all.clone(), &verdicts, &definitions, None));
     assert_eq!(reasons(&last.judged), expected(["served", "TooManyViews", "served"]));
     let mut long = view("a");
     long.drop_spec(Absence::TooLong);
     (all[0], all[1]) = (Arc::new(long), Arc::new(view("b")));
-    let last = views::judge_all(all.clone(), &verdicts, &definitions, Some(last));
+    let last = block_on(views::judge_all(all.clone(), &verdicts, &definitions, Some(last)));
     assert_eq!(reasons(&last.judged), expected(["TooLarge", "served", "served"]));
-    let last = views::judge_all(all, &Arc::default(), &definitions, Some(last));
+    let last = block_on(views::judge_all(all, &Arc::default(), &definitions, Some(last)));
     assert_eq!(reasons(&last.judged), expected(["TooLarge", "NotCached", "NotCached"]));
 }
 

@@ -30,7 +30,7 @@ use super::world::{self, World};
 use super::{FIELD_MANAGER, admission_policy, events};
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
-use crate::kinds::accept::Shown;
+use crate::kinds::accept::{MOST_PROBLEMS, Shown};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
@@ -56,12 +56,12 @@ const CONSUMER_NAMESPACED: &str = "ConsumerNamespaced";
 pub struct ViewVerdict {
     /// metadata.generation of what was judged.
     pub generation: i64,
-    /// What is served, or everything that is wrong.
-    pub outcome: Result<ViewDefinition, Vec<Problem>>,
+    /// What is served, or the first things that are wrong.
+    pub outcome: Result<Arc<ViewDefinition>, Vec<Problem>>,
 }
 
 /// The verdicts, by name.
-pub type Judged = BTreeMap<String, ViewVerdict>;
+pub type Judged = BTreeMap<String, Arc<ViewVerdict>>;
 
 /// Where Views are reached.
 #[derive(Clone, Debug)]
@@ -94,27 +94,36 @@ pub(super) struct LastVerdicts {
     verdicts: Arc<Verdicts>,
     definitions: Arc<Definitions>,
     views: BTreeMap<String, Arc<View>>,
-    pub(super) judged: Judged,
+    pub(super) judged: Arc<Judged>,
 }
 
-/// Judges all of them. A View that is what it was, in a world that is what it was, keeps its verdict.
-pub(super) fn judge_all(
+/// Judges all of them. A View that is what it was, in a world that is what it was, keeps its verdict. Other tasks go on between one and the
+/// next.
+pub(super) async fn judge_all(
     all: Vec<Arc<View>>,
     verdicts: &Arc<Verdicts>,
     definitions: &Arc<Definitions>,
     last: Option<LastVerdicts>,
 ) -> LastVerdicts {
     let last = last.filter(|last| Arc::ptr_eq(&last.verdicts, verdicts) && Arc::ptr_eq(&last.definitions, definitions));
-    let (known, mut kept) = last.map(|last| (last.views, last.judged)).unwrap_or_default();
-    let judged = all.iter().map(|view| {
+    let mut judged = Judged::new();
+    for view in &all {
         let name = view.name_any();
-        let is_known = known.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-        let verdict = kept.remove(&name).filter(|_| is_known).unwrap_or_else(|| judge(view, verdicts, definitions));
-        (name, verdict)
-    });
-    let judged = judged.collect();
+        let kept = last.as_ref().and_then(|last| {
+            let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
+            last.judged.get(&name).filter(|_| is_known)
+        });
+        let verdict = match kept {
+            Some(kept) => kept.clone(),
+            None => {
+                tokio::task::yield_now().await;
+                Arc::new(judge(view, verdicts, definitions))
+            }
+        };
+        judged.insert(name, verdict);
+    }
     let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
-    LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged }
+    LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged: Arc::new(judged) }
 }
 
 /// Judges one.
@@ -191,7 +200,7 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         },
         is_strong: spec.consistency == Consistency::Strong,
     };
-    ViewVerdict { generation, outcome: Ok(definition) }
+    ViewVerdict { generation, outcome: Ok(Arc::new(definition)) }
 }
 
 fn taken(value: ConsumerValue) -> Taken {
@@ -225,7 +234,7 @@ pub async fn serve(
             let (verdicts, definitions) =
                 (verdicts.borrow_and_update().clone(), definitions.borrow_and_update().clone());
             let policy = policy.borrow_and_update().clone();
-            let judged_now = judge_all(views.state(), &verdicts, &definitions, last.take());
+            let judged_now = judge_all(views.state(), &verdicts, &definitions, last.take()).await;
             let now = &judged_now.judged;
             let served: ViewVerdicts = now
                 .iter()
@@ -243,9 +252,9 @@ pub async fn serve(
                 synced.views_served();
             }
             judged.send_if_modified(|held| {
-                let differs = **held != *now;
+                let differs = *held != *now;
                 if differs {
-                    *held = Arc::new(now.clone());
+                    *held = now.clone();
                 }
                 differs
             });
@@ -336,7 +345,11 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
         Ok(definition) => definition,
         Err(problems) => {
             let (first, rest) = (&problems[0], problems.len() - 1);
-            let more = if rest == 0 { String::new() } else { format!("; and {rest} more") };
+            let more = match rest {
+                0 => String::new(),
+                rest if problems.len() < MOST_PROBLEMS => format!("; and {rest} more"),
+                _ => "; and more".to_owned(),
+            };
             let refused = |kind| Finding::new(kind, Holds::False, first.reason, format!("{}{more}", first.message));
             return vec![refused(ACCEPTED), refused(READY)];
         }

@@ -241,7 +241,8 @@ pub async fn judge(
     }
     let mut are_judged = false;
     loop {
-        let judged = judge_all(&field_caches.state(), &definitions.borrow_and_update());
+        let current = definitions.borrow_and_update().clone();
+        let judged = judge_all(&field_caches.state(), &current).await;
         wanted.send_if_modified(|wanted| {
             let found: BTreeSet<Gvr> = named(&judged).union(&kept).cloned().collect();
             let differs = **wanted != found;

@@ -64,7 +64,7 @@ pub struct ViewDefinition {
 /// A View that is served.
 pub struct View {
     name: String,
-    definition: ViewDefinition,
+    definition: Arc<ViewDefinition>,
     /// True once it is another one, or none: its watches end.
     ended: watch::Sender<bool>,
     made: Mutex<Made>,
@@ -100,7 +100,7 @@ pub enum ViewState {
 pub type Views = BTreeMap<String, ViewState>;
 
 /// What a View asks for, or why it cannot be served.
-pub type ViewVerdicts = BTreeMap<String, Result<ViewDefinition, String>>;
+pub type ViewVerdicts = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
 
 /// How a resource is seen through a View.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ pub struct Restriction {
 }
 
 impl View {
-    fn new(name: String, definition: ViewDefinition) -> View {
+    fn new(name: String, definition: Arc<ViewDefinition>) -> View {
         View { name, definition, ended: watch::Sender::new(false), made: Mutex::default(), documents: Mutex::default() }
     }
 

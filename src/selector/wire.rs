@@ -81,21 +81,35 @@ impl FieldExpressionOperator {
 /// # Errors
 /// Every fault, in upstream's words.
 pub fn label_selector(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
+    label_selector_with(value, path, usize::MAX)
+}
+
+/// Like [`label_selector`], but it stops when it has found `most` faults: one message takes a hundred times the bytes of what it is about.
+///
+/// # Errors
+/// The first faults, a few more than `most`.
+pub fn label_selector_with(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<Problem>> {
     if value.is_null() {
         return Ok(LabelSelection::Nothing);
     }
     let mut problems = Vec::new();
     let Some(object) = object(value, path, &mut problems) else { return Err(problems) };
-    let mut requirements =
-        equalities(object.get("matchLabels").unwrap_or(&Value::Null), &format!("{path}.matchLabels"), &mut problems);
-    for expression in expressions(object, path, &mut problems) {
+    let labels = object.get("matchLabels").unwrap_or(&Value::Null);
+    let mut requirements = equalities(labels, &format!("{path}.matchLabels"), most, &mut problems);
+    for expression in expressions(object, path, most, &mut problems) {
         let found = problems.len();
+        if found >= most {
+            break;
+        }
         let operator = expression.operator(&mut problems);
         for fault in label_key_faults(&expression.key) {
             let value = Value::from(&*expression.key);
             problems.push(Problem::with_value(Reason::Invalid, format!("{}.key", expression.path), &value, fault));
         }
         for (index, value) in expression.values.iter().enumerate() {
+            if problems.len() >= most {
+                break;
+            }
             for fault in label_value_faults(value) {
                 let field = format!("{}.values[{index}]", expression.path);
                 problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(&**value), fault));
@@ -124,7 +138,7 @@ pub fn label_selector(value: &Value, path: &str) -> Result<LabelSelection, Vec<P
 /// Every fault, in upstream's words.
 pub fn label_map(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
     let mut problems = Vec::new();
-    let requirements = equalities(value, path, &mut problems);
+    let requirements = equalities(value, path, usize::MAX, &mut problems);
     match (problems.is_empty(), requirements.is_empty()) {
         (false, _) => Err(problems),
         (true, true) => Ok(LabelSelection::Nothing),
@@ -136,15 +150,18 @@ pub fn label_map(value: &Value, path: &str) -> Result<LabelSelection, Vec<Proble
 /// empty mean no restriction. Whether a resource offers the keys is not judged here.
 ///
 /// # Errors
-/// Every fault, in the words of upstream's FieldSelectorRequirement.
-pub fn field_expressions(value: &Value, path: &str) -> Result<Vec<FieldExpression>, Vec<Problem>> {
+/// Faults, in the words of upstream's FieldSelectorRequirement, and no more when there are `most` of them.
+pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<FieldExpression>, Vec<Problem>> {
     if value.is_null() {
         return Ok(Vec::new());
     }
     let mut problems = Vec::new();
     let Some(object) = object(value, path, &mut problems) else { return Err(problems) };
     let mut read = Vec::new();
-    for expression in expressions(object, path, &mut problems) {
+    for expression in expressions(object, path, most, &mut problems) {
+        if problems.len() >= most {
+            break;
+        }
         if expression.key.is_empty() {
             let field = format!("{}.key", expression.path);
             problems.push(Problem::without_value(Reason::Required, field, "must be specified"));
@@ -196,13 +213,16 @@ impl Expression {
 }
 
 /// The entries of `matchExpressions` whose JSON types are right; wrong types are reported.
-fn expressions(selector: &Map<String, Value>, path: &str, problems: &mut Vec<Problem>) -> Vec<Expression> {
+fn expressions(selector: &Map<String, Value>, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<Expression> {
     let path = format!("{path}.matchExpressions");
     let list = list(selector.get("matchExpressions").unwrap_or(&Value::Null), &path, problems);
     let mut read = Vec::new();
     for (index, entry) in list.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let found = problems.len();
+        if found >= most {
+            break;
+        }
         let Some(entry) = object(entry, &path, problems) else { continue };
         let mut member = |name: &str| {
             text(entry.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}"), problems).unwrap_or_default()
@@ -217,7 +237,7 @@ fn expressions(selector: &Map<String, Value>, path: &str, problems: &mut Vec<Pro
     read
 }
 
-fn equalities(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Vec<LabelRequirement> {
+fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<LabelRequirement> {
     let mut requirements = Vec::new();
     if value.is_null() {
         return requirements;
@@ -225,6 +245,9 @@ fn equalities(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Vec<Lab
     let Some(map) = object(value, path, problems) else { return requirements };
     for (key, value) in map {
         let found = problems.len();
+        if found >= most {
+            break;
+        }
         let Some(value) = text(value, &format!("{path}[{key}]"), problems) else { continue };
         for (shown, faults) in [(key, label_key_faults(key)), (&value, label_value_faults(&value))] {
             problems.extend(

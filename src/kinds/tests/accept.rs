@@ -148,3 +148,41 @@ fn a_view_of_a_resource_that_is_not_there_says_so_and_names_those_that_are() {
     assert_eq!(message(&[]), missing);
     assert_eq!(message(&["shirts.e.com"]), format!("{missing}; there is shirts.e.com"));
 }
+
+/// A message takes a hundred times the bytes of the value that it is about, and all of them are in memory.
+#[test]
+fn few_problems_are_looked_for_and_their_messages_are_short() {
+    let values = |value: &str, count| vec![value.to_owned(); count];
+    let requirement = |operator: &str, values: &[String]| json!({"key": "app", "operator": operator, "values": values});
+    let many = |requirement: &serde_json::Value| json!({"matchExpressions": vec![requirement; 200]});
+    let labels: serde_json::Map<String, serde_json::Value> =
+        (0..500).map(|number| (format!("!{number}"), "!".into())).collect();
+    let parts = [
+        (json!({"labelSelector": many(&requirement("In", &values("!", 100)))}), "values of labels"),
+        (json!({"labelSelector": many(&requirement("In", &values("", 0)))}), "no values"),
+        (json!({"labelSelector": {"matchLabels": labels}}), "labels"),
+        (json!({"fieldSelector": many(&requirement("In", &values("", 0)))}), "fields without values"),
+        (json!({"fieldSelector": many(&requirement("In", &values("x", 1)))}), "fields that there are not"),
+        (json!({"prune": values("metadata.name", 200)}), "paths"),
+        (json!({"labelSelector": many(&requirement("In", &values(&"!\u{7}".repeat(30_000), 1)))}), "a long value"),
+    ];
+    let plan = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    for (part, what) in parts {
+        let mut resource = json!({"resource": "pods"});
+        resource.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        let spec: ViewSpec = serde_json::from_value(json!({"resources": vec![resource; 8]})).unwrap();
+        let problems = accept::view(&spec, &|_, _| Shown::Kept(plan.clone()));
+        assert!((1..=8).contains(&problems.len()), "{} problems of {what}", problems.len());
+        let longest = problems.iter().map(|problem| problem.message.len()).max().unwrap();
+        assert!(longest < 5_000, "{longest} bytes of {what}");
+        if part.get("prune").is_none() {
+            let spec: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods", "scope": part})).unwrap();
+            let problems = accept::scope(&spec, &plan).unwrap_err();
+            assert!((1..=16).contains(&problems.len()), "{} problems of {what} in a scope", problems.len());
+        }
+    }
+    let missing = Shown::Missing((0..1_000).map(|number| format!("pods.group-{number}")).collect());
+    let spec: ViewSpec = serde_json::from_value(json!({"resources": [{"resource": "pods"}]})).unwrap();
+    let problems = accept::view(&spec, &|_, _| missing.clone());
+    assert!(problems[0].message.len() < 1_000, "{}", problems[0].message);
+}

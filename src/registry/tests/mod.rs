@@ -132,7 +132,7 @@ fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
     let registry = Registry::new(catalog(&[&before]));
     let part = ViewPart { resource: "shirts".to_owned(), ..ViewPart::default() };
     let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-    registry.replace_views([("all".to_owned(), Ok(definition))].into());
+    registry.replace_views([("all".to_owned(), Ok(definition.into()))].into());
     let Some(ViewState::Served(view)) = registry.view("all") else { panic!("it is served") };
     let of_before = registry.catalog();
     assert_eq!(view.catalog(&of_before).resources().count(), 1);

@@ -118,7 +118,7 @@ fn field_expressions_speak_of_some_value_or_of_none() {
         {"key": "k", "operator": "Exists"},
         {"key": "k", "operator": "DoesNotExist"},
     ]});
-    let expressions = field_expressions(&selector, "s").unwrap();
+    let expressions = field_expressions(&selector, "s", usize::MAX).unwrap();
     let rows: [(&[&str], [bool; 4]); 5] = [
         (&["a"], [true, false, true, false]),
         (&["c"], [false, true, true, false]),
@@ -136,7 +136,7 @@ fn field_expressions_speak_of_some_value_or_of_none() {
 #[test]
 fn faults_of_field_expressions_are_reported_and_absence_means_no_restriction() {
     for selector in [json!(null), json!({}), json!({"matchExpressions": []})] {
-        assert_eq!(field_expressions(&selector, "s"), Ok(Vec::new()), "{selector}");
+        assert_eq!(field_expressions(&selector, "s", usize::MAX), Ok(Vec::new()), "{selector}");
     }
     let selector = json!({"matchExpressions": [
         {"operator": "In", "values": ["a"]},
@@ -145,7 +145,7 @@ fn faults_of_field_expressions_are_reported_and_absence_means_no_restriction() {
         {"key": "k", "operator": "Gt", "values": ["1"]},
     ]});
     assert_eq!(
-        shown(field_expressions(&selector, "s").unwrap_err()),
+        shown(field_expressions(&selector, "s", usize::MAX).unwrap_err()),
         [
             "FieldValueRequired s.matchExpressions[0].key: Required value: must be specified",
             "FieldValueRequired s.matchExpressions[1].values: Required value: must be specified when `operator` is 'In' \

@@ -48,7 +48,7 @@ impl Told {
         let part =
             ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
         let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-        fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+        fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
         Told { fixture, log, path }
     }
 
@@ -184,7 +184,7 @@ async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() 
     let told = Told::new("alike", Policy::ViewRights);
     let part =
         || ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
-    let of = |rights| Ok(ViewDefinition { parts: vec![part()], rights, ..ViewDefinition::default() });
+    let of = |rights| Ok(ViewDefinition { parts: vec![part()], rights, ..ViewDefinition::default() }.into());
     told.fixture.registry.replace_views(BTreeMap::from([
         ("right".to_owned(), of(ViewRights::View)),
         ("caller".to_owned(), of(ViewRights::Caller)),

@@ -163,7 +163,7 @@ fn with_agent() -> (Fixture, Arc<Cluster>) {
     let part =
         ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
     let definition = ViewDefinition { parts: vec![part], consumer, ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
     (fixture, cluster)
 }
 
@@ -228,7 +228,7 @@ async fn what_a_response_counts_as_says_nothing_of_the_length_of_what_a_view_lea
     for length in [0, 1_000, 30_000] {
         let mut fixture = Fixture::new();
         let definition = ViewDefinition { parts: vec![part.clone()], ..ViewDefinition::default() };
-        fixture.registry.replace_views(BTreeMap::from([("v".to_owned(), Ok(definition))]));
+        fixture.registry.replace_views(BTreeMap::from([("v".to_owned(), Ok(definition.into()))]));
         fixture.put("a", "x", &"c".repeat(length));
         for number in 0..500 {
             fixture.put("a", &format!("y{number}"), "blue");

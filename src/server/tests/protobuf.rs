@@ -290,7 +290,7 @@ async fn frames_say_what_lines_say() {
 #[tokio::test(start_paused = true)]
 async fn lines_and_frames_are_not_shared() {
     let mut fixture = Fixture::new();
-    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(without_containers()))]));
+    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(without_containers().into()))]));
     let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let start = put(&mut fixture, "p", &spec());
     let mut open = Vec::new();
@@ -362,7 +362,7 @@ fn without_containers() -> ViewDefinition {
 #[tokio::test(start_paused = true)]
 async fn views_leave_out_in_protobuf_what_they_leave_out() {
     let mut fixture = Fixture::new();
-    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(without_containers()))]));
+    fixture.registry.replace_views(BTreeMap::from([("pruned".to_owned(), Ok(without_containers().into()))]));
     put(&mut fixture, "p", &spec());
     let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let partial_list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

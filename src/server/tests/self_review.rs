@@ -57,7 +57,7 @@ fn fixture() -> Fixture {
         ..ViewDefinition::default()
     };
     let views = [("callers", ViewRights::Caller), ("own", ViewRights::View)];
-    let views = views.map(|(name, rights)| (name.to_owned(), Ok(definition(rights))));
+    let views = views.map(|(name, rights)| (name.to_owned(), Ok(definition(rights).into())));
     fixture.registry.replace_views(BTreeMap::from(views));
     fixture
 }
@@ -475,7 +475,7 @@ async fn selectors_reach_the_authorizer_as_those_of_the_request() {
     let part =
         ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
     let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
     let ignored = "spec.resourceAttributes.fieldSelector is ignored as far as it cannot be read";
     for (selectors, allowed, error) in [
         (json!({}), false, None),

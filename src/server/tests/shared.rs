@@ -44,7 +44,7 @@ fn pruned(path: &str) -> ViewPart {
 
 fn serve(fixture: &Fixture, views: &[(&str, ViewPart)]) {
     let definition = |part: &ViewPart| ViewDefinition { parts: vec![part.clone()], ..ViewDefinition::default() };
-    let views = views.iter().map(|(name, part)| ((*name).to_owned(), Ok(definition(part))));
+    let views = views.iter().map(|(name, part)| ((*name).to_owned(), Ok(definition(part).into())));
     fixture.registry.replace_views(views.collect::<BTreeMap<_, _>>());
 }
 

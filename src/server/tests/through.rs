@@ -32,7 +32,7 @@ fn blue() -> ViewPart {
 
 fn serve(fixture: &Fixture, part: ViewPart) {
     let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
     let terms =
         ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
     let definition = ViewDefinition { parts: vec![blue()], consumer: terms, ..ViewDefinition::default() };
-    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition))]));
+    fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
     for path in [ALL_SHIRTS, "/apis", "/openapi/v3", "/version"] {
         let answer = fixture.get(&format!("{BLUE}{path}")).await;
         assert_eq!(answer.code, 403, "nobody says who asks: {path}: {}", answer.body);

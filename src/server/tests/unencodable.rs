@@ -97,7 +97,7 @@ async fn what_is_not_shown_decides_nothing() {
         prune: Prune::new(prune.iter().copied()).unwrap(),
         ..ViewPart::default()
     };
-    let of = |part| Ok(ViewDefinition { parts: vec![part], ..ViewDefinition::default() });
+    let of = |part| Ok(ViewDefinition { parts: vec![part], ..ViewDefinition::default() }.into());
     fixture.registry.replace_views(BTreeMap::from([
         ("pruned".to_owned(), of(part(&[], &[".spec.inventedLater"]))),
         ("elsewhere".to_owned(), of(part(&["b"], &[]))),
