@@ -686,7 +686,7 @@ fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
 fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let definitions = Arc::new(definitions());
     let shirts = field_cache("shirts.stable.example.com", json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = Arc::new(judge_all(&[shirts], &definitions));
+    let verdicts = Arc::new(judge_all(std::slice::from_ref(&shirts), &definitions));
     let view = |name: &str| -> View {
         serde_json::from_value(json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": name, "generation": 3},
@@ -713,8 +713,17 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     (all[0], all[1]) = (Arc::new(long), Arc::new(view("b")));
     let last = block_on(views::judge_all(all.clone(), &verdicts, &definitions, Some(last)));
     assert_eq!(reasons(&last.judged), expected(["TooLarge", "served", "served"]));
-    let last = block_on(views::judge_all(all, &Arc::default(), &definitions, Some(last)));
+    // Verdicts on other FieldCaches than theirs change nothing.
+    let hats = field_cache("hats.stable.example.com", json!({"group": "stable.example.com", "resource": "hats"}));
+    let others = Arc::new(judge_all(&[shirts, hats], &definitions));
+    let next = block_on(views::judge_all(all.clone(), &others, &definitions, Some(last.clone())));
+    assert!(next.judged.iter().all(|(name, verdict)| Arc::ptr_eq(verdict, &last.judged[name])));
+    let last = block_on(views::judge_all(all.clone(), &Arc::default(), &definitions, Some(next)));
     assert_eq!(reasons(&last.judged), expected(["TooLarge", "NotCached", "NotCached"]));
+    let (pods, gone) = (field_cache("pods", json!({"resource": "pods"})), Arc::new(Definitions::default()));
+    let verdicts = Arc::new(judge_all(&[pods], &gone));
+    let last = block_on(views::judge_all(all, &verdicts, &gone, Some(last)));
+    assert_eq!(reasons(&last.judged), expected(["TooLarge", "ResourceNotFound", "ResourceNotFound"]));
 }
 
 #[tokio::test(start_paused = true)]

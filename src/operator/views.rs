@@ -90,6 +90,7 @@ pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
 }
 
 /// What the last verdicts were made of.
+#[derive(Clone)]
 pub(super) struct LastVerdicts {
     verdicts: Arc<Verdicts>,
     definitions: Arc<Definitions>,
@@ -97,21 +98,21 @@ pub(super) struct LastVerdicts {
     pub(super) judged: Arc<Judged>,
 }
 
-/// Judges all of them. A View that is what it was, in a world that is what it was, keeps its verdict. Other tasks go on between one and the
-/// next.
+/// Judges all of them. A View that is what it was keeps its verdict, unless the cluster's resources or the FieldCaches of what it shows are
+/// other ones. Other tasks go on between one and the next.
 pub(super) async fn judge_all(
     all: Vec<Arc<View>>,
     verdicts: &Arc<Verdicts>,
     definitions: &Arc<Definitions>,
     last: Option<LastVerdicts>,
 ) -> LastVerdicts {
-    let last = last.filter(|last| Arc::ptr_eq(&last.verdicts, verdicts) && Arc::ptr_eq(&last.definitions, definitions));
+    let last = last.filter(|last| Arc::ptr_eq(&last.definitions, definitions));
     let mut judged = Judged::new();
     for view in &all {
         let name = view.name_any();
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-            last.judged.get(&name).filter(|_| is_known)
+            last.judged.get(&name).filter(|_| is_known && judges_alike(view, &last.verdicts, verdicts))
         });
         let verdict = match kept {
             Some(kept) => kept.clone(),
@@ -124,6 +125,15 @@ pub(super) async fn judge_all(
     }
     let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
     LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged: Arc::new(judged) }
+}
+
+/// Whether a View cannot be judged otherwise because these verdicts on FieldCaches are other ones.
+fn judges_alike(view: &View, last: &Arc<Verdicts>, verdicts: &Arc<Verdicts>) -> bool {
+    let is_same = |name: &str| last.get(name) == verdicts.get(name);
+    Arc::ptr_eq(last, verdicts)
+        // The labels of a consumer are read of its Pod.
+        || is_same("pods")
+            && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
 /// Judges one.
