@@ -4,10 +4,13 @@
 //! a rule that somebody wrote for kube-apiserver means the same here. What is answered to a path is decided elsewhere
 //! (`server::route`); [`Attributes::names`] is how that is held against what was asked for.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use http::Method;
 
 use crate::model::{GroupVersion, Gvr};
-use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelRequirement, LabelSelector};
+use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector};
 
 /// A request as authorizers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub struct ResourceAttributes {
     pub namespace: String,
     /// Of the path, or of a field selector on `metadata.name`.
     pub name: String,
-    /// Of the field selector; none where it cannot be read, which asks for more, not for less.
+    /// Of the field selector; none where it cannot be read or is too long, which asks for more, not for less.
     pub fields: Vec<FieldRequirement>,
     /// Of the label selector; likewise.
     pub labels: Vec<LabelRequirement>,
@@ -53,6 +56,16 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
 
 const NAME_FIELD: &str = "metadata.name";
+
+/// Requirements that are asked for, at most.
+pub const MOST_REQUIREMENTS: usize = 256;
+
+/// Bytes of selectors that are asked for, at most. A longer one is not even read here, but when it is known that the caller is permitted to
+/// do what it asks for.
+pub const LONGEST_SELECTOR: usize = 8 << 10;
+
+/// What each value counts for, beside its length.
+const VALUE_BYTES: usize = 8;
 
 impl Attributes {
     /// Reads a request: its method, its path after percent-decoding, and how to look up the first value of a query
@@ -108,19 +121,14 @@ impl Attributes {
         resource.fields.retain(|field| is_known(&gvr, &field.label));
     }
 
-    /// What has to be asked where a View shows a resource in some namespaces: for a request that names none the same in each of
-    /// them, else the request itself.
-    pub fn in_each<'n>(&self, namespaces: impl Fn(&str, &str) -> &'n [String]) -> Vec<Attributes> {
-        let namespaces = match &self.resource {
-            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource),
-            _ => &[],
-        };
-        let within = |namespace: &String| {
-            let resource =
-                self.resource.clone().map(|about| ResourceAttributes { namespace: namespace.clone(), ..about });
-            Attributes { resource, ..self.clone() }
-        };
-        if namespaces.is_empty() { vec![self.clone()] } else { namespaces.iter().map(within).collect() }
+    /// Leaves out all requirements if there are too many to ask for: a review takes a hundred times the bytes of what it is made of, and it
+    /// is made before it is known whether the caller may do anything. What is asked for then is more than what is answered, never less.
+    pub fn bound_requirements(&mut self) {
+        if let Some(resource) = &mut self.resource
+            && !are_few(&resource.fields, &resource.labels)
+        {
+            (resource.fields, resource.labels) = (Vec::new(), Vec::new());
+        }
     }
 
     /// Whether what is about to be answered is what permission was asked for. Two readings of one path may differ in
@@ -171,6 +179,61 @@ impl Attributes {
             .sum::<usize>()
         });
         self.verb.len() + self.path.len() + resource.sum::<usize>()
+    }
+}
+
+fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
+    let of_field = |field: &FieldRequirement| field.label.len() + field.value.len();
+    let of_label = |label: &LabelRequirement| {
+        let values = match &label.operator {
+            LabelOperator::In(values) | LabelOperator::NotIn(values) => values.as_slice(),
+            _ => &[],
+        };
+        label.key.len() + values.iter().map(|value| value.len() + VALUE_BYTES).sum::<usize>()
+    };
+    let bytes = fields.iter().map(of_field).sum::<usize>() + labels.iter().map(of_label).sum::<usize>();
+    fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR
+}
+
+/// What has to be permitted: a request, or the same request in each of some namespaces.
+///
+/// The requests are made one at a time. A caller without any permission chooses how long they are, and a View how many.
+#[derive(Clone, Debug)]
+pub struct RequiredPermissions {
+    request: Arc<Attributes>,
+    namespaces: Vec<String>,
+}
+
+impl RequiredPermissions {
+    /// The request itself.
+    pub fn of(request: Arc<Attributes>) -> RequiredPermissions {
+        RequiredPermissions { request, namespaces: Vec::new() }
+    }
+
+    /// What has to be permitted where a View shows a resource, by group and plural, in some namespaces: for a request that names none the
+    /// same in each of them, else the request itself.
+    pub fn within<'n>(
+        request: Arc<Attributes>,
+        namespaces: impl Fn(&str, &str) -> &'n [String],
+    ) -> RequiredPermissions {
+        let namespaces = match &request.resource {
+            Some(about) if about.namespace.is_empty() => namespaces(&about.group, &about.resource).to_vec(),
+            _ => Vec::new(),
+        };
+        RequiredPermissions { request, namespaces }
+    }
+
+    /// Each of the requests.
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Attributes>> {
+        let itself = self.namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
+        let within = |namespace: &String| {
+            let mut request = (*self.request).clone();
+            if let Some(about) = &mut request.resource {
+                about.namespace.clone_from(namespace);
+            }
+            Cow::Owned(request)
+        };
+        itself.into_iter().chain(self.namespaces.iter().map(within))
     }
 }
 
@@ -233,8 +296,15 @@ impl PathAttributes {
     pub fn with_query<'query>(self, query: impl Fn(&str) -> Option<&'query str>) -> Attributes {
         let PathAttributes { mut attributes, verb } = self;
         let (Some(resource), Some((verb, is_special))) = (&mut attributes.resource, verb) else { return attributes };
-        let fields = query("fieldSelector").map(FieldSelector::parse);
-        let labels = query("labelSelector").map(LabelSelector::parse);
+        let short = |key| query(key).filter(|text| text.len() <= LONGEST_SELECTOR);
+        let fields = short("fieldSelector").map(FieldSelector::parse);
+        let labels = short("labelSelector").map(LabelSelector::parse);
+        let has_few = {
+            let fields = fields.iter().flatten().flat_map(|selector| &selector.requirements).count();
+            let labels = labels.iter().flatten().flat_map(|selector| &selector.requirements).count();
+            fields + labels <= MOST_REQUIREMENTS
+        };
+        let (fields, labels) = if has_few { (fields, labels) } else { (None, None) };
         let is_nameless = resource.name.is_empty();
         let verb = match verb {
             "get" if is_nameless => {

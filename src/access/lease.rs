@@ -24,7 +24,7 @@ use rustls::pki_types::UnixTime;
 use tokio::sync::{self, watch};
 use tokio::time::{Instant, timeout};
 
-use super::Attributes;
+use super::attributes::{Attributes, RequiredPermissions};
 use super::authentication::{Credential, Peer};
 use super::authorization::{Authorizer, Decision, Question};
 use super::backend::Asker;
@@ -177,9 +177,9 @@ impl Leases {
         &self,
         credential: &Credential,
         identity: &Arc<Identity>,
-        decided: &[Attributes],
+        decided: &RequiredPermissions,
     ) -> AuthorizationLease {
-        let permissions = decided.iter().filter_map(|attributes| self.permission(identity, attributes));
+        let permissions = decided.iter().filter_map(|attributes| self.permission(identity, &attributes));
         AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).collect())
     }
 

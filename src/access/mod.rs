@@ -41,7 +41,7 @@ use tokio::sync::watch;
 
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
-use attributes::{Attributes, PathAttributes, ResourceAttributes};
+use attributes::{Attributes, PathAttributes, RequiredPermissions, ResourceAttributes};
 use authentication::{Credential, Found, Peer, Recognized};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use backend::{Backend, Unanswered};
@@ -155,7 +155,7 @@ pub struct Admitted {
     /// What for, as it reads.
     pub attributes: Arc<Attributes>,
     /// What was asked about; see [`About`].
-    decided: Arc<[Attributes]>,
+    decided: RequiredPermissions,
     credential: Credential,
     leases: Arc<Leases>,
 }
@@ -220,10 +220,10 @@ pub struct ThroughView<'a> {
 
 impl ThroughView<'_> {
     /// What has to be asked about a request.
-    fn decided(&self, attributes: &Attributes) -> Arc<[Attributes]> {
+    fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {
-            ViewPermission::Caller(namespaces) => attributes.in_each(namespaces).into(),
-            ViewPermission::Use | ViewPermission::Missing => [self.using.clone()].into(),
+            ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
+            ViewPermission::Use | ViewPermission::Missing => RequiredPermissions::of(Arc::new(self.using.clone())),
         }
     }
 }
@@ -338,17 +338,18 @@ impl Access {
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
         let mut attributes = path.with_query(arrived.query);
         attributes.keep_fields(&*self.settings.known_field);
+        let attributes = Arc::new(attributes);
         let decided = match arrived.about {
             About::Request => {
-                let attributes: Arc<[Attributes]> = [attributes.clone()].into();
-                if let Some((denied, reason)) = self.first_denied(&identity, &attributes).await? {
-                    return Err(forbidden(&identity, denied, reason));
+                let decided = RequiredPermissions::of(attributes.clone());
+                if let Some((denied, reason)) = self.first_denied(&identity, &decided).await? {
+                    return Err(forbidden(&identity, &denied, reason));
                 }
-                attributes
+                decided
             }
             About::View(view) => self.admit_through(&identity, &attributes, view).await?,
         };
-        let (attributes, leases) = (Arc::new(attributes), self.leases.clone());
+        let leases = self.leases.clone();
         Ok(Admitted { identity, attributes, decided, credential, leases })
     }
 
@@ -364,20 +365,21 @@ impl Access {
         view: ThroughView<'_>,
     ) -> Result<Option<String>, Refusal> {
         attributes.keep_fields(&*self.settings.known_field);
-        let decided = view.decided(&attributes);
+        attributes.bound_requirements();
+        let decided = view.decided(&Arc::new(attributes));
         Ok(self.first_denied(identity, &decided).await?.map(|(_, reason)| reason))
     }
 
     /// The first of these that a user may not do, and why.
-    async fn first_denied<'d>(
+    async fn first_denied(
         &self,
         identity: &Identity,
-        wanted: &'d [Attributes],
-    ) -> Result<Option<(&'d Attributes, String)>, Refusal> {
-        for attributes in wanted {
-            match self.authorizer.decide(identity, attributes).await {
+        wanted: &RequiredPermissions,
+    ) -> Result<Option<(Attributes, String)>, Refusal> {
+        for attributes in wanted.iter() {
+            match self.authorizer.decide(identity, &attributes).await {
                 Decision::Allowed => {}
-                Decision::Denied(reason) => return Ok(Some((attributes, reason))),
+                Decision::Denied(reason) => return Ok(Some((attributes.into_owned(), reason))),
                 Decision::Unanswered(why) => return Err(Refusal::without_decision(&why)),
             }
         }
@@ -391,13 +393,13 @@ impl Access {
     async fn admit_through(
         &self,
         identity: &Identity,
-        attributes: &Attributes,
+        attributes: &Arc<Attributes>,
         view: ThroughView<'_>,
-    ) -> Result<Arc<[Attributes]>, Refusal> {
+    ) -> Result<RequiredPermissions, Refusal> {
         let decided = view.decided(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
         let asked_already =
-            |about: &Attributes| (denied == about).then(|| std::future::ready(Decision::Denied(reason.clone())));
+            |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));
         let decide = async |about: &Attributes| match asked_already(about) {
             Some(decision) => decision.await,
             None => self.authorizer.decide(identity, about).await,
@@ -405,7 +407,7 @@ impl Access {
         let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
         match (by_use, by_own) {
             (Decision::Unanswered(why), _) | (_, Decision::Unanswered(why)) => Err(Refusal::without_decision(&why)),
-            (Decision::Allowed, _) => Err(forbidden(identity, denied, reason)),
+            (Decision::Allowed, _) => Err(forbidden(identity, &denied, reason)),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {
                 let name = view.using.resource.as_ref().map_or("", |about| &*about.name);

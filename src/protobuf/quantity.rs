@@ -21,12 +21,12 @@ const FAST_DIGITS: i32 = 18;
 /// The smallest exponent that upstream keeps.
 const NANO: i32 = -9;
 
-/// More than any exponent that is of use; upstream cuts larger ones off to 32 bits.
-const MOST_EXPONENT: i64 = 1_000_000;
+/// The largest exponent that is computed with; more than any that is of use.
+const MOST_EXPONENT: i32 = 1_000_000;
 
 /// The text that upstream prints after it has read this one; nothing for what it does not read.
 ///
-/// A number of more than 128 bits is taken as it stands, because kube-apiserver has printed it already: it writes the same text in JSON and in
+/// A number of more than 128 bits, or with a huge exponent, is taken as it stands, because kube-apiserver has printed it already: it writes the same text in JSON and in
 /// protobuf.
 pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
@@ -42,6 +42,9 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
         None => ("", rest),
     };
     let (format, exponent) = interpret(suffix)?;
+    let Some(exponent) = i32::try_from(exponent).ok().filter(|exponent| exponent.abs() <= MOST_EXPONENT) else {
+        return Some(Cow::Borrowed(text));
+    };
     let count = |digits: &str| i32::try_from(digits.len()).unwrap_or(i32::MAX / 2);
     let (fraction_digits, all_digits) = (count(fraction), count(whole) + count(fraction));
     let precision = match format {
@@ -101,16 +104,18 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-fn interpret(suffix: &str) -> Option<(Format, i32)> {
-    if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
-        return Some((Format::Decimal, *exponent));
+fn interpret(suffix: &str) -> Option<(Format, i64)> {
+    let of = |table: &[(&str, i32)]| {
+        table.iter().find(|(name, _)| *name == suffix).map(|(_, exponent)| i64::from(*exponent))
+    };
+    if let Some(exponent) = of(&DECIMAL) {
+        return Some((Format::Decimal, exponent));
     }
-    if let Some((_, exponent)) = BINARY.iter().find(|(name, _)| *name == suffix) {
-        return Some((Format::Binary, *exponent));
+    if let Some(exponent) = of(&BINARY) {
+        return Some((Format::Binary, exponent));
     }
-    let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    let is_sane = (-MOST_EXPONENT..=MOST_EXPONENT).contains(&exponent);
-    is_sane.then(|| i32::try_from(exponent).ok()).flatten().map(|exponent| (Format::Exponent, exponent))
+    let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((Format::Exponent, exponent))
 }
 
 /// Canonical: no more digits than needed, an exponent that has a suffix.

@@ -316,6 +316,12 @@ pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> S
     sum
 }
 
+/// Whether a key is the key of one object alone. kube-apiserver does not check names of all kinds, and in its JSON U+FFFD stands for each byte
+/// that is not UTF-8, so two objects can have equal names there. A copy holds one of them.
+fn identifies(key: &str) -> bool {
+    !key.contains(char::REPLACEMENT_CHARACTER)
+}
+
 /// A sum over keys and versions that does not depend on their order: lists of aggregated API servers need not come in that
 /// of the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -326,6 +332,9 @@ pub(super) struct Sum {
 
 impl Sum {
     pub(super) fn add(&mut self, key: &str, version: Option<Version>) {
+        if !identifies(key) {
+            return;
+        }
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         version.map(Version::number).hash(&mut hasher);
@@ -355,12 +364,15 @@ impl<'a> InStep<'a> {
     fn next_held(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
         let mut held = self.snapshot.range(from).map(|(_, object)| object);
-        let object = held.find(|object| !self.ignored.contains(object.key()))?;
+        let object = held.find(|object| !self.ignored.contains(object.key()) && identifies(object.key()))?;
         Some(Differing { key: object.key().to_owned(), listed: None, held: Some(object.version()) })
     }
 
     /// Takes the next object of the list.
     fn take(&mut self, key: &Key, version: Option<Version>) {
+        if !identifies(key.as_str()) {
+            return;
+        }
         self.is_in_order &= self.last.as_ref().is_none_or(|last| last < key);
         self.last = Some(key.clone());
         if self.found.is_some() || !self.is_in_order {

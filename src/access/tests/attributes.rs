@@ -1,9 +1,14 @@
 //! What a request is: a table of method, path and query, and random paths held against the server's own reading of them.
 
+use std::sync::Arc;
+
 use http::Method;
 use proptest::prelude::*;
 
-use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::access::attributes::{
+    Attributes, LONGEST_SELECTOR, MOST_REQUIREMENTS, RequiredPermissions, ResourceAttributes,
+};
+use crate::selector::{LabelOperator, LabelRequirement};
 use crate::server::params::{Query, percent_decode};
 use crate::server::route::Target;
 
@@ -175,6 +180,62 @@ fn fields_that_the_api_server_does_not_know_are_left_out_of_the_question() {
         label != "own"
     });
     assert_eq!(words(&attributes), "list g v1 shirts - x metadata.name=x,spec.color!=blue -");
+}
+
+/// A review takes a hundred times the bytes of a selector, and is made for callers without any permission.
+#[test]
+fn selectors_that_are_too_long_are_left_out_of_the_question() {
+    let labels = |count: usize| (0..count).map(|number| format!("k{number}")).collect::<Vec<_>>().join(",");
+    let values = |count: usize| {
+        format!("k in ({})", (0..count).map(|number| format!("v{number}")).collect::<Vec<_>>().join(","))
+    };
+    let of = |fields: &str, labels: &str| {
+        let query = [("fieldSelector", fields), ("labelSelector", labels)];
+        let value = |key: &str| query.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        let attributes = Attributes::read(&Method::GET, "/api/v1/pods", value).unwrap();
+        let about = attributes.resource.unwrap();
+        (about.name, about.fields.len(), about.labels.len())
+    };
+    let named = |fields, labels| ("x".to_owned(), fields, labels);
+    assert_eq!(
+        of("metadata.name=x", &labels(MOST_REQUIREMENTS - 1)),
+        named(1, MOST_REQUIREMENTS - 1),
+        "as many as fit"
+    );
+    assert_eq!(of("metadata.name=x", &labels(MOST_REQUIREMENTS)), (String::new(), 0, 0), "one more");
+    assert_eq!(of("metadata.name=x", &labels(100_000)), named(1, 0), "a long label selector is not read");
+    assert_eq!(of("metadata.name=x", &values(100_000)), named(1, 0), "nor one of many values");
+    let long = format!("metadata.name=x,spec.nodeName={}", "n".repeat(LONGEST_SELECTOR));
+    assert_eq!(of(&long, "a"), (String::new(), 0, 1), "nor a long field selector");
+    // A review of oneself has them in its body.
+    let mut attributes = read("GET", "/api/v1/pods?labelSelector=a").unwrap();
+    attributes.bound_requirements();
+    assert_eq!(words(&attributes), "list - v1 pods - - - a");
+    let about = attributes.resource.as_mut().unwrap();
+    let operator = LabelOperator::In(vec!["v".repeat(10); 1_000]);
+    about.labels = vec![LabelRequirement { key: "a".to_owned(), operator }];
+    attributes.bound_requirements();
+    assert_eq!(words(&attributes), "list - v1 pods - - - -", "many values");
+    let about = attributes.resource.as_mut().unwrap();
+    about.labels =
+        vec![LabelRequirement { key: "a".to_owned(), operator: LabelOperator::Exists }; MOST_REQUIREMENTS + 1];
+    attributes.bound_requirements();
+    assert_eq!(words(&attributes), "list - v1 pods - - - -", "many requirements");
+}
+
+#[test]
+fn what_a_view_shows_in_some_namespaces_is_asked_for_in_each() {
+    let namespaces = ["a".to_owned(), "b".to_owned()];
+    let within = |url: &str| -> Vec<String> {
+        let request = Arc::new(read("GET", url).unwrap());
+        RequiredPermissions::within(request, |_, resource| if resource == "pods" { &namespaces } else { &[] })
+            .iter()
+            .map(|attributes| words(&attributes))
+            .collect()
+    };
+    assert_eq!(within("/api/v1/pods?labelSelector=x"), ["list - v1 pods a - - x", "list - v1 pods b - - x"]);
+    assert_eq!(within("/api/v1/namespaces/c/pods"), ["list - v1 pods c - - -"], "the request names one");
+    assert_eq!(within("/api/v1/services"), ["list - v1 services - - - -"], "the View does not restrict them");
 }
 
 /// Parts that mean something somewhere.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::Method;
 use rcgen::date_time_ymd;
 use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use super::admission::{access, ask, cluster, peer};
 use super::certificates::{authority, client, signed};
 use super::trust::config_map;
 use super::{Reviewer, Says, allowed, known, unknown};
+use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Peer;
 use crate::access::lease::{AuthorizationLease, EVERY};
 use crate::access::{Access, AccessSettings};
@@ -76,7 +78,8 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let access = Arc::new(access(&reviewer, &config_map("", "")).await);
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     // Of the token alone: its permissions are due at times of their own.
-    let lease = admitted.leases.lease(&admitted.credential, &admitted.identity, &[]);
+    let nothing = RequiredPermissions::of(Arc::new(Attributes::read(&Method::GET, "/livez", |_| None).unwrap()));
+    let lease = admitted.leases.lease(&admitted.credential, &admitted.identity, &nothing);
     let due = lease.due().unwrap();
     // Just before, a request has the token cached for ten seconds more.
     sleep_until(due - Duration::from_secs(2)).await;

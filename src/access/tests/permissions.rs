@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, advance, sleep_until};
 
 use super::{Reviewer, Says, allowed};
-use crate::access::attributes::Attributes;
+use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
 use crate::access::backend::{Backend, Unanswered};
@@ -36,7 +36,7 @@ fn leases(reviewer: &Arc<Reviewer>) -> ((Leases, Arc<Authorizer>), Arc<Counts>) 
 
 /// A lease of a user whose credential is not checked.
 fn lease(leases: &Leases, user: &Identity, decided: &Attributes) -> AuthorizationLease {
-    leases.lease(&Credential::None, &Arc::new(user.clone()), std::slice::from_ref(decided))
+    leases.lease(&Credential::None, &Arc::new(user.clone()), &RequiredPermissions::of(Arc::new(decided.clone())))
 }
 
 fn user(name: &str) -> Identity {

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Reviewer, Says, allowed};
-use crate::access::attributes::Attributes;
+use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
 use crate::access::backend::{Asker, Backend, Unanswered};
@@ -319,7 +319,7 @@ async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
         let user = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
         let lease = |number: usize| {
             let attributes = Attributes::read(&Method::GET, &format!("/api/v1/namespaces/{number}/pods"), |_| None);
-            leases.lease(&Credential::None, &user, &[attributes.unwrap()])
+            leases.lease(&Credential::None, &user, &RequiredPermissions::of(Arc::new(attributes.unwrap())))
         };
         let held: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
         Box::pin(async move { futures::future::join_all(held.iter().map(AuthorizationLease::renew)).await })

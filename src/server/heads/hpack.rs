@@ -168,6 +168,35 @@ fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
     }
 }
 
+/// A text with more bytes than this as it is sent has more than [`MOST_TABLE`] when it is decoded: no code has more than thirty bits.
+const LONG_TEXT: usize = 16 << 10;
+
+/// A block that is skipped, as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Skipped {
+    /// What is not complete.
+    held: Vec<u8>,
+    /// Bytes of a long text that come next.
+    left: usize,
+    /// Whether a table keeps the field whose value comes next, and its name; none if that is long.
+    name: Option<(bool, Option<Vec<u8>>)>,
+}
+
+impl Skipped {
+    /// Whether the block can end here.
+    pub(super) fn is_complete(&self) -> bool {
+        self.held.is_empty() && self.left == 0 && self.name.is_none()
+    }
+}
+
+/// A text of which perhaps only a part is there.
+enum Begun {
+    Part,
+    /// A text of more than [`LONG_TEXT`] bytes; so many come next.
+    Long(usize),
+    Whole(Vec<u8>),
+}
+
 /// Reads the blocks of one connection.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -206,11 +235,8 @@ impl Decoder {
                 continue;
             }
             if first & 0xe0 == 0x20 {
-                self.most = integer(&mut block, 5)?;
-                if self.most > MOST_TABLE {
-                    return Err(Broken);
-                }
-                self.evict(0);
+                let most = integer(&mut block, 5)?;
+                self.resize(most)?;
                 continue;
             }
             let is_kept = first & 0x40 != 0;
@@ -227,6 +253,105 @@ impl Decoder {
                 self.insert(&name, &value);
             }
         }
+        Ok(())
+    }
+
+    /// Reads a part of a block of which nothing is kept but what later blocks refer to. `each` is called with the texts of a field; long ones
+    /// are empty.
+    ///
+    /// # Errors
+    /// The block cannot be read.
+    pub(super) fn skip(
+        &mut self,
+        skipped: &mut Skipped,
+        part: &[u8],
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Broken> {
+        skipped.held.extend_from_slice(part);
+        let held = std::mem::take(&mut skipped.held);
+        let mut block = &held[..];
+        loop {
+            let length = skipped.left.min(block.len());
+            (skipped.left, block) = (skipped.left - length, &block[length..]);
+            let before = block;
+            if !self.skip_one(skipped, &mut block, &mut each)? {
+                block = before;
+                break;
+            }
+        }
+        skipped.held.extend_from_slice(block);
+        Ok(())
+    }
+
+    /// The next step of it; false if it is not complete.
+    fn skip_one(
+        &mut self,
+        skipped: &mut Skipped,
+        block: &mut &[u8],
+        each: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<bool, Broken> {
+        if skipped.left > 0 {
+            return Ok(false);
+        }
+        let Some(first) = block.first().copied() else { return Ok(false) };
+        if let Some((is_kept, name)) = &skipped.name {
+            let value = match begun_text(block)? {
+                Begun::Part => return Ok(false),
+                Begun::Long(length) => {
+                    skipped.left = length;
+                    None
+                }
+                Begun::Whole(value) => Some(value),
+            };
+            each(name.as_deref().unwrap_or_default(), value.as_deref().unwrap_or_default());
+            match (is_kept, name, value) {
+                (false, ..) => {}
+                (true, Some(name), Some(value)) => self.insert(name, &value),
+                // It is longer than the table, so nothing stays there.
+                (true, ..) => self.evict(self.most + 1),
+            }
+            skipped.name = None;
+            return Ok(true);
+        }
+        let (is_indexed, is_size, is_kept) = (first & 0x80 != 0, first & 0xe0 == 0x20, first & 0x40 != 0);
+        let prefix = if is_indexed {
+            7
+        } else if is_size {
+            5
+        } else if is_kept {
+            6
+        } else {
+            4
+        };
+        let Some(number) = begun_integer(block, prefix)? else { return Ok(false) };
+        if is_indexed {
+            let (name, value) = self.field(number)?;
+            each(name, value);
+        } else if is_size {
+            self.resize(number)?;
+        } else {
+            let name = match number {
+                0 => match begun_text(block)? {
+                    Begun::Part => return Ok(false),
+                    Begun::Long(length) => {
+                        skipped.left = length;
+                        None
+                    }
+                    Begun::Whole(name) => Some(name),
+                },
+                index => Some(self.field(index)?.0.to_vec()),
+            };
+            skipped.name = Some((is_kept, name));
+        }
+        Ok(true)
+    }
+
+    fn resize(&mut self, most: usize) -> Result<(), Broken> {
+        if most > MOST_TABLE {
+            return Err(Broken);
+        }
+        self.most = most;
+        self.evict(0);
         Ok(())
     }
 
@@ -278,6 +403,34 @@ fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
         }
     }
     Err(Broken)
+}
+
+/// The longest number that [`integer`] reads, in bytes.
+const LONGEST_INTEGER: usize = 5;
+
+/// Reads a number; nothing if it is not complete.
+fn begun_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Broken> {
+    let is_whole = block.len() >= LONGEST_INTEGER;
+    match integer(block, prefix) {
+        Ok(number) => Ok(Some(number)),
+        Err(Broken) if is_whole => Err(Broken),
+        Err(Broken) => Ok(None),
+    }
+}
+
+fn begun_text(block: &mut &[u8]) -> Result<Begun, Broken> {
+    let before = *block;
+    match begun_integer(block, 7)? {
+        None => Ok(Begun::Part),
+        Some(length) if length > LONG_TEXT => Ok(Begun::Long(length)),
+        Some(length) if length > block.len() => Ok(Begun::Part),
+        Some(_) => {
+            let mut whole = Vec::new();
+            *block = before;
+            text(block, &mut whole)?;
+            Ok(Begun::Whole(whole))
+        }
+    }
 }
 
 fn text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {

@@ -7,7 +7,7 @@
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-use super::hpack::{self, Decoder};
+use super::hpack::{self, Broken, Decoder, Skipped};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
 use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
@@ -72,8 +72,29 @@ struct Block {
     stream: [u8; 4],
     ends_stream: bool,
     bytes: Vec<u8>,
+    /// Bytes of all its frames.
+    length: usize,
     frames: usize,
     share: Option<Share>,
+    rejected: Option<Rejected>,
+}
+
+/// A block for which there is no room. Other requests of the connection can be those of other users, so it goes on.
+#[derive(Debug)]
+struct Rejected {
+    skipped: Skipped,
+    failure: Failure,
+    is_request: bool,
+    is_head: bool,
+}
+
+impl Rejected {
+    fn skip(&mut self, decoder: &mut Decoder, part: &[u8]) -> Result<(), Broken> {
+        decoder.skip(&mut self.skipped, part, |name, value| {
+            self.is_request |= name.starts_with(b":");
+            self.is_head |= name == b":method" && value == b"HEAD";
+        })
+    }
 }
 
 /// The fields of a block.
@@ -171,18 +192,40 @@ impl Frames {
             }
         }
         let ends_stream = flags & END_STREAM != 0;
-        let block =
-            self.block.get_or_insert_with(|| Block { stream, ends_stream, bytes: Vec::new(), frames: 0, share: None });
-        block.bytes.extend_from_slice(payload);
+        let block = self.block.get_or_insert_with(|| Block {
+            stream,
+            ends_stream,
+            bytes: Vec::new(),
+            length: 0,
+            frames: 0,
+            share: None,
+            rejected: None,
+        });
+        block.length += payload.len();
         block.frames += 1;
-        if block.stream != stream || block.frames > MOST_FRAMES || block.bytes.len() > MOST_HEAD {
+        if block.stream != stream || block.frames > MOST_FRAMES || block.length > MOST_HEAD {
             return Step::Broken;
+        }
+        match &mut block.rejected {
+            None => block.bytes.extend_from_slice(payload),
+            Some(rejected) => {
+                if rejected.skip(&mut self.decoder, payload).is_err() {
+                    return Step::Broken;
+                }
+            }
         }
         if block.bytes.len() > USUAL_HEAD && block.share.is_none() {
             match share(LONG_HEAD) {
                 Ok(share) => block.share = Some(share),
-                // Without the whole block the next one could not be read.
-                Err(_) => return Step::Broken,
+                Err(failure) => {
+                    let skipped = Skipped::default();
+                    let mut rejected = Rejected { skipped, failure, is_request: false, is_head: false };
+                    // Without this block the next one could not be read.
+                    if rejected.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
+                        return Step::Broken;
+                    }
+                    block.rejected = Some(rejected);
+                }
             }
         }
         if flags & END_HEADERS == 0 {
@@ -196,6 +239,10 @@ impl Frames {
 
     /// The frames that are handed over instead of a block; `None` if it cannot be read.
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
+        if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
+            let written = if is_request { rejected(failure, is_head, slots) } else { malformed() };
+            return skipped.is_complete().then(|| frames(&written, block.stream, block.ends_stream));
+        }
         let mut fields = Fields::default();
         self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
         drop(block.share);

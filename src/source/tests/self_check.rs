@@ -221,6 +221,27 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
     assert!(matches!(verdict, Verdict::Skipped(_)), "more than are remembered: {verdict:?}");
 }
 
+/// Two Events whose names differ in bytes that are not UTF-8.
+struct Alike;
+
+impl Pages for Alike {
+    async fn page(&self, _: &str) -> Result<MetadataPage, RequestError> {
+        let entry = |name: &str, version| (Key::new("a", name), Some(Version::new(version)));
+        let entries = vec![entry("b", 3), entry("dup\u{fffd}", 4), entry("dup\u{fffd}", 5), entry("e", 6)];
+        Ok(MetadataPage { entries, version: Version::new(50), next: String::new(), remaining: None })
+    }
+}
+
+#[tokio::test]
+async fn objects_whose_names_are_equal_in_json_are_not_compared() {
+    let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 6)]));
+    let verdict = check(&Alike, "/x", "", &resource.live).await;
+    assert!(matches!(verdict, Verdict::Same), "{verdict:?}");
+    let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 7)]));
+    let found = difference(check(&Alike, "/x", "", &resource.live).await).unwrap();
+    assert_eq!(found.first.map(|first| first.key), Some("a/e".to_owned()));
+}
+
 #[tokio::test]
 async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
     let held = objects(&[("a/b", 3)]);

@@ -1,6 +1,7 @@
 //! Header blocks: the examples of RFC 7541, and blocks that cannot be read.
 
-use crate::server::heads::hpack::{Broken, Decoder, write};
+use super::Random;
+use crate::server::heads::hpack::{Broken, Decoder, Skipped, write};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -113,5 +114,77 @@ fn a_block_that_repeats_a_long_entry_is_read_up_to_a_bound() {
         let repeated = vec![0x80 | 62; times];
         let answered = Decoder::default().decode(&[&entry[..], &repeated].concat(), |_, _| {});
         assert_eq!(answered.is_ok(), is_read, "{times} times");
+    }
+}
+
+/// A text in the code of texts: so many zeros, which have five bits each.
+fn coded(length: usize) -> Vec<u8> {
+    let length = length / 8 * 5;
+    let mut text = Vec::new();
+    let literal = vec![0; length];
+    // The same number as in front of a text that is not coded, with the bit of the code.
+    write(&mut text, b"", &literal);
+    text.drain(..2);
+    text[0] |= 0x80;
+    text
+}
+
+fn plain(length: usize, random: &mut Random) -> Vec<u8> {
+    let mut text = Vec::new();
+    let value: Vec<u8> = (0..length).map(|_| b'a' + random.below(26) as u8).collect();
+    write(&mut text, b"", &value);
+    text.drain(..2);
+    text
+}
+
+/// A block that is skipped in parts leaves the table that it would leave when it is read.
+#[test]
+fn a_skipped_block_means_the_same_for_the_next_one() {
+    const LENGTHS: [usize; 9] = [0, 1, 30, 200, 2_000, 4_080, 5_000, 17_000, 40_000];
+    let seeds = 0..60_u64;
+    println!("skipped blocks: seeds {seeds:?}");
+    for seed in seeds {
+        let mut random = Random(seed);
+        let (mut reading, mut skipping) = (Decoder::default(), Decoder::default());
+        for _ in 0..6 {
+            let mut block = Vec::new();
+            for _ in 0..random.below(12) {
+                let text = |random: &mut Random| match random.below(3) {
+                    0 => coded(LENGTHS[random.below(LENGTHS.len())]),
+                    _ => plain(LENGTHS[random.below(LENGTHS.len())], random),
+                };
+                match random.below(10) {
+                    0 => block.push(0x80 | (1 + random.below(61)) as u8),
+                    1 => block.push(0x20 | random.below(31) as u8),
+                    2 => block.extend([0x3f, 0xe1, 0x1f]),
+                    3 => {
+                        block.push(0x40 | (1 + random.below(61)) as u8);
+                        block.extend(text(&mut random));
+                    }
+                    kind => {
+                        block.push(if kind < 8 { 0x40 } else { 0 });
+                        block.extend(text(&mut random));
+                        block.extend(text(&mut random));
+                    }
+                }
+            }
+            let mut skipped = Skipped::default();
+            let mut rest = &block[..];
+            while !rest.is_empty() {
+                let most = [3, 100, 16_384][random.below(3)];
+                let length = (1 + random.below(most)).min(rest.len());
+                skipping.skip(&mut skipped, &rest[..length], |_, _| {}).unwrap();
+                rest = &rest[length..];
+            }
+            assert!(skipped.is_complete(), "seed {seed}");
+            reading.decode(&block, |_, _| {}).unwrap();
+            assert!(format!("{reading:?}") == format!("{skipping:?}"), "seed {seed}: another table");
+            // What does not end is not complete, or cannot be read.
+            let cut = random.below(block.len() + 1);
+            let is_read = Decoder::default().decode(&block[..cut], |_, _| {}).is_ok();
+            let mut skipped = Skipped::default();
+            let is_skipped = Decoder::default().skip(&mut skipped, &block[..cut], |_, _| {}).is_ok();
+            assert!(!is_read || (is_skipped && skipped.is_complete()), "seed {seed}: {cut}");
+        }
     }
 }

@@ -16,6 +16,8 @@ use super::{Connected, PATIENCE, Random};
 use crate::server::heads::hpack::{Decoder, write};
 use crate::server::heads::slots::{Kept, SLOT_HEADER, Slots};
 use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD};
+use crate::server::limits::User;
+use crate::server::limits::connections::MOST_HEADS;
 use crate::server::stall::PREFACE;
 
 const DATA: u8 = 0;
@@ -105,6 +107,20 @@ impl Hand {
             }
         }
         (code, body)
+    }
+
+    /// Code of the next response, which is on this stream.
+    async fn status(&mut self, stream: u32) -> u16 {
+        let (_, of, payload) = self.next(&[HEADERS]).await;
+        assert_eq!(of, stream);
+        let mut code = None;
+        let read = self.decoder.decode(&payload, |name, value| {
+            if name == b":status" {
+                code = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+            }
+        });
+        read.unwrap();
+        code.unwrap()
     }
 
     /// The next frame of these kinds; panics at the end of the connection.
@@ -343,6 +359,48 @@ async fn malformed_blocks_reset_their_stream_however_long_they_are() {
     assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, 101, vec![0, 0, 0, PROTOCOL_ERROR]));
     hand.connected.write(&request(103, &get("/b"), 16_384)).await;
     assert_eq!(hand.seen(103).await["path"], "/b");
+}
+
+/// kube-apiserver sends the requests of all its users over one connection.
+#[tokio::test]
+async fn a_long_head_without_room_leaves_the_other_requests_of_its_connection() {
+    let mut hand = Hand::new().await;
+    let taken: Vec<_> = (0..40)
+        .filter_map(|number| {
+            let user = User::named(&format!("user-{number}"));
+            (0..6).find_map(|halves| hand.connected.connections.take_head(&user, MOST_HEADS >> (halves + 1)).ok())
+        })
+        .collect();
+    let mut stream = 1;
+    for method in ["GET", "HEAD"] {
+        let fields = [vec![(":method", method)], get("/a")[1..].to_vec()].concat();
+        let kept = [&[0x40, 4][..], b"kept", &[5], b"value"].concat();
+        let long = block(&[("long", &*"l".repeat(100_000))]);
+        let whole = [block(&fields), kept, long].concat();
+        let parts: Vec<&[u8]> = whole.chunks(16_384).collect();
+        for (number, part) in parts.iter().enumerate() {
+            let (kind, flags) = if number == 0 { (HEADERS, 1) } else { (CONTINUATION, 0) };
+            let flags = if number + 1 == parts.len() { flags | 4 } else { flags };
+            hand.connected.write(&frame(kind, flags, stream, part)).await;
+        }
+        let code = hand.status(stream).await;
+        assert_eq!(code, 429, "{method}");
+        // The next one means a field of it.
+        let next = [block(&get("/b")), vec![0x80 | 62]].concat();
+        hand.connected.write(&frame(HEADERS, 5, stream + 2, &next)).await;
+        assert_eq!(hand.seen(stream + 2).await["headers"], json!(["kept: value"]), "{method}");
+        stream += 4;
+    }
+    // Trailers of such a length.
+    let posted = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/wait")];
+    hand.connected.write(&frame(HEADERS, 4, stream, &block(&posted))).await;
+    hand.connected.write(&request(stream, &[("long", &*"l".repeat(100_000))], 16_384)).await;
+    assert_eq!(hand.next(&[HEADERS, RST_STREAM]).await, (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]));
+    drop(taken);
+    hand.connected
+        .write(&request(stream + 2, &[get("/c"), vec![("long", &*"l".repeat(100_000))]].concat(), 16_384))
+        .await;
+    assert_eq!(hand.status(stream + 2).await, 200, "there is room again");
 }
 
 #[tokio::test]
