@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::api::{Patch, PatchParams};
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::events::Recorder;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -20,7 +20,7 @@ use super::reported::{Reported, ReportedKind};
 use super::status::{Finding, Holds, coarse, conditions};
 use super::stores::Verdict;
 use super::world::{self, World};
-use super::{FIELD_MANAGER, events};
+use super::{FIELD_MANAGER, MOST_WRITES, events};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
@@ -55,6 +55,7 @@ pub async fn run(
     let context = Context { world, api, recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
     let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut FieldCache| {});
     Controller::for_stream(changes.applied_objects(), store)
+        .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(phases)
         .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
         .for_each(|_| std::future::ready(()))

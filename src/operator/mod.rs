@@ -49,6 +49,10 @@ pub use field_caches::how_to_permit;
 /// Who wrote a field, in managedFields.
 pub const FIELD_MANAGER: &str = "fieldcache-operator";
 
+/// Statuses of objects of one kind that are written at a time. Users choose how many objects there are, and the API server answers the
+/// reviews of all requests meanwhile.
+const MOST_WRITES: u16 = 4;
+
 /// What the controllers of a replica are made of.
 pub struct Operator {
     /// The cluster, with the rights of manifests/.

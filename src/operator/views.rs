@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::ByteString;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::events::Recorder;
 use kube::runtime::reflector::Store;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -27,7 +27,7 @@ use super::status::{Finding, Holds, conditions};
 use super::stores::{Problem, Verdicts, absent};
 use super::synced::Synced;
 use super::world::{self, World};
-use super::{FIELD_MANAGER, admission_policy, events};
+use super::{FIELD_MANAGER, MOST_WRITES, admission_policy, events};
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
 use crate::kinds::accept::{MOST_PROBLEMS, Shown};
@@ -307,6 +307,7 @@ pub async fn run(
     let context = Context { world, judged, api, recorder, reported, logged: Mutex::default(), address };
     let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut View| {});
     Controller::for_stream(changes.applied_objects(), store)
+        .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(triggers)
         .run(reconcile, |_, error, context| after(error, &context), Arc::new(context))
         .for_each(|_| ready(()))

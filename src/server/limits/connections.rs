@@ -219,11 +219,10 @@ impl Connections {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
+            // Without figures: they would tell how much others send.
             let message = format!(
-                "too many long requests, please try again later: {} of {most} are taken by requests with a long URL or many headers, {} of \
-                 them from {user}, which may have as much as is free. Send fewer of them at a time",
-                Bytes(self.heads.total()),
-                Bytes(self.heads.of(user)),
+                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold as much as they \
+                 may, which is what is free of {most}. Send fewer of them at a time"
             );
             Limited { limit, message, retry_after: Some(RETRY_AFTER) }
         })

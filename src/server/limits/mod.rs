@@ -408,11 +408,10 @@ impl Limits {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
+            // Without figures: they would tell what others have waiting.
             let message = format!(
-                "too many requests, please try again later: requests of {} bytes wait for authentication or authorization, {} of them \
-                 from {user}, which may have as much as is free of {flag}={most}. Send fewer at a time, or raise {flag}",
-                self.heads.total(),
-                self.heads.of(user),
+                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold as \
+                 much as they may, which is what is free of {flag}={most}. Send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
         })
