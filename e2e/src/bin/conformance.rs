@@ -14,7 +14,7 @@ use e2e::conformance::table::{Row, render};
 use e2e::conformance::{Outcomes, Side, Suite};
 
 const USAGE: &str = "\
-usage: conformance [--build] [--short] [--suite NAME]... [--only TEXT] [--side direct|through] [--write FILE]
+usage: conformance [--build] [--short] [--suite NAME]... [--only TEXT]... [--side direct|through] [--write FILE]
 
   --build       build the programs of the suites and run nothing
   --short       run the short selection of each list
@@ -28,7 +28,7 @@ struct Options {
     build: bool,
     short: bool,
     suites: Vec<Suite>,
-    only: Option<String>,
+    only: Vec<String>,
     side: Option<Side>,
     at_once: usize,
     write: Option<String>,
@@ -36,8 +36,15 @@ struct Options {
 
 impl Options {
     fn read(arguments: impl Iterator<Item = String>) -> Result<Options> {
-        let mut options =
-            Options { build: false, short: false, suites: Vec::new(), only: None, side: None, at_once: 4, write: None };
+        let mut options = Options {
+            build: false,
+            short: false,
+            suites: Vec::new(),
+            only: Vec::new(),
+            side: None,
+            at_once: 4,
+            write: None,
+        };
         let mut arguments = arguments;
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -50,7 +57,7 @@ impl Options {
                     let names = Suite::ALL.map(Suite::name).join(", ");
                     options.suites.push(found.with_context(|| format!("--suite {name}: name one of {names}"))?);
                 }
-                "--only" => options.only = Some(value()?),
+                "--only" => options.only.push(value()?),
                 "--side" => {
                     options.side = Some(match value()?.as_str() {
                         "direct" => Side::Direct,
@@ -85,7 +92,7 @@ fn main() -> ExitCode {
 
 async fn run() -> Result<bool> {
     let options = Options::read(std::env::args().skip(1))?;
-    let selections = options.suites.iter().map(|suite| Selection::of(*suite, options.short, options.only.as_deref()));
+    let selections = options.suites.iter().map(|suite| Selection::of(*suite, options.short, &options.only));
     let selections = selections.collect::<Result<Vec<_>>>()?;
     let programs: Vec<Program> = selections.iter().flat_map(Selection::programs).collect();
     if let Built::Anew(elapsed) = build::build(&programs)? {

@@ -336,7 +336,9 @@ fn stamp(go: &str) -> Result<String> {
     for file in files {
         let mut hasher = DefaultHasher::new();
         fs::read(&file).with_context(|| format!("reading {}", file.display()))?.hash(&mut hasher);
-        text.push_str(&format!("{:016x} {}\n", hasher.finish(), file.display()));
+        // Compiled packages do not depend on where the repository is.
+        let name = file.strip_prefix(directory()).unwrap_or(&file);
+        text.push_str(&format!("{:016x} {}\n", hasher.finish(), name.display()));
     }
     Ok(text)
 }

@@ -16,7 +16,7 @@ pub const TESTED: [Suite; 2] = [Suite::ControllerRuntime, Suite::Integration];
 /// # Errors
 /// As [`build::build`], or when a list is wrong.
 pub fn build_tested() -> Result<Built> {
-    let selections = TESTED.map(|suite| Selection::of(suite, true, None));
+    let selections = TESTED.map(|suite| Selection::of(suite, true, &[]));
     let programs: Vec<Vec<Program>> =
         selections.into_iter().map(|selection| Ok(selection?.programs())).collect::<Result<_>>()?;
     build::build(&programs.concat())
@@ -28,16 +28,16 @@ pub struct Selection {
     suite: Suite,
     list: List,
     short: bool,
-    only: Option<String>,
+    only: Vec<String>,
 }
 
 impl Selection {
-    /// What the list of a suite chooses; of that only the short selection when `short`, and only names that contain `only`.
+    /// What the list of a suite chooses; of that only the short selection when `short`, and only names that contain one of `only`.
     ///
     /// # Errors
     /// When the list is missing or wrong.
-    pub fn of(suite: Suite, short: bool, only: Option<&str>) -> Result<Selection> {
-        Ok(Selection { suite, list: List::of(suite)?, short, only: only.map(str::to_owned) })
+    pub fn of(suite: Suite, short: bool, only: &[String]) -> Result<Selection> {
+        Ok(Selection { suite, list: List::of(suite)?, short, only: only.to_vec() })
     }
 
     /// The suite.
@@ -111,7 +111,7 @@ impl Selection {
     fn choose<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<Vec<String>> {
         let names: Vec<&str> = names.map(String::as_str).collect();
         let mut chosen = self.list.run(&names, self.short)?;
-        chosen.retain(|name| self.only.as_ref().is_none_or(|only| name.contains(only)));
+        chosen.retain(|name| self.only.is_empty() || self.only.iter().any(|only| name.contains(only)));
         Ok(chosen.into_iter().map(str::to_owned).collect())
     }
 
@@ -130,9 +130,9 @@ impl Selection {
         INTEGRATION.iter().filter(chosen).filter(|package| self.is_only(package.name)).collect()
     }
 
-    /// Whether a package can have tests with the text that the options name, which may start with another package.
+    /// Whether a package can have tests with a text that the options name, which may start with another package.
     fn is_only(&self, package: &str) -> bool {
-        let named = self.only.as_ref().and_then(|only| only.split_once(": "));
-        named.is_none_or(|(named, _)| named == package)
+        let may_have = |only: &String| only.split_once(": ").is_none_or(|(named, _)| named == package);
+        self.only.is_empty() || self.only.iter().any(may_have)
     }
 }
