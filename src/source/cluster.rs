@@ -342,7 +342,8 @@ impl Cluster {
             resources.push(built_in_resource(found, self.version.minor()));
         }
         for crd in &crds {
-            resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
+            let custom = crd.served_versions().into_iter().map(|version| custom_resource(crd, version));
+            resources.extend(custom.filter(|resource| self.discovery.can_offer_custom(&resource.gvr)));
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
         // Without extra fields: they are judged by what the resource offers itself.

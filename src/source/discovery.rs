@@ -1,6 +1,6 @@
 //! What a cluster serves, from its aggregated discovery documents (KEP-3352), and which version it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
@@ -53,6 +53,8 @@ pub struct Discovery {
     pub resources: Vec<Discovered>,
     /// Everything, as it is described.
     pub offers: Offers,
+    /// Versions of groups that the API server, or an aggregated one, has itself.
+    own_versions: BTreeSet<GroupVersion>,
 }
 
 /// A cluster that is too old.
@@ -65,7 +67,16 @@ pub struct TooOldCluster {
     pub version: String,
 }
 
+/// Marks a version that was read from an older document, where custom resources look like others.
+const OLDER: &str = "isOlder";
+
 impl Discovery {
+    /// Whether a resource that a definition defines can be offered. One server has a version of a group: what definitions add to a version of
+    /// the API server's own is not offered.
+    pub fn can_offer_custom(&self, gvr: &Gvr) -> bool {
+        !self.own_versions.contains(&gvr.group_version())
+    }
+
     /// Takes over what was known of versions that are stale now. Their aggregated server does not answer, which says nothing about what it
     /// serves: copies stay, and reads of them are rejected when nothing has proven them for too long.
     pub fn keep_stale(&mut self, known: &Discovery) {
@@ -76,6 +87,8 @@ impl Discovery {
             };
             for version in offered.versions.iter().filter(|version| version.is_stale) {
                 self.resources.extend(known.resources.iter().filter(is_of(&version.name)).cloned());
+                self.own_versions
+                    .extend(known.own_versions.get(&GroupVersion::new(&*offered.name, &*version.name)).cloned());
             }
             if let Some(group) = self.groups.iter_mut().find(|group| group.name == offered.name) {
                 let is_known = |name: &str| known.resources.iter().any(|found| is_of(name)(&found));
@@ -155,7 +168,7 @@ async fn read_index(connection: &Connection, known: &Offers, missing: RequestErr
             continue;
         };
         let document = connection.json(&path, JSON).await?;
-        let version = json!({ "version": version, "resources": aggregated(&document) });
+        let version = json!({ "version": version, "resources": aggregated(&document), OLDER: true });
         match groups.iter_mut().find(|(name, _)| name == group) {
             Some((_, versions)) => versions.push(version),
             None => groups.push((group.to_owned(), vec![version])),
@@ -189,7 +202,9 @@ async fn read_groups(connection: &Connection, broken: RequestError) -> Result<Va
         for version in array(&group["versions"]) {
             let path = format!("/apis/{}", text(&version["groupVersion"]));
             versions.push(match connection.json_of(&path, JSON, MAX_OLDER_BYTES).await {
-                Ok(document) => json!({ "version": version["version"], "resources": aggregated(&document) }),
+                Ok(document) => {
+                    json!({ "version": version["version"], "resources": aggregated(&document), OLDER: true })
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a version of a group is left out");
                     json!({ "version": version["version"], "freshness": "Stale" })
@@ -299,6 +314,10 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
         // A stale version belongs to an aggregated server that does not answer; it comes back by itself.
         if is_stale {
             continue;
+        }
+        let is_own = |resource: &Value| text(&resource["responseKind"]["group"]).is_empty();
+        if version[OLDER] != true && array(&version["resources"]).any(is_own) {
+            discovery.own_versions.insert(GroupVersion::new(&*name, &*version_name));
         }
         for resource in array(&version["resources"]) {
             let verbs = strings(&resource["verbs"]);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::model::Gvr;
 use crate::source::discovery::{Discovery, read_group};
 
 fn group(versions: &[(&str, &str, &[&str])]) -> Discovery {
@@ -41,4 +42,30 @@ fn what_an_aggregated_server_serves_is_kept_while_it_does_not_answer() {
     unknown.keep_stale(&known);
     assert_eq!(resources(&unknown), ["nodes.v1.metrics.example.com"], "v2 is gone, and nothing is known of v3");
     assert_eq!(unknown.groups[0].versions, ["v1"]);
+}
+
+#[test]
+fn definitions_add_nothing_to_a_version_that_a_server_has_itself() {
+    let kind = |group: &str| json!({ "group": group, "version": "v1", "kind": "Kind" });
+    let version = |name: &str, group: &str| {
+        let row = json!({ "resource": "bars", "responseKind": kind(group), "scope": "Cluster", "verbs": ["get", "list", "watch"] });
+        json!({ "version": name, "resources": [row] })
+    };
+    let mut older = version("v3", "");
+    older["isOlder"] = json!(true);
+    let versions = [version("v1", ""), version("v2", "metrics.example.com"), older];
+    let mut discovery = Discovery::default();
+    read_group(&json!({ "metadata": { "name": "metrics.example.com" }, "versions": versions }), &mut discovery);
+    let can_offer = |discovery: &Discovery, version: &str| {
+        discovery.can_offer_custom(&Gvr::new("metrics.example.com", version, "foos"))
+    };
+    assert!(!can_offer(&discovery, "v1"), "the server has it itself");
+    assert!(can_offer(&discovery, "v2"), "all that it has is custom");
+    assert!(can_offer(&discovery, "v3"), "an older document does not tell");
+    assert!(can_offer(&discovery, "v4"), "discovery may be behind");
+
+    let mut stale = group(&[("v1", "Stale", &[])]);
+    assert!(can_offer(&stale, "v1"));
+    stale.keep_stale(&discovery);
+    assert!(!can_offer(&stale, "v1"), "its server comes back");
 }
