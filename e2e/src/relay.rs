@@ -1,4 +1,4 @@
-//! Hands HTTP requests on to a server, from any address of this machine, and notes how their responses were compressed and how long they were.
+//! Hands HTTP requests on to a server, or to one of two, from any address of this machine, and notes how their responses were compressed and how long they were.
 //!
 //! It asks as the user of an endpoint, so whoever reads through it needs no credentials and no TLS. Bodies go through as they come.
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -56,10 +56,24 @@ impl Relay {
     /// # Errors
     /// When the address is none of this machine.
     pub async fn start(address: IpAddr, server: &Endpoint) -> Result<Relay> {
+        Relay::between(address, server, server, |_, _| false).await
+    }
+
+    /// The same with two servers: `second` gets the requests whose method and path `is_for_second` accepts.
+    ///
+    /// # Errors
+    /// When the address is none of this machine.
+    pub async fn between(
+        address: IpAddr,
+        first: &Endpoint,
+        second: &Endpoint,
+        is_for_second: fn(&Method, &str) -> bool,
+    ) -> Result<Relay> {
         let listener = TcpListener::bind((address, 0)).await.with_context(|| format!("a port at {address}"))?;
         let address = listener.local_addr().context("the address of the relay")?;
         let exchanges = Arc::default();
-        let accepting = tokio::spawn(accept(listener, server.client(), Arc::clone(&exchanges)));
+        let servers = Servers { first: first.client(), second: second.client(), is_for_second };
+        let accepting = tokio::spawn(accept(listener, servers, Arc::clone(&exchanges)));
         Ok(Relay { address, exchanges, accepting })
     }
 
@@ -93,16 +107,30 @@ pub fn other_address() -> Result<IpAddr> {
     Ok(socket.local_addr().context("the address of a socket")?.ip())
 }
 
+/// What requests are handed on to.
+#[derive(Clone)]
+struct Servers {
+    first: Client,
+    second: Client,
+    is_for_second: fn(&Method, &str) -> bool,
+}
+
+impl Servers {
+    fn of(&self, method: &Method, path: &str) -> &Client {
+        if (self.is_for_second)(method, path) { &self.second } else { &self.first }
+    }
+}
+
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-async fn accept(listener: TcpListener, server: Client, exchanges: Arc<Mutex<Vec<Exchange>>>) {
+async fn accept(listener: TcpListener, servers: Servers, exchanges: Arc<Mutex<Vec<Exchange>>>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let (server, exchanges) = (server.clone(), exchanges.clone());
+        let (servers, exchanges) = (servers.clone(), exchanges.clone());
         connections.spawn(async move {
             let service = service_fn(move |request| {
-                let (server, exchanges) = (server.clone(), exchanges.clone());
-                async move { Ok::<_, Infallible>(hand_on(&server, &exchanges, request).await.unwrap_or_else(failed)) }
+                let (servers, exchanges) = (servers.clone(), exchanges.clone());
+                async move { Ok::<_, Infallible>(hand_on(&servers, &exchanges, request).await.unwrap_or_else(failed)) }
             });
             // A peer that breaks off is no failure.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -119,12 +147,13 @@ fn failed(error: anyhow::Error) -> Response<Body> {
 }
 
 async fn hand_on(
-    server: &Client,
+    servers: &Servers,
     exchanges: &Mutex<Vec<Exchange>>,
     request: http::Request<Incoming>,
 ) -> Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().context("a request has a path")?.to_string();
+    let server = servers.of(&parts.method, parts.uri.path());
     let mut asked = Request::new(parts.method, path.clone());
     for (name, value) in &parts.headers {
         if ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(name) {

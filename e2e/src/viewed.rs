@@ -1,13 +1,15 @@
-//! An operator beside a control plane that caches one resource and shows all of it in one View.
+//! An operator beside a control plane that caches resources and shows all of them in one View.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::certificates::Identity;
 use crate::control_plane::{ControlPlane, kubeconfig};
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
+use crate::http::Endpoint;
 use crate::kubectl::Kubectl;
 use crate::objects;
 use crate::run_directory::RunDirectory;
@@ -31,28 +33,43 @@ impl Viewed {
     /// # Errors
     /// When something that is needed cannot be had.
     pub async fn start(control_plane: &ControlPlane, group: &str, plural: &str) -> Result<Viewed> {
+        Box::pin(Viewed::of(control_plane, &[(group, plural)], "Eventual")).await
+    }
+
+    /// Starts it for resources of these groups and plural names. `consistency` is that of the View.
+    ///
+    /// # Errors
+    /// When something that is needed cannot be had.
+    pub async fn of(control_plane: &ControlPlane, resources: &[(&str, &str)], consistency: &str) -> Result<Viewed> {
         let client = control_plane.client();
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         kubectl.succeed(&["apply", "--server-side", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../crds")]).await?;
         let folder = RunDirectory::create("viewed")?;
         let arguments = ["--namespace", "default", "--identity", "one"].map(str::to_owned);
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), arguments)).await?;
-        let cache = json!({
-            "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
-            "metadata": { "name": format!("{plural}.{group}") }, "spec": { "group": group, "resource": plural },
-        });
+        let named = |(group, plural): &(&str, &str)| json!({ "group": group, "resource": plural });
         let view = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": VIEW },
-            "spec": { "resources": [{ "group": group, "resource": plural }] },
+            "spec": { "resources": resources.iter().map(named).collect::<Vec<_>>(), "consistency": consistency },
+        });
+        let caches = resources.iter().map(|resource| {
+            let (group, plural) = resource;
+            let dot = if group.is_empty() { "" } else { "." };
+            json!({
+                "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache",
+                "metadata": { "name": format!("{plural}{dot}{group}") }, "spec": named(resource),
+            })
         });
         let path = |kind: &str| format!("/apis/fieldcache.dev/v1alpha1/{kind}");
-        for (kind, object) in [("fieldcaches", &cache), ("views", &view)] {
+        for (kind, objects) in [("fieldcaches", caches.collect()), ("views", vec![view])] {
             eventually("the kind is served", SOON, async || {
                 ensure!(client.get(&path(kind)).await?.status == 200, "not yet");
                 Ok(())
             })
             .await?;
-            objects::create(&client, &path(kind), object).await?;
+            for object in &objects {
+                objects::create(&client, &path(kind), object).await?;
+            }
         }
         kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", &format!("view/{VIEW}")]).await?;
         Ok(Viewed { operator, folder })
@@ -63,9 +80,22 @@ impl Viewed {
     /// # Errors
     /// When the authority of the operator cannot be read.
     pub fn kubeconfig(&self) -> Result<Value> {
-        let authority = std::fs::read_to_string(self.folder.path().join("ca.crt"))?;
-        let address = self.operator.address();
-        let server = format!("{address}/apis/view.fieldcache.dev/v1alpha1/views/{VIEW}/proxy");
-        Ok(kubeconfig(&server, Some(&authority), None))
+        Ok(kubeconfig(&self.base(), Some(&self.authority()?), None))
+    }
+
+    /// The View, asked by somebody with a certificate.
+    ///
+    /// # Errors
+    /// When the authority of the operator cannot be read, or the certificate is none.
+    pub fn endpoint(&self, identity: &Identity) -> Result<Endpoint> {
+        Endpoint::secure(&self.base(), &self.authority()?, Some(identity))
+    }
+
+    fn authority(&self) -> Result<String> {
+        std::fs::read_to_string(self.folder.path().join("ca.crt")).context("reading the authority of the operator")
+    }
+
+    fn base(&self) -> String {
+        format!("{}/apis/view.fieldcache.dev/v1alpha1/views/{VIEW}/proxy", self.operator.address())
     }
 }

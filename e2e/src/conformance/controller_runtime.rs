@@ -36,6 +36,7 @@ pub async fn run(side: Side, packages: &[&'static str]) -> Result<Outcomes> {
             .environment("KUBECONFIG", bed.kubeconfig().display().to_string());
         invocation.environment.extend(bed.environment()?);
         let output = finish("suite", &invocation, bed.directory().path(), DEADLINE).await?;
+        bed.check()?;
         let specs = report::ginkgo(&report).with_context(|| format!("{package} left no report"))?;
         let all = specs.into_iter().chain(report::go_leaves(&output));
         outcomes.extend(all.map(|(name, outcome)| (format!("{package}: {name}"), outcome)));

@@ -52,7 +52,8 @@ pub async fn run(side: Side, chosen: &[&str]) -> Result<Outcomes> {
         ..Settings::default()
     };
     let bed = Bed::start(side, settings).await?;
-    let (_, port) = bed.address().rsplit_once(':').context("an address has a port")?;
+    let address = bed.address();
+    let (_, port) = address.rsplit_once(':').context("an address has a port")?;
 
     let sources = build::module("k8s.io/kubernetes")?;
     let working = bed.directory().path().join("kubernetes");

@@ -59,6 +59,7 @@ pub async fn run(side: Side, chosen: &[&str], at_once: usize) -> Result<Outcomes
         .arguments(["--dump-logs-on-failure=false", "--allowed-not-ready-nodes=-1"]);
     invocation.environment.extend(bed.environment()?);
     finish("ginkgo", &invocation, bed.directory().path(), DEADLINE).await?;
+    bed.check()?;
     let report: PathBuf = bed.directory().path().join("report.json");
     let mut outcomes = report::ginkgo(&report).context("Ginkgo left no report")?;
     outcomes.retain(|name, _| chosen.contains(&name.as_str()));

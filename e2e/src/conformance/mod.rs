@@ -16,6 +16,7 @@ pub mod report;
 pub mod run;
 pub mod selection;
 pub mod table;
+pub mod view;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub enum Side {
     Direct,
     /// `fieldcache serve --pass-through all` in front of it.
     Through,
+    /// Reads go to a View of an operator beside it; see [`view`].
+    View,
 }
 
 impl Side {
@@ -50,6 +53,7 @@ impl Side {
         match self {
             Side::Direct => "direct",
             Side::Through => "through",
+            Side::View => "view",
         }
     }
 }
@@ -67,12 +71,14 @@ pub enum Suite {
     Kubectl,
     /// The tests of the Python client that talk to a server.
     Python,
+    /// Tests of these suites that read, with their reads at a View; see [`view`].
+    View,
 }
 
 impl Suite {
     /// All of them, in the order of the table.
-    pub const ALL: [Suite; 5] =
-        [Suite::Kubernetes, Suite::ControllerRuntime, Suite::Integration, Suite::Kubectl, Suite::Python];
+    pub const ALL: [Suite; 6] =
+        [Suite::Kubernetes, Suite::ControllerRuntime, Suite::Integration, Suite::Kubectl, Suite::Python, Suite::View];
 
     /// Its name, which is also that of its list.
     #[must_use]
@@ -83,6 +89,7 @@ impl Suite {
             Suite::Integration => "integration",
             Suite::Kubectl => "kubectl",
             Suite::Python => "python",
+            Suite::View => "view",
         }
     }
 

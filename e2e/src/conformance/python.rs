@@ -23,6 +23,7 @@ pub async fn run(side: Side) -> Result<Outcomes> {
         .arguments([bed.kubeconfig().display().to_string()]);
     invocation.environment.extend(bed.environment()?);
     let output = finish("python", &invocation, bed.directory().path(), DEADLINE).await?;
+    bed.check()?;
     let mut outcomes = Outcomes::new();
     for line in output.lines() {
         let Some(document) = line.strip_prefix("outcome: ") else { continue };

@@ -3,19 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::Side;
-use crate::control_plane::{ControlPlane, Settings};
+use super::view::Front;
+use crate::control_plane::{ControlPlane, Settings, kubeconfig};
 use crate::fieldcache::{self, Fieldcache};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 
+/// What stands in front of the control plane.
+enum Server {
+    Nothing,
+    Serve(Fieldcache),
+    View(Front),
+}
+
 /// A control plane for one side of a suite.
 pub struct Bed {
-    fieldcache: Option<Fieldcache>,
+    server: Server,
     kubeconfig: PathBuf,
-    // After fieldcache, which reads from it.
+    // After what stands in front, which reads from it.
     control_plane: ControlPlane,
     directory: RunDirectory,
 }
@@ -28,16 +36,21 @@ impl Bed {
     pub async fn start(side: Side, settings: Settings) -> Result<Bed> {
         let directory = RunDirectory::create("conformance")?;
         let control_plane = Box::pin(ControlPlane::start(settings)).await?;
-        let (fieldcache, kubeconfig) = match side {
-            Side::Direct => (None, control_plane.kubeconfig().to_owned()),
+        let (server, document) = match side {
+            Side::Direct => (Server::Nothing, control_plane.kubeconfig_for(control_plane.endpoint().base())),
             Side::Through => {
                 let fieldcache = Box::pin(in_front_of(&control_plane, &directory)).await?;
                 let document = control_plane.kubeconfig_for(fieldcache.address());
-                let kubeconfig = directory.write("kubeconfig", document.to_string())?;
-                (Some(fieldcache), kubeconfig)
+                (Server::Serve(fieldcache), document)
+            }
+            Side::View => {
+                let front = Box::pin(Front::start(&control_plane)).await?;
+                let document = kubeconfig(&front.base(), None, None);
+                (Server::View(front), document)
             }
         };
-        Ok(Bed { fieldcache, kubeconfig, control_plane, directory })
+        let kubeconfig = directory.write("kubeconfig", document.to_string())?;
+        Ok(Bed { server, kubeconfig, control_plane, directory })
     }
 
     /// The kubeconfig of the administrator for this side.
@@ -48,8 +61,23 @@ impl Bed {
 
     /// The base URL of the server on this side.
     #[must_use]
-    pub fn address(&self) -> &str {
-        self.fieldcache.as_ref().map_or(self.control_plane.endpoint().base(), Fieldcache::address)
+    pub fn address(&self) -> String {
+        match &self.server {
+            Server::Nothing => self.control_plane.endpoint().base().to_owned(),
+            Server::Serve(fieldcache) => fieldcache.address().to_owned(),
+            Server::View(front) => front.base(),
+        }
+    }
+
+    /// Checks, after a suite, that it talked to what it is to be compared with.
+    ///
+    /// # Errors
+    /// When no request went to the View of [`Side::View`].
+    pub fn check(&self) -> Result<()> {
+        match &self.server {
+            Server::View(front) => front.check(),
+            Server::Nothing | Server::Serve(_) => Ok(()),
+        }
     }
 
     /// A directory for what the suite reads and writes.
@@ -95,6 +123,7 @@ pub fn environment(home: &Path) -> Result<Vec<(String, String)>> {
 pub fn in_front(side: Side) -> Result<Vec<(String, String)>> {
     Ok(match side {
         Side::Direct => Vec::new(),
+        Side::View => bail!("integration tests have a server each: they are not run with a View"),
         Side::Through => vec![("FIELDCACHE_PROGRAM".to_owned(), fieldcache::program()?.display().to_string())],
     })
 }

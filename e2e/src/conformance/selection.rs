@@ -5,11 +5,12 @@ use anyhow::{Context, Result};
 use super::build::{self, CONTROLLER_RUNTIME, INTEGRATION, Package, Program};
 use super::choice::List;
 use super::table::Row;
-use super::{Outcome, Outcomes, Side, Suite, controller_runtime, integration, kubectl, kubernetes, python};
+use super::{Outcome, Outcomes, Side, Suite, controller_runtime, integration, kubectl, kubernetes, python, view};
 use crate::components::Built;
 
-/// The suites whose short selections are end-to-end tests too: their programs consist of packages that most components need.
-pub const TESTED: [Suite; 2] = [Suite::ControllerRuntime, Suite::Integration];
+/// The suites whose short selections are end-to-end tests too. Nothing has to be built for two of them, and the third consists of
+/// packages that most components need.
+pub const TESTED: [Suite; 3] = [Suite::Integration, Suite::Kubectl, Suite::Python];
 
 /// Builds what the end-to-end tests run of the suites, unless nothing changed since the last time.
 ///
@@ -56,6 +57,9 @@ impl Selection {
             }
             Suite::Integration => self.integration_packages().into_iter().map(Program::Integration).collect(),
             Suite::Kubectl | Suite::Python => Vec::new(),
+            Suite::View => {
+                vec![Program::Ginkgo, Program::KubernetesSpecs, Program::ControllerRuntime(view::PACKAGE)]
+            }
         }
     }
 
@@ -80,6 +84,10 @@ impl Selection {
             Suite::Kubernetes => kubernetes::names().await?,
             Suite::Integration => integration::names(&self.integration_packages()).await?,
             Suite::Kubectl => kubectl::names()?,
+            Suite::View => {
+                let choose = |names: &[String]| self.choose(names.iter());
+                return Box::pin(view::run(side, at_once, |suite| self.is_only(suite), choose)).await;
+            }
             // The names of their tests are known when they have run.
             Suite::ControllerRuntime | Suite::Python => {
                 let mut outcomes = if self.suite == Suite::Python {
