@@ -1,4 +1,5 @@
-//! Builds the real components of the test bed and the client programs; see `e2e::components` and `e2e::clients`.
+//! Builds the real components of the test bed, the client programs, and what the tests run of the suites of others; see `e2e::components`,
+//! `e2e::clients` and `e2e::conformance`.
 //!
 //! `--versions` and perhaps some of `1.31`, `1.32`, `1.33` and `1.37`: kube-apiserver of these or all of them instead; see
 //! `e2e::versions`.
@@ -7,13 +8,18 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use e2e::components::{self, Built};
+use e2e::conformance::selection;
 use e2e::{clients, versions};
 
 #[expect(clippy::print_stderr, reason = "a command speaks on its standard error")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let built: Vec<(&str, Result<Built>)> = match arguments.split_first() {
-        None => vec![("components", components::build()), ("clients", clients::build())],
+        None => vec![
+            ("components", components::build()),
+            ("clients", clients::build()),
+            ("suites", selection::build_tested()),
+        ],
         Some((option, names)) if option == "--versions" => {
             vec![("kube-apiserver of other versions", versions::build(names))]
         }
