@@ -46,6 +46,7 @@ const AT_ONCE: usize = 2;
 
 /// Runs the short selection of a suite through fieldcache. It has at least so many tests. Of what failed, only that counts which passes
 /// beside kube-apiserver alone.
+#[expect(clippy::print_stdout, reason = "the report of a test")]
 async fn passes_through(suite: Suite, tests: usize) -> Result<()> {
     let through = Box::pin(Selection::of(suite, true, &[])?.run(Side::Through, AT_ONCE)).await?;
     ensure!(through.len() >= tests, "{} tests of {}, not {tests}", through.len(), suite.name());
