@@ -518,7 +518,11 @@ impl Watch {
     /// A batch is sent once it has so many bytes. Where a View leaves out a part of objects, each event is sent alone: how many of them fit a
     /// turn of work would say how long the part is.
     fn most_together(&self) -> usize {
-        if self.resource.is_shown_whole() { CHUNK } else { 1 }
+        match &self.gzip {
+            _ if !self.resource.is_shown_whole() => 1,
+            Some(_) => gzip::TOGETHER,
+            None => CHUNK,
+        }
     }
 
     /// Tells what has changed since the watch's place; true when it is up to date.
