@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::protobuf::envelope::{END, Envelope, List, ListFields, begin_event};
-use crate::protobuf::table::NEWEST;
+use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, Kind, Table, Unencodable};
 use crate::query::Selection;
 use crate::registry::{Catalog, Resource, ResourceOrigin};
@@ -74,18 +74,32 @@ pub(super) struct Objects {
     name: String,
     list_name: String,
     fields: ListFields,
+    /// Of the version's messages and of the form, from 1 on: see [`Object::note_length`].
+    note: u8,
 }
 
 impl Objects {
     /// Nothing where the form has no messages.
     pub(super) fn of(catalog: &Catalog, resource: &Resource, form: &Form) -> Option<Objects> {
         let table = table(catalog)?;
+        let note = |is_partial: bool| {
+            let minor = u32::try_from(catalog.version.minor()).ok()?.checked_sub(OLDEST)?;
+            u8::try_from(2 * minor + u32::from(is_partial) + 1).ok()
+        };
         match form {
             Form::Whole => {
                 let api_version = resource.gvr.api_version();
                 let kind = table.kind(&api_version, &resource.kind)?;
                 let (name, list_name) = (resource.kind.clone(), resource.list_kind.clone());
-                Some(Objects { table, kind, api_version, name, list_name, fields: ListFields::USUAL })
+                Some(Objects {
+                    table,
+                    kind,
+                    api_version,
+                    name,
+                    list_name,
+                    fields: ListFields::USUAL,
+                    note: note(false)?,
+                })
             }
             Form::Partial(version) | Form::PartialList(version) => Some(Objects {
                 table,
@@ -94,6 +108,7 @@ impl Objects {
                 name: "PartialObjectMetadata".to_owned(),
                 list_name: "PartialObjectMetadataList".to_owned(),
                 fields: if version == "v1beta1" { ListFields::PARTIAL_V1BETA1 } else { ListFields::USUAL },
+                note: note(true)?,
             }),
             Form::Table(_) | Form::AggregatedDiscovery => None,
         }
@@ -102,6 +117,16 @@ impl Objects {
     /// How long an item is in a list.
     pub(super) fn item_length(&self, encoder: &mut Encoder, json: &[u8]) -> Result<usize, Unencodable> {
         Ok(List::item_length(encoder.read(self.kind, json)?.length()))
+    }
+
+    /// The same if it was noted at the object. The number of the note names all that the length depends on.
+    pub(super) fn noted_item_length(&self, object: &Object) -> Option<usize> {
+        object.noted_length(self.note)
+    }
+
+    /// Notes it.
+    pub(super) fn note_item_length(&self, object: &Object, length: usize) {
+        object.note_length(self.note, length);
     }
 
     /// Appends an item of a list.

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use triomphe::ThinArc;
 
@@ -32,7 +33,39 @@ struct Head {
     version_start: u32,
     /// Where in the packed bytes the object's own begin.
     stored_start: u32,
-    version_length: u8,
+    lengths: Lengths,
+}
+
+/// How many digits the version has, and how long the object is in another format, once somebody has measured that. Both stand in four bytes,
+/// which are as many as a head with the digits alone would have.
+struct Lengths(AtomicU32);
+
+impl Lengths {
+    const DIGITS: u32 = 5;
+    const FORMAT: u32 = 4;
+
+    fn of_digits(digits: usize) -> Lengths {
+        assert!(digits >> Lengths::DIGITS == 0, "a version must have at most 20 digits");
+        Lengths(AtomicU32::new(digits as u32))
+    }
+
+    fn digits(&self) -> usize {
+        (self.0.load(Ordering::Relaxed) & ((1 << Lengths::DIGITS) - 1)) as usize
+    }
+
+    fn noted(&self, format: u8) -> Option<usize> {
+        let noted = self.0.load(Ordering::Relaxed) >> Lengths::DIGITS;
+        (noted & ((1 << Lengths::FORMAT) - 1) == u32::from(format)).then_some((noted >> Lengths::FORMAT) as usize)
+    }
+
+    fn note(&self, format: u8, length: usize) {
+        let above = Lengths::DIGITS + Lengths::FORMAT;
+        if format != 0 && format >> Lengths::FORMAT == 0 && length >> (u32::BITS - above) == 0 {
+            let noted = (length as u32) << Lengths::FORMAT | u32::from(format);
+            // One store, so that nobody reads the length of one format as that of another.
+            self.0.store(noted << Lengths::DIGITS | self.digits() as u32, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What many objects of a store have in common.
@@ -89,7 +122,7 @@ impl Object {
             metadata_end: record.metadata_span.end,
             version_start: record.version_span.start,
             stored_start,
-            version_length: u8::try_from(record.version_span.len()).expect("a version must have at most 20 digits"),
+            lengths: Lengths::of_digits(record.version_span.len()),
         };
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
@@ -117,7 +150,7 @@ impl Object {
         let json = self.json();
         let stored = compressor.compress(&json).unwrap_or(&json);
         let texts = &self.packed()[..self.packed().len() - self.stored().len()];
-        let head = Head { layout, ..*self.head() };
+        let head = Head { layout, lengths: Lengths::of_digits(self.head().lengths.digits()), ..*self.head() };
         Object(ThinArc::from_header_and_slice(head, &[texts, stored].concat()))
     }
 
@@ -245,6 +278,16 @@ impl Object {
         self.head().plain_length as usize
     }
 
+    /// How long the object is in a format, if that was noted last. Formats have numbers from 1 to 15, which those who note lengths choose.
+    pub fn noted_length(&self, format: u8) -> Option<usize> {
+        self.head().lengths.noted(format).filter(|_| format != 0)
+    }
+
+    /// Notes how long the object is in a format, unless it is 8 MiB or longer. Only the last note is kept.
+    pub fn note_length(&self, format: u8, length: usize) {
+        self.head().lengths.note(format, length);
+    }
+
     /// JSON as the source sent it; built-in kinds in list form (without kind and apiVersion).
     pub fn json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(self.length());
@@ -266,7 +309,7 @@ impl Object {
     /// Where in the JSON the digits of metadata.resourceVersion stand.
     pub fn version_span(&self) -> Range<usize> {
         let start = self.head().version_start as usize;
-        start..start + usize::from(self.head().version_length)
+        start..start + self.head().lengths.digits()
     }
 
     /// Where in the JSON the value of `metadata` stands.

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
+use crate::extract::scan::bytes_read_so_far;
 use crate::model::Version;
 use crate::protobuf::envelope::{END, Envelope, begin_event};
 use crate::protobuf::{Encoder, Table};
@@ -177,6 +178,33 @@ async fn large_lists_are_as_long_as_their_head_says() {
     let (_, _, json) = got(&fixture, PODS, "application/json").await;
     let (_, _, ours) = got(&fixture, PODS, PROTOBUF).await;
     assert!(ours == encoded(&json), "{} bytes", ours.len());
+}
+
+/// The length stands in front of a list. It is read from what the last list has noted, for each form apart.
+#[tokio::test]
+async fn objects_are_measured_once() {
+    let mut fixture = Fixture::new();
+    for number in 0..50 {
+        put(&mut fixture, &format!("p-{number}"), &spec());
+    }
+    let partial = METADATA_LIST.split(',').next().unwrap();
+    for (accept, json_of) in
+        [(PROTOBUF, "application/json".to_owned()), (partial, partial.replace("vnd.kubernetes.protobuf", "json"))]
+    {
+        let (_, _, json) = got(&fixture, PODS, &json_of).await;
+        let expected = encoded(&json);
+        let mut read = Vec::new();
+        for turn in ["first", "second"] {
+            let before = bytes_read_so_far();
+            let (_, _, ours) = got(&fixture, PODS, accept).await;
+            read.push(bytes_read_so_far() - before);
+            assert_same(&ours, &expected, turn);
+        }
+        assert!(read[0] * 10 > read[1] * 18 && read[0] * 10 < read[1] * 22, "{accept}: {read:?} bytes");
+    }
+    put(&mut fixture, "p-7", &json!({"nodeName": "n1", "containers": [{"name": "longer", "image": "than before"}]}));
+    let (_, _, json) = got(&fixture, PODS, "application/json").await;
+    assert_same(&got(&fixture, PODS, PROTOBUF).await.2, &encoded(&json), "changed");
 }
 
 #[tokio::test]

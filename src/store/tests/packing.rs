@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::record;
 use crate::model::{Key, Record, Version};
-use crate::store::{HistoryLimits, Store, Trust};
+use crate::store::{HistoryLimits, Object, Store, Trust};
 
 /// Label keys take less than this, a dictionary more.
 const SMALL: usize = 4_096;
@@ -230,4 +230,23 @@ fn what_is_read_often_is_the_same_as_what_is_read_once() {
         store.apply(&described("shop", number));
     }
     assert_contents(&store, "after changes");
+}
+
+#[test]
+fn the_length_in_another_format_is_noted_beside_the_digits_of_the_version() {
+    let object = Object::loose(&described("shop", 7));
+    let span = object.version_span();
+    assert_eq!([0, 1, 2, 15].map(|format| object.noted_length(format)), [None; 4]);
+    for (format, length) in [(1, 0), (2, 1_000), (15, (8 << 20) - 1)] {
+        object.note_length(format, length);
+        for other in 0..=15 {
+            assert_eq!(object.noted_length(other), (other == format).then_some(length), "{format} {other}");
+        }
+        assert_eq!(object.version_span(), span);
+        assert_eq!(object.clone().noted_length(format), Some(length), "shared");
+    }
+    for (format, length) in [(0, 1), (16, 1), (1, 8 << 20)] {
+        object.note_length(format, length);
+        assert_eq!(object.noted_length(15), Some((8 << 20) - 1), "{format} {length} has no place");
+    }
 }
