@@ -132,3 +132,40 @@ fn what_stands_around_a_message_is_as_long_as_announced() {
         assert_eq!(out.len() + length, 4 + announced);
     }
 }
+
+/// What one object has is compared with what the next one has in the same place.
+#[test]
+fn objects_have_no_influence_on_the_next_ones() {
+    let long = format!("{{\"f:{}\":{{}}}}", "x".repeat(5_000));
+    let raws = [
+        "{}",
+        r#"{"f:a":{}}"#,
+        r#"{"f:a":{}}"#,
+        r#"{"f:a":{},"f:b":{}}"#,
+        r#"{"f:a":{}}"#,
+        r#"{"f:a":{"f:b":{}}}"#,
+        &long,
+        &long,
+        r#"{"f:}":{}}"#,
+        "1",
+        "12",
+        r#""a""#,
+        r#""a\"b""#,
+        "[]",
+        "[1]",
+        "null",
+        "{}",
+    ];
+    let mut encoder = Encoder::default();
+    let kind = Table::of(36).unwrap().kind("v1", "Pod").unwrap();
+    for (place, raw) in raws.iter().enumerate() {
+        let others: Vec<_> =
+            raws.iter().cycle().skip(place).take(place % 7).map(|raw| format!(r#"{{"fieldsV1":{raw}}}"#)).collect();
+        let entries = [vec![format!(r#"{{"fieldsV1":{raw}}}"#)], others].concat().join(",");
+        let json = format!(r#"{{"metadata":{{"managedFields":[{entries}],"name":"n"}},"spec":{{"hostPID":true}}}}"#);
+        let mut ours = Vec::new();
+        encoder.read(kind, json.as_bytes()).unwrap().write(&mut ours);
+        let expected = written("v1", "Pod", &json).unwrap();
+        assert_eq!(ours.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{json}");
+    }
+}
