@@ -371,7 +371,8 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut size = 0;
     // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
     let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
-    while !finish.streams && !is_long(size, first.len()) {
+    // Of a response that is always streamed too: whether there is room for it must be known before it begins.
+    while if finish.streams { first.is_empty() } else { !is_long(size, first.len()) } {
         match pieces.next() {
             // It takes more turns than this one.
             Some(piece) if piece.is_empty() => break,
@@ -379,6 +380,7 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
                 size += piece.len();
                 first.push(piece);
             }
+            None if finish.streams => break,
             None if finish.gzip && size > COMPRESS_ABOVE => return (Body::whole(gzip::whole(&first.concat())), true),
             None if first.len() == 1 => return (Body::whole(first.remove(0)), false),
             None => return (Body::whole(first.concat()), false),

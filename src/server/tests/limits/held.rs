@@ -1,7 +1,9 @@
 //! What a response takes its share for, of the memory that responses may hold together.
 
+use bytes::Bytes;
 use http::Request;
 
+use crate::server::body::{self, Finish};
 use crate::server::limits::unread::STREAMED;
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
 
@@ -46,4 +48,16 @@ async fn the_share_of_a_list_follows_its_longest_object() {
     let past = format!("{all}?resourceVersion={with_long}&resourceVersionMatch=Exact");
     let held = may_hold(&fixture, TABLE, &past).await;
     assert!(held >= STREAMED + long, "at a version at which it was there: {held}");
+}
+
+/// A list through a View that leaves out a part is streamed however short it is. Whether there is room for it is known before it begins: it
+/// is rejected otherwise, and does not break off.
+#[test]
+fn a_response_that_is_always_streamed_holds_its_first_piece() {
+    for (length, expected) in [(10, STREAMED), (1 << 20, 1 << 20)] {
+        let pieces = [Bytes::from(vec![b'x'; length]), Bytes::from_static(b"y")];
+        let finish = Finish { streams: true, ..Finish::default() };
+        let (body, _) = body::finish(Box::new(pieces.into_iter()), finish);
+        assert_eq!((body.may_hold(), body.length()), (Some(expected), None), "{length} bytes");
+    }
 }
