@@ -667,13 +667,14 @@ fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
     let texts: BTreeMap<String, String> = (0..1_000).map(|number| (many(number), many(number))).collect();
     let owner =
         |number: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": many(number), "uid": many(number)});
+    let long = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "n".repeat(100_000), "uid": "u"});
     let mut view: View = serde_json::from_value(json!({
         "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "spec": {"resources": []},
         "metadata": {
             "name": "long", "generation": 3, "labels": texts, "annotations": texts,
             "finalizers": (0..1_000).map(many).collect::<Vec<String>>(),
             "managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {}}}],
-            "ownerReferences": (0..1_000).map(owner).collect::<Vec<_>>(),
+            "ownerReferences": (0..1_000).map(owner).chain([long]).rev().collect::<Vec<_>>(),
         },
     }))
     .unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, Stream, StreamExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -55,6 +55,9 @@ impl fmt::Debug for World {
 
 /// Owners of an object that are remembered; fieldcache sets one.
 const MOST_OWNERS: usize = 4;
+
+/// Bytes of the texts of one of them; kube-apiserver does not bound them. fieldcache's own are definitions, whose names have at most 253.
+const LONGEST_OWNER: usize = 1_024;
 
 /// Objects in one page of a list: each may have more than a megabyte, and a page is in memory as a whole.
 const PAGE: u32 = 16;
@@ -106,7 +109,11 @@ where
 pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     (metadata.managed_fields, metadata.annotations) = (None, None);
     (metadata.labels, metadata.finalizers) = (None, None);
+    metadata.generate_name = None;
     if let Some(owners) = &mut metadata.owner_references {
+        let length =
+            |owner: &OwnerReference| owner.api_version.len() + owner.kind.len() + owner.name.len() + owner.uid.len();
+        owners.retain(|owner| length(owner) <= LONGEST_OWNER);
         owners.truncate(MOST_OWNERS);
         owners.shrink_to_fit();
     }
