@@ -2,6 +2,9 @@
 //!
 //! The server asks when the source serves something that the catalog does not show yet; whoever fills the registry reads. Requests that
 //! come while it reads share the next reading, so that their number does not matter.
+//!
+//! Aggregated APIs come and go without a definition that could be followed. A client that reads discovery is not kept waiting for the source:
+//! it notes that somebody is interested, and the next client finds what the source serves by then.
 
 use std::time::Duration;
 
@@ -13,6 +16,8 @@ use tokio::time::timeout;
 pub struct Rediscovery {
     requested: watch::Sender<u64>,
     completed: watch::Sender<u64>,
+    /// Whether a client has read discovery since the last reading began.
+    is_read: watch::Sender<bool>,
 }
 
 impl Rediscovery {
@@ -36,5 +41,20 @@ impl Rediscovery {
     /// A reading that began after this request came has ended.
     pub fn complete(&self, request: u64) {
         self.completed.send_replace(request);
+    }
+
+    /// A client reads discovery as it is known.
+    pub fn note_reader(&self) {
+        self.is_read.send_if_modified(|is_read| !std::mem::replace(is_read, true));
+    }
+
+    /// A reading begins: clients that come from now on are interested in the next one.
+    pub fn begin(&self) {
+        self.is_read.send_replace(false);
+    }
+
+    /// Follows whether a client has read discovery since the last reading began.
+    pub fn readers(&self) -> watch::Receiver<bool> {
+        self.is_read.subscribe()
     }
 }

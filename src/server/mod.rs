@@ -653,7 +653,10 @@ impl Server {
                 asked.is_routed(&negotiate::VERSION)?;
                 Ok(version(&catalog))
             }
-            other => discovery::answer(&catalog, passes, &other, asked),
+            other => {
+                self.registry.rediscovery().note_reader();
+                discovery::answer(&catalog, passes, &other, asked)
+            }
         }
     }
 

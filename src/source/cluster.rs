@@ -10,14 +10,14 @@ use std::time::Duration;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::connection::{Connection, RequestError};
-use super::departures::{self, KnownCrds, outstayed, take_leave};
+use super::departures::{self, KnownCrds};
 use super::discovery::{self, Discovery};
-use super::feed::Feed;
 use super::keepers::{Fallen, Keepers};
-use super::list_watch::{Following, follow};
+use super::keeping::{Keeping, keep, let_go_of_last};
+use super::list_watch::Following;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::phase_log;
 use super::self_check::{self, SelfCheck};
@@ -28,20 +28,19 @@ use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
 use crate::extract::json_path::unreadable_columns;
 use crate::extract::tree::{self, DEFINITION_LEVELS};
 use crate::extract::{Plan, Unreadable};
-use crate::model::quantity::Bytes;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Account, Catalog, Definitions, GoneReason, Group, Live, LiveState, Memory, Offers, OverMemory, Registry, Resource,
-    ResourceOrigin, Subresource, VersionInfo, Where,
+    Catalog, Definitions, GoneReason, Group, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource,
+    VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
-/// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
-const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
-/// How often idleness is looked at.
-const IDLE_CHECK: Duration = Duration::from_secs(60);
-/// Discovery is asked again this often: aggregated APIs come and go without a CRD.
+/// Discovery is read again this often: aggregated APIs come and go without a CRD.
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
+/// While clients read discovery, it is read again this long after the last reading.
+const REFRESH_AFTER: Duration = Duration::from_secs(2);
+/// One that takes long is read again after so many times as long: an aggregated API can make it as long as it likes.
+const REFRESH_SHARE: u32 = 20;
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -75,7 +74,7 @@ pub struct ClusterSettings {
 }
 
 impl ClusterSettings {
-    fn following(&self) -> Following {
+    pub(super) fn following(&self) -> Following {
         Following { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
     }
 }
@@ -104,6 +103,8 @@ pub struct Cluster {
     registry: Arc<Registry>,
     version: VersionInfo,
     discovery: Discovery,
+    /// When clients that read discovery cause the next reading.
+    refresh_at: Instant,
     keepers: Keepers,
     /// The right to check a store against the cluster: one at a time.
     check_turn: Arc<Semaphore>,
@@ -170,6 +171,7 @@ impl Cluster {
             registry,
             version,
             discovery,
+            refresh_at: Instant::now() + REFRESH_AFTER,
             keepers: Keepers::default(),
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
@@ -206,6 +208,7 @@ impl Cluster {
         let mut demand = self.settings.demand.clone();
         let registry = self.registry.clone();
         let mut requests = registry.rediscovery().requests();
+        let mut readers = registry.rediscovery().readers();
         loop {
             // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
             let crds = self.definitions.clone();
@@ -252,6 +255,10 @@ impl Cluster {
                         registry.rediscovery().complete(request);
                         continue;
                     }
+                    () = refresh(&mut readers, self.refresh_at) => {
+                        self.rediscover().await;
+                        continue;
+                    }
                     _ = discover.tick() => {
                         self.rediscover().await;
                         if states.is_none() {
@@ -280,7 +287,11 @@ impl Cluster {
     }
 
     async fn rediscover(&mut self) {
-        match discovery::discover(&self.connection, &self.discovery.offers).await {
+        self.registry.rediscovery().begin();
+        let began = Instant::now();
+        let found = discovery::discover(&self.connection, &self.discovery.offers).await;
+        self.refresh_at = Instant::now() + REFRESH_AFTER.max(began.elapsed() * REFRESH_SHARE);
+        match found {
             Ok(mut found) => {
                 found.keep_stale(&self.discovery);
                 if found != self.discovery {
@@ -505,153 +516,6 @@ impl Cluster {
     }
 }
 
-/// A resource that is kept.
-struct Keeping {
-    resource: Arc<Resource>,
-    /// Loaded at once and never forgotten.
-    is_pinned: bool,
-    memory: Arc<Memory>,
-}
-
-/// How often it is looked whether there is room for a store that was refused.
-const ROOM_CHECK: Duration = Duration::from_secs(1);
-
-impl Keeping {
-    /// Shows why the resource is not loaded, and waits until there is room for it. What it was seen to need is believed for as
-    /// long as an unused copy is kept; after that it may have become smaller.
-    async fn wait_for_room(&self, over: OverMemory) {
-        tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
-        let needed = over.needed;
-        self.resource.live.publish(LiveState::OverMemory(over));
-        let room = async {
-            while self.memory.refuses(needed).is_some() {
-                sleep(ROOM_CHECK).await;
-            }
-        };
-        if timeout(FORGET_AFTER, room).await.is_err() {
-            while self.memory.refuses(Bytes::default()).is_some() {
-                sleep(ROOM_CHECK).await;
-            }
-        }
-        self.resource.live.publish(LiveState::Idle);
-    }
-}
-
-/// Keeps one resource's data for as long as somebody wants it and it is served. What it held then is counted in the account that is left.
-async fn keep(
-    connection: Connection,
-    kept: Keeping,
-    settings: ClusterSettings,
-    mut check: Option<SelfCheck<Connection>>,
-    delay: Duration,
-) -> Option<Account> {
-    let Keeping { resource, is_pinned: pinned, memory } = &kept;
-    let pinned = *pinned;
-    // Without the definitions nothing of the others is known.
-    let may_be_refused = resource.gvr != crd_gvr();
-    tokio::select! {
-        () = sleep(delay) => {}
-        () = gone(&resource.live) => return None,
-    }
-    let mut demands = resource.live.demands();
-    // Demands are counted, so that one that came before this task first ran is not missed.
-    let mut served = 0;
-    loop {
-        if !pinned {
-            tokio::select! {
-                demand = demands.wait_for(|count| *count > served) => if demand.is_err() { return None },
-                () = gone(&resource.live) => return None,
-            }
-        }
-        if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
-            tokio::select! {
-                () = kept.wait_for_room(over) => {}
-                () = gone(&resource.live) => return None,
-            }
-            // Whoever asked meanwhile has been answered.
-            served = *demands.borrow();
-            continue;
-        }
-        resource.live.freshness().forget();
-        resource.live.loading(0);
-        let mut feed = Feed::new(resource.clone(), settings.history).accounted(memory, may_be_refused);
-        let refusal = feed.refusal();
-        loop {
-            tokio::select! {
-                // First, so that what was refused is not asked for again.
-                biased;
-                () = refusal.notified() => {
-                    let needed = feed.refused().unwrap_or_default();
-                    if feed.is_ready() {
-                        tracing::warn!(
-                            resource = %resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                            "let go: all copies hold half as much again as --memory-limit, and this one has grown most"
-                        );
-                    }
-                    drop(feed);
-                    let over = memory.refuses(needed).unwrap_or(OverMemory {
-                        limit: memory.limit().unwrap_or_default(),
-                        held: memory.held(),
-                        needed,
-                    });
-                    tokio::select! {
-                        () = kept.wait_for_room(over) => {}
-                        () = gone(&resource.live) => return None,
-                    }
-                    served = *demands.borrow();
-                    break;
-                }
-                () = follow(&connection, resource, &mut feed, settings.following()) => {
-                    take_leave(&mut feed, &resource.live);
-                    return feed.into_account();
-                }
-                () = outstayed(&resource.live) => {
-                    take_leave(&mut feed, &resource.live);
-                    return feed.into_account();
-                }
-                () = gone(&resource.live) => return feed.into_account(),
-                // What is followed is followed anew, from a list that relies on nothing.
-                () = mismatch(&mut check) => feed.retract(),
-                seen = idle(&resource.live), if !pinned => {
-                    tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
-                    // A demand that comes after the last look starts the next load.
-                    served = seen;
-                    if let Some(departure) = resource.live.departure() {
-                        resource.live.end(departure.reason());
-                        return feed.into_account();
-                    }
-                    resource.live.publish(LiveState::Idle);
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// For so long the last copy of a resource that is gone is there for watches that have not sent all of it.
-const LAST_COPY: Duration = Duration::from_secs(30);
-
-/// How often it is looked whether such watches are left.
-const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
-
-/// Lets go of the last copy of a resource that is gone. Until then it is counted as what the next one holds.
-async fn let_go_of_last(live: &Live, account: Option<Account>) {
-    let until = Instant::now() + LAST_COPY;
-    while live.open_watches() > 0 && Instant::now() < until {
-        sleep(LAST_COPY_CHECK).await;
-    }
-    live.forget_last();
-    drop(account);
-}
-
-/// Waits for a check to find that the copy is wrong.
-async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
-    match check {
-        Some(check) => check.mismatch().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Waits until other extra fields have been sent.
 async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     if store_options.changed().await.is_err() {
@@ -659,25 +523,12 @@ async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     }
 }
 
-async fn gone(live: &Live) {
-    let mut states = live.subscribe();
-    // An error means that the resource itself is dropped, which is gone as well.
-    let _ = states.wait_for(|state| matches!(state, LiveState::Gone(_))).await;
-}
-
-/// Waits until nobody has asked for long; answers how many demands there had been at the last look.
-async fn idle(live: &Live) -> u64 {
-    let demands = live.demands();
-    let mut seen = *demands.borrow();
-    let mut quiet = Duration::ZERO;
-    while quiet < FORGET_AFTER {
-        sleep(IDLE_CHECK).await;
-        let now = *demands.borrow();
-        let asked = now != seen || live.open_watches() > 0;
-        seen = now;
-        quiet = if asked { Duration::ZERO } else { quiet + IDLE_CHECK };
+/// Waits until a client has read discovery, and until it may be read again for that.
+async fn refresh(readers: &mut watch::Receiver<bool>, not_before: Instant) {
+    if readers.wait_for(|is_read| *is_read).await.is_err() {
+        std::future::pending().await
     }
-    seen
+    sleep_until(not_before).await;
 }
 
 /// Reads a CustomResourceDefinition.

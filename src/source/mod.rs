@@ -25,6 +25,7 @@ pub mod forward;
 pub mod frames;
 mod gunzip;
 pub mod keepers;
+mod keeping;
 pub mod kubeconfig;
 pub mod list_watch;
 mod newest;

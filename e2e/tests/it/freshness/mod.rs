@@ -1,6 +1,7 @@
 //! How fresh answers are, beside a real kube-apiserver: versions ahead of the copy, Strong reads, lag, chains, and informers that
 //! move between servers.
 
+mod aggregated;
 mod lag;
 mod moves;
 mod quiet;
