@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -31,6 +33,8 @@ pub struct Exchange {
     pub accepted: Option<String>,
     /// Content-Encoding.
     pub encoding: Option<String>,
+    /// Content-Type.
+    pub media_type: Option<String>,
     bytes: Arc<AtomicU64>,
 }
 
@@ -169,6 +173,7 @@ async fn hand_on(
         path,
         accepted: text(&parts.headers, &ACCEPT_ENCODING),
         encoding: text(&answered.headers, &CONTENT_ENCODING),
+        media_type: text(&answered.headers, &CONTENT_TYPE),
         bytes: bytes.clone(),
     };
     exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);

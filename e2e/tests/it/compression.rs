@@ -129,8 +129,16 @@ async fn a_source_is_asked_for_gzip_unless_it_is_on_the_loopback_interface() -> 
     Ok(())
 }
 
-/// Starts a client that follows gadgets through a relay, and says of each object that it has come, and how.
-async fn understands(name: &str, invocation: impl Fn(&RunDirectory, &str) -> Result<Invocation>) -> Result<()> {
+const JSON: &str = "application/json";
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Starts a client that follows gadgets in this media type through a relay, and says of each object that it has come, and how.
+async fn understands(
+    name: &str,
+    media_type: &str,
+    invocation: impl Fn(&RunDirectory, &str) -> Result<Invocation>,
+) -> Result<()> {
     let stage = Stage::shared().await?;
     let writer = stage.control_plane.client();
     let collection = gadgets().path(NAMESPACES[0]);
@@ -155,14 +163,17 @@ async fn understands(name: &str, invocation: impl Fn(&RunDirectory, &str) -> Res
     let exchanges = relay.exchanges();
     let watches: Vec<&Exchange> =
         exchanges.iter().filter(|exchange| exchange.path.contains("sendInitialEvents=true")).collect();
-    let is_compressed = |watch: &&Exchange| watch.encoding.as_deref() == Some("gzip");
-    ensure!(watches.len() == 1 && watches.iter().all(is_compressed), "{name}: {exchanges:?}");
+    let is_expected = |watch: &&Exchange| {
+        let has_media_type = watch.media_type.as_ref().is_some_and(|found| found.starts_with(media_type));
+        has_media_type && watch.encoding.as_deref() == Some("gzip")
+    };
+    ensure!(watches.len() == 1 && watches.iter().all(is_expected), "{name}: {exchanges:?}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn client_gos_reflector_reads_compressed_watches() -> Result<()> {
-    understands("client-go", |directory, _| {
+    understands("client-go", JSON, |directory, _| {
         let selection = Selection::everything().within(NAMESPACES[0]);
         Ok(clients::follow(Toolkit::Go, directory, &gadgets(), &selection)?
             .arguments(["-client=dynamic"])
@@ -172,8 +183,19 @@ async fn client_gos_reflector_reads_compressed_watches() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn client_gos_metadata_informer_reads_compressed_watches_in_protobuf() -> Result<()> {
+    understands("client-go-metadata", PROTOBUF, |directory, _| {
+        let selection = Selection::everything().within(NAMESPACES[0]);
+        Ok(clients::follow(Toolkit::Go, directory, &gadgets(), &selection)?
+            .arguments(["-client=metadata"])
+            .environment("KUBE_FEATURE_WatchListClient", "true"))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_clients_watch_reads_compressed_watches() -> Result<()> {
-    understands("javascript", |directory, _| {
+    understands("javascript", JSON, |directory, _| {
         let selection = Selection::everything().within(NAMESPACES[0]);
         Ok(clients::follow(Toolkit::JavaScript, directory, &gadgets(), &selection)?
             .arguments(["-streaming-list", "true"]))
@@ -191,7 +213,7 @@ for piece in answer.stream(amt=None, decode_content=True):
     sys.stdout.write(piece.decode())
     sys.stdout.flush()
 "#;
-    understands("python", |_, base| {
+    understands("python", JSON, |_, base| {
         let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
         let url = format!("{base}{}?{query}", gadgets().path(NAMESPACES[0]));
         Ok(clients::interpreter(Toolkit::Python)?.arguments(["-c", PROGRAM, &url]))
