@@ -24,6 +24,10 @@ use super::streams::Link;
 /// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
 
+/// How long a write may wait that frees what an ended stream had queued. A front proxy carries requests of many users over one connection, so
+/// the connection does not end because its socket is full at that moment.
+pub(super) const FREES_WITHIN: Duration = Duration::from_secs(1);
+
 /// So many bytes a connection is read before others have their turn. A peer that sends small frames as fast as they are read would
 /// otherwise keep a thread: hyper reads as long as there is something. Requests of HTTP/2 can be as short as twenty bytes and each takes a
 /// kilobyte until its response is written, so what comes at a time is small; it is written before more is read.
@@ -39,11 +43,13 @@ pub struct Stall<Io> {
     expects: Option<(Pin<Box<Sleep>>, usize)>,
     /// Set while a write waits: since when, and the end of it.
     gives_up: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// Set while everything has to be written because a stream has ended: the end of it. Progress does not prolong it.
+    frees_by: Option<Pin<Box<Sleep>>>,
     /// How long writes may still wait.
     pace: Pace,
     /// The poll of the connection in which as much was read as may be at a time.
     has_read: Option<u64>,
-    /// Tells when a write must not wait.
+    /// Tells when a write must not wait for long.
     link: Arc<Link>,
 }
 
@@ -54,6 +60,7 @@ impl<Io> Stall<Io> {
             io,
             expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)),
             gives_up: None,
+            frees_by: None,
             pace: Pace::default(),
             has_read: None,
             link,
@@ -75,7 +82,10 @@ impl<Io> Stall<Io> {
             return Poll::Ready(written);
         }
         if !self.link.may_wait() {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "too much is unread")));
+            let frees_by = self.frees_by.get_or_insert_with(|| Box::pin(sleep(FREES_WITHIN)));
+            if frees_by.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "too much is unread")));
+            }
         }
         let left = self.pace.left();
         let (_, gives_up) = self.gives_up.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
@@ -143,6 +153,7 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
         if flushed.is_ready() {
             self.link.has_written();
+            self.frees_by = None;
         }
         self.judge(flushed, |()| 0, context)
     }

@@ -125,7 +125,7 @@ pub(super) async fn until_ended<Work: Future>(
 /// What the tasks of an HTTP/2 connection and of its streams have in common.
 ///
 /// A stream that ends frees what it had queued only when its reset is written. If the socket takes nothing, that may be
-/// never, so then the connection ends with it.
+/// never, so the connection ends when the reset is not written soon.
 #[derive(Debug)]
 pub(super) struct Link {
     state: Arc<ConnectionState>,
@@ -164,7 +164,7 @@ impl Link {
     }
 
     /// A stream has ended because too much is unread: the connection must be able to write.
-    fn must_write(&self) {
+    pub(super) fn must_write(&self) {
         self.must_write.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
@@ -181,7 +181,7 @@ impl Link {
         self.next_request.store(bytes, Ordering::Relaxed);
     }
 
-    /// A write waits for the reader; whether it may.
+    /// A write waits for the reader; whether it may as long as any.
     pub(super) fn may_wait(&self) -> bool {
         !self.must_write.load(Ordering::Relaxed)
     }

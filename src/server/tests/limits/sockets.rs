@@ -22,6 +22,7 @@ use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::{Answers, End, Listener, serve};
+use crate::server::stall::{FREES_WITHIN, Stall};
 use crate::server::streams::{Link, Streams};
 use crate::server::tally::Outcome;
 
@@ -315,4 +316,36 @@ async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
     let rejected: Vec<_> = counted.iter().filter(|counted| counted.outcome.code != 200).collect();
     let times = rejected.iter().map(|counted| counted.buckets.iter().sum::<u64>()).sum::<u64>();
     assert_eq!((times, rejected[0].outcome), (1, Outcome::rejected(431)), "{rejected:?}");
+}
+
+/// A front proxy carries requests of many users over one connection: that of one stream which ended does not end because its socket is full
+/// for a moment.
+#[tokio::test(start_paused = true)]
+async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
+    const ROOM: usize = 16;
+    let fixture = Fixture::new();
+    for (reads, what) in [(true, "a peer that reads soon"), (false, "one that does not")] {
+        let (io, mut peer) = tokio::io::duplex(ROOM);
+        let state = Arc::new(ConnectionState::of(User::named("proxy"), true));
+        let link = Arc::new(Link::new(state, fixture.server.limits().connections().clone()));
+        let mut stall = Stall::new(io, link.clone());
+        stall.write_all(&[1; ROOM]).await.unwrap();
+        link.must_write();
+        let mut writes = Box::pin(async move {
+            stall.write_all(&[2; ROOM]).await?;
+            stall.flush().await
+        });
+        let soon = timeout(FREES_WITHIN / 2, &mut writes).await;
+        assert!(soon.is_err(), "{what}: it waits");
+        if reads {
+            let mut bytes = [0; 2 * ROOM];
+            let (read, written) = tokio::join!(peer.read_exact(&mut bytes), writes);
+            read.unwrap();
+            written.expect(what);
+            assert!(link.may_wait(), "{what}: all is written");
+        } else {
+            let error = writes.await.expect_err(what);
+            assert_eq!(error.to_string(), "too much is unread", "{what}");
+        }
+    }
 }
