@@ -49,7 +49,7 @@ pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
     let is_ours = audiences.is_empty() || told.iter().any(|audience| audiences.contains(audience));
     if status["authenticated"] != true {
         return match status["error"].as_str() {
-            Some(problem) if !problem.is_empty() => TokenAnswer::Faulty(problem.to_owned()),
+            Some(problem) if !problem.is_empty() => TokenAnswer::Faulty(reason(&status["error"])),
             _ => TokenAnswer::Unknown,
         };
     }
@@ -97,13 +97,26 @@ pub fn access_review(spec: &str) -> String {
     format!(r#"{{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{spec}}}"#)
 }
 
+/// Longer reasons are cut, in bytes: they are kept for each request, and RBAC's name every role that is missing.
+const LONGEST_REASON: usize = 1024;
+
+/// The reason that an answer gives, up to a length.
+fn reason(text: &Value) -> String {
+    let text = text.as_str().unwrap_or_default();
+    if text.len() <= LONGEST_REASON {
+        return text.to_owned();
+    }
+    let end = (0..=LONGEST_REASON).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}...", &text[..end])
+}
+
 /// Reads the answer to a SubjectAccessReview. Whoever is denied is denied, whatever else is said.
 pub fn access_answer(review: &Value) -> AccessAnswer {
     let status = &review["status"];
     if status["allowed"] == true && status["denied"] != true {
         return AccessAnswer::Allowed;
     }
-    AccessAnswer::Denied(status["reason"].as_str().unwrap_or_default().to_owned())
+    AccessAnswer::Denied(reason(&status["reason"]))
 }
 
 fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {

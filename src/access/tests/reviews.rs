@@ -103,6 +103,16 @@ fn only_an_allowed_review_that_is_not_denied_allows() {
 }
 
 #[test]
+fn long_reasons_are_cut() {
+    let long = "ä".repeat(400_000);
+    let AccessAnswer::Denied(reason) = access_answer(&json!({ "status": { "reason": long } })) else { panic!() };
+    assert!(reason.len() < 1_100 && reason.ends_with("ä..."), "{} bytes of a long reason are kept", reason.len());
+    let faulty = token_answer(&json!({ "status": { "error": long } }), &[]);
+    let TokenAnswer::Faulty(problem) = faulty else { panic!("{faulty:?}") };
+    assert!(problem.len() < 1_100, "{} bytes of a long error are kept", problem.len());
+}
+
+#[test]
 fn a_token_is_somebodys_only_for_an_audience_of_ours() {
     let ours = vec!["fieldcache.dev".to_owned(), "other".to_owned()];
     let sent = token_review("t", &ours);
