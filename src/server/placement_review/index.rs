@@ -12,6 +12,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -30,6 +31,15 @@ const GATHERED: Duration = Duration::from_millis(200);
 
 /// Objects that cannot be read and are remembered by name.
 const MOST_UNREADABLE: usize = 100;
+
+/// What the index keeps of an object whose JSON is longer is measured, in bytes. All others are counted by their number.
+const SHORT: usize = 16 << 10;
+
+/// How much more memory it takes than its JSON has bytes.
+const GROWTH: usize = 10;
+
+/// What is kept of such objects may take so many bytes together, as JSON. A copy holds the same object compressed, so nothing else bounds it.
+pub(in crate::server) const MOST_LONG: usize = 16 << 20;
 
 /// The copies that are needed.
 const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
@@ -160,6 +170,10 @@ struct Index {
     places: [Place; 3],
     /// By kind and key: why an object is not in the index.
     unreadable: BTreeMap<(usize, String), String>,
+    /// By kind and key: how long what is kept of a long object is as JSON, in bytes.
+    long: HashMap<(usize, String), usize>,
+    /// The sum of it.
+    long_bytes: usize,
     account: Account,
 }
 
@@ -286,7 +300,7 @@ impl State {
             },
         };
         // What is answered from stays, whatever it grows to, as copies do.
-        index.account.set(index.cluster.counts().held_bytes());
+        index.account.set(index.cluster.counts().held_bytes() + (index.long_bytes * GROWTH) as u64);
         Ok(self.index.insert(index))
     }
 }
@@ -303,6 +317,8 @@ impl Index {
             cluster: Cluster::default(),
             places: copies.all().map(Place::of),
             unreadable: BTreeMap::new(),
+            long: HashMap::new(),
+            long_bytes: 0,
             account,
         };
         for (kind, held) in copies.all().into_iter().enumerate() {
@@ -351,10 +367,20 @@ impl Index {
 
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
+        let place = (kind, object.key());
         let result: Result<bool, ReadError> = match NEEDED[kind] {
-            "nodes" => Node::read(&json).map(|node| self.cluster.upsert_node(&node)),
-            "pods" => Pod::read(&json).map(|pod| self.cluster.upsert_pod(&pod)),
-            _ => Namespace::read(&json).map(|namespace| self.cluster.upsert_namespace(&namespace)),
+            "nodes" => Node::read(&json).and_then(|node| {
+                self.measure(place, json.len(), "Node", &node)?;
+                Ok(self.cluster.upsert_node(&node))
+            }),
+            "pods" => Pod::read(&json).and_then(|pod| {
+                self.measure(place, json.len(), "Pod", &pod)?;
+                Ok(self.cluster.upsert_pod(&pod))
+            }),
+            _ => Namespace::read(&json).and_then(|namespace| {
+                self.measure(place, json.len(), "Namespace", &namespace)?;
+                Ok(self.cluster.upsert_namespace(&namespace))
+            }),
         };
         self.unreadable.remove(&(kind, object.key().to_owned()));
         if let Err(error) = result {
@@ -367,7 +393,40 @@ impl Index {
         }
     }
 
+    /// Notes how long what is kept of an object is, if its JSON is long.
+    ///
+    /// # Errors
+    /// There is no room for it beside other long objects.
+    fn measure(
+        &mut self,
+        (place, key): (usize, &str),
+        length: usize,
+        kind: &'static str,
+        kept: &impl Serialize,
+    ) -> Result<(), ReadError> {
+        self.forget_length(place, key);
+        if length <= SHORT {
+            return Ok(());
+        }
+        let unreadable = |message: String| ReadError { kind, message };
+        let kept = serde_json::to_vec(kept).map_err(|error| unreadable(error.to_string()))?.len();
+        if self.long_bytes + kept > MOST_LONG {
+            return Err(unreadable(format!(
+                "its labels, affinity, tolerations and taints take {kept} bytes, and those of all objects of more than {SHORT} bytes may take \
+                 {MOST_LONG}: make them shorter"
+            )));
+        }
+        self.long.insert((place, key.to_owned()), kept);
+        self.long_bytes += kept;
+        Ok(())
+    }
+
+    fn forget_length(&mut self, kind: usize, key: &str) {
+        self.long_bytes -= self.long.remove(&(kind, key.to_owned())).unwrap_or(0);
+    }
+
     fn remove(&mut self, kind: usize, key: &str) {
+        self.forget_length(kind, key);
         match NEEDED[kind] {
             "nodes" => self.cluster.remove_node(key),
             "pods" => {

@@ -15,7 +15,7 @@ use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
 use crate::registry::{Catalog, Excerpt, LiveState, Memory, Registry, Resource};
-use crate::server::placement_review::index::{Copies, PlacementIndex};
+use crate::server::placement_review::index::{Copies, MOST_LONG, PlacementIndex};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 
@@ -574,6 +574,38 @@ async fn an_object_that_cannot_be_read_is_told_and_its_old_version_goes() {
     fixture.put("nodes", json!({"metadata": {"name": "two"}}));
     let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
     assert_eq!((&status["total"], status.get("warnings")), (&json!(2), None), "{status}");
+}
+
+#[tokio::test]
+async fn long_affinity_has_a_bound_for_all_pods_together() {
+    let mut fixture = Fixture::with(Settings::default());
+    // Different in each Pod, so that nothing is shared.
+    let pod = |name: usize, values: usize| {
+        let values: Vec<String> = (0..values).map(|value| format!("{name}-{value}")).collect();
+        json!({"metadata": {"name": format!("p{name:02}"), "namespace": "default"}, "spec": {"affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "disk", "operator": "In", "values": values}]},
+            ]},
+        }}}})
+    };
+    for name in 0..20 {
+        fixture.put("pods", pod(name, 100_000));
+    }
+    let warnings = async |fixture: &Fixture| {
+        let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+        let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
+        warnings
+            .iter()
+            .filter(|said| said.as_str().is_some_and(|said| said.contains("left out of pods: default/p")))
+            .count()
+    };
+    let left_out = warnings(&fixture).await;
+    let each = serde_json::to_vec(&pod(0, 100_000)).unwrap().len();
+    assert!((20 - MOST_LONG / each).abs_diff(left_out) <= 1, "{left_out} of 20 Pods of {each} bytes are left out");
+    for name in 0..20 {
+        fixture.put("pods", pod(name, 10));
+    }
+    assert_eq!(warnings(&fixture).await, 0, "short ones have room again");
 }
 
 #[tokio::test(start_paused = true)]
