@@ -29,8 +29,8 @@ pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
-/// Addresses of a rejected request: all but the last can be made up.
-const MOST_ADDRESSES: usize = 16;
+/// Addresses of a request: all but the last can be made up, and each takes many times as much memory as in the header.
+pub const MOST_ADDRESSES: usize = 16;
 
 /// How deep a Status has texts: those of the causes in its details.
 const STATUS_DEPTH: usize = 4;
@@ -135,6 +135,24 @@ struct Line<'e> {
 }
 
 impl Event {
+    /// What the texts take that the caller chooses, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        let addresses = self.source_addresses.iter().map(|address| size_of::<String>() + address.len());
+        let annotations = self.annotations.values().map(String::len);
+        let object = self.object.iter().flat_map(|object| {
+            [
+                &object.resource,
+                &object.namespace,
+                &object.name,
+                &object.api_group,
+                &object.api_version,
+                &object.subresource,
+            ]
+        });
+        let texts = [&self.uri, &self.verb, &self.user_agent].into_iter().chain(object).map(String::len);
+        texts.chain(addresses).chain(annotations).sum()
+    }
+
     /// The same with every text cut to a length that does not depend on the caller, so that a rejected caller cannot fill the log.
     pub fn shortened(mut self) -> Event {
         self.uri = cut(self.uri);

@@ -25,7 +25,7 @@ use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
 use crate::access::bucket::OVERFLOW;
 use crate::access::{Admitted, Identity, Refusal};
-use crate::audit::event::{self, DECISION, REASON, User, VIEW, VIEW_PROBLEM};
+use crate::audit::event::{self, DECISION, MOST_ADDRESSES, REASON, User, VIEW, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
 use crate::registry::views::ViewRights;
 
@@ -143,7 +143,8 @@ impl Auditing<'_> {
         Some(Audited {
             log: log.clone(),
             clock: self.server.settings.clock.clone(),
-            begun,
+            // It is held until the response has been read, and written so in any case.
+            begun: if is_rejected { begun.shortened() } else { begun },
             peer,
             problem: view.and_then(|view| view.as_ref().err()).map(Failure::message),
             known: rejected.flatten().map_or_else(OnceLock::new, OnceLock::from),
@@ -158,9 +159,12 @@ impl Auditing<'_> {
 }
 
 impl Audited {
-    /// What the head of the request takes in memory until the response ends, in bytes.
+    /// What it takes in memory until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.begun.uri.len() + self.begun.user_agent.len()
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failed.as_ref().map_or(0, |failure| failure.message().len());
+        let reason = self.decided.get().map_or(0, |decided| decided.reason.len());
+        self.begun.held_bytes() + failed + reason + self.problem.as_ref().map_or(0, String::len)
     }
 
     /// The id that the answer is to carry.
@@ -285,12 +289,14 @@ impl Drop for Audited {
 }
 
 /// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): all but
-/// the last can be made up.
+/// the last can be made up. The last ones of [`MOST_ADDRESSES`] are told.
 fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
     let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let mut addresses: Vec<IpAddr> =
-        of("x-forwarded-for").map(|text| text.split(',').filter_map(parse).collect()).unwrap_or_default();
+    let mut addresses: Vec<IpAddr> = of("x-forwarded-for")
+        .map(|text| text.rsplit(',').take(MOST_ADDRESSES).filter_map(parse).collect())
+        .unwrap_or_default();
+    addresses.reverse();
     if let Some(address) = of("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
         addresses.push(address);
     }

@@ -158,7 +158,7 @@ impl Answers for Server {
         headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
-        completed(self.limits.unread(), connection, method, response)
+        completed(self.limits.unread(), connection, method, 0, response)
     }
 
     fn authenticates(&self) -> bool {

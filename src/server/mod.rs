@@ -107,7 +107,7 @@ use limits::{Head, Limited, Limits, User, header_bytes};
 use methods::refuse_method;
 use negotiate::Format;
 use own_group::OwnGroup;
-use params::Query;
+use params::{MOST_PARAMETERS, Query};
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
@@ -244,7 +244,8 @@ impl Server {
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        let mut response = completed(self.limits.unread(), connection, &parts.method, response);
+        let audited = noted.audited().map_or(0, Audited::held_bytes);
+        let mut response = completed(self.limits.unread(), connection, &parts.method, audited, response);
         noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
         response
     }
@@ -284,9 +285,10 @@ impl Server {
         };
         let text = heads::slots::query(parts);
         if Query::is_too_long(text) {
-            let message = "the query has more than 10000 parameters: send fewer";
-            return failed(&Failure::BadRequest(message.to_owned()), Format::Json, false);
+            let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
+            return failed(&Failure::BadRequest(message), Format::Json, false);
         }
+        let query_length = text.len();
         let query = match &mut worker {
             Some(worker) => worker.work(|| Query::parse(text)),
             None => Query::parse(text),
@@ -372,14 +374,21 @@ impl Server {
         if let Some(missing) = missing {
             return asked.failed(&self.unless_incomplete(missing));
         }
-        if let Some(through) = &mut asked.through
-            && let Err(failure) = Box::pin(through.meet(asked.admitted.as_ref(), &self.registry.catalog())).await
-        {
-            return asked.failed(&asked.reduced(failure));
+        if let Some(through) = &mut asked.through {
+            let catalog = self.registry.catalog();
+            // It reads the caller's own Pod, which the caller can make long.
+            let meeting = Box::pin(through.meet(asked.admitted.as_ref(), &catalog));
+            let met = match &mut worker {
+                Some(worker) => worker.work_through(meeting).await,
+                None => meeting.await,
+            };
+            if let Err(failure) = met {
+                return asked.failed(&asked.reduced(failure));
+            }
         }
         // Now that it is known for whom: the user, or still the address.
         let user = asked.user;
-        let is_exempt = is_exempt(parts.uri.path(), named.as_ref());
+        let is_exempt = is_exempt(parts.uri.path(), query_length, named.as_ref());
         let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
             Some(worker) => Ok((!is_exempt).then_some(worker)),
             None => self.arrive(user, is_exempt).await.map_err(Failure::Limited),
@@ -395,7 +404,8 @@ impl Server {
             }
             Err(limited) => Err(limited),
         };
-        match answered.and_then(|response| self.admit_response(user, response)) {
+        let audited = noted.audited().map_or(0, Audited::held_bytes);
+        match answered.and_then(|response| self.admit_response(user, audited, response)) {
             Ok(response) => response,
             Err(failure) => asked.failed(&self.unless_incomplete(failure)),
         }
@@ -413,7 +423,7 @@ impl Server {
         let length = uri.path().len() + heads::slots::query(parts).len();
         let admit = || self.limits.admit_head(user, length, header_bytes(&parts.headers));
         let head = self.settings.access.is_some().then(admit).transpose()?;
-        let worker = self.arrive(user, is_exempt(uri.path(), known)).await;
+        let worker = self.arrive(user, is_exempt(uri.path(), heads::slots::query(parts).len(), known)).await;
         Ok((head, worker.inspect_err(|limited| self.limits.count(limited.limit))?))
     }
 
@@ -426,10 +436,16 @@ impl Server {
         worker.arrive().await.map(|()| Some(worker))
     }
 
-    /// Bounds what a response holds while its client does not read it, and shares the work of making it.
-    fn admit_response(&self, user: &User, mut response: Response<Body>) -> Result<Response<Body>, Failure> {
+    /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audited`: what its event takes,
+    /// in bytes.
+    fn admit_response(
+        &self,
+        user: &User,
+        audited: usize,
+        mut response: Response<Body>,
+    ) -> Result<Response<Body>, Failure> {
         let (body, unread) = (response.body_mut(), self.limits.unread());
-        let held = body.may_hold();
+        let held = body.may_hold().map(|bytes| bytes + audited as u64);
         let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(Failure::Limited)?;
         if share.is_some() || body.is_stream() {
             body.count_unread(unread.meter(user, body.is_stream(), share));

@@ -18,8 +18,9 @@ pub use crate::model::percent_decode;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
-/// Most parameters of a query. Go's servers read no more either (net/url, `urlmaxqueryparams`).
-const MOST_PARAMETERS: usize = 10_000;
+/// Most parameters of a query. Go's servers read 10,000 (net/url, `urlmaxqueryparams`); each takes many times as much memory as in the
+/// URL until the response is made, and Kubernetes has some twenty.
+pub const MOST_PARAMETERS: usize = 256;
 
 impl Query {
     /// Whether a query has more parameters than are read.

@@ -137,11 +137,12 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
     response
 }
 
-/// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read.
+/// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read, with the bytes of its audit event.
 pub(super) fn completed(
     unread: &Unread,
     connection: &ConnectionState,
     method: &Method,
+    audited: usize,
     mut response: Response<Body>,
 ) -> Response<Body> {
     if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
@@ -152,7 +153,7 @@ pub(super) fn completed(
         response = response.map(|_| Body::empty());
     }
     if let Some(length) = response.body().small_length() {
-        match unread.admit_small(connection.user(), length) {
+        match unread.admit_small(connection.user(), length + audited) {
             Some(share) => response.body_mut().share(share),
             None => connection.evict(),
         }

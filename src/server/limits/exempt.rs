@@ -14,9 +14,12 @@ const LEASES: &str = "/apis/coordination.k8s.io/";
 /// Beginnings of the names of users of the control plane. Other ServiceAccounts begin with `system:` too.
 const CONTROL_PLANE: [&str; 3] = ["system:kube-", "system:node:", "system:serviceaccount:kube-system:"];
 
-/// Whether a request for this path bypasses the queue; `user`: who it was authenticated as.
-pub fn is_exempt(path: &str, user: Option<&User>) -> bool {
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+/// Longer queries are none of probes, in bytes. To read them is work that has to wait for its turn.
+const LONGEST_QUERY: usize = 256;
+
+/// Whether a request for this path, with a query of this length, bypasses the queue; `user`: who it was authenticated as.
+pub fn is_exempt(path: &str, query_length: usize, user: Option<&User>) -> bool {
     let is_control_plane = || user.is_some_and(|user| CONTROL_PLANE.iter().any(|start| user.name().starts_with(start)));
-    PATHS.contains(&first) || (path.starts_with(LEASES) && is_control_plane())
+    let is_probe = query_length <= LONGEST_QUERY && PATHS.contains(&path.trim_start_matches('/'));
+    is_probe || (path.starts_with(LEASES) && is_control_plane())
 }

@@ -91,6 +91,18 @@ async fn a_request_through_a_view_is_told_with_all_that_was_asked_and_decided() 
 }
 
 #[tokio::test]
+async fn the_nearest_of_very_many_addresses_are_told() {
+    let told = Told::new("addresses", Policy::Views);
+    let numbers = || (0..2_000).map(|number| format!("10.0.{}.{}", number / 250, number % 250));
+    let named = numbers().collect::<Vec<_>>().join(",");
+    let answer = told.fixture.get_with(&format!("{VIEW}{ALL_SHIRTS}"), &[ALICE, ("x-forwarded-for", &named)]).await;
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    let events = told.events().await;
+    let nearest: Vec<String> = numbers().skip(2_000 - 16).collect();
+    assert_eq!(events[0]["sourceIPs"], json!(nearest));
+}
+
+#[tokio::test]
 async fn every_end_is_told() {
     let told = Told::new("ends", Policy::Views);
     let shirt = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/none");

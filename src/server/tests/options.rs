@@ -189,8 +189,8 @@ async fn contradicting_options_are_invalid() {
 async fn queries_of_very_many_parameters_are_rejected() {
     let fixture = Fixture::new();
     let of = |count: usize| format!("{SHIRTS}?{}", vec!["a"; count].join("&"));
-    assert_eq!(fixture.get(&of(10_000)).await.code, 200);
-    let rejected = fixture.get(&of(10_001)).await;
-    let message = "the query has more than 10000 parameters: send fewer";
+    assert_eq!(fixture.get(&of(256)).await.code, 200);
+    let rejected = fixture.get(&of(257)).await;
+    let message = "the query has more than 256 parameters: send fewer";
     assert_eq!((rejected.code.as_u16(), &*rejected.message()), (400, message));
 }

@@ -273,11 +273,12 @@ async fn the_work_of_a_connection_itself_is_paid_for() {
 #[test]
 fn only_the_control_plane_is_exempt_for_leases_and_everybody_for_probes() {
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler";
-    for path in ["/healthz", "/livez/ping", "/readyz", "/version", "//readyz"] {
-        assert!(is_exempt(path, None), "{path}");
+    for path in ["/healthz", "/livez", "/readyz", "/version", "//readyz"] {
+        assert!(is_exempt(path, 7, None), "{path}");
+        assert!(!is_exempt(path, 10_000, None), "{path} with a long query");
     }
-    for path in ["/", "/api/v1/pods", "/healthzz", "/apis/version", lease] {
-        assert!(!is_exempt(path, None), "{path}");
+    for path in ["/", "/api/v1/pods", "/healthzz", "/livez/ping", "/version/x", "/apis/version", lease] {
+        assert!(!is_exempt(path, 0, None), "{path}");
     }
     for (name, expected) in [
         ("system:kube-scheduler", true),
@@ -287,7 +288,7 @@ fn only_the_control_plane_is_exempt_for_leases_and_everybody_for_probes() {
         ("system:anonymous", false),
         ("jane", false),
     ] {
-        assert_eq!(is_exempt(lease, Some(&User::named(name))), expected, "{name}");
+        assert_eq!(is_exempt(lease, 0, Some(&User::named(name))), expected, "{name}");
     }
-    assert!(!is_exempt("/api/v1/pods", Some(&User::named("system:kube-scheduler"))));
+    assert!(!is_exempt("/api/v1/pods", 0, Some(&User::named("system:kube-scheduler"))));
 }
