@@ -3,7 +3,7 @@
 //! What was left out is only in the API server. So when there is room again, for instance because an older object was deleted, all objects
 //! are listed anew.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
@@ -12,7 +12,7 @@ use kube::runtime::watcher::{Error, Event};
 use tokio::time::{Instant, sleep_until};
 
 use super::lenient::{Lenient, Replaceable};
-use super::room::Room;
+use super::room::{Admitted, Room};
 
 /// Objects are listed anew no earlier than this after they were listed, however often older ones come and go.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
@@ -24,6 +24,9 @@ struct Bounded<K, Begin> {
     events: Events<K>,
     begin: Begin,
     room: Room,
+    /// What is kept of a list that is not complete, by name. It is passed on as a whole: who reads events cannot drop an object of a list
+    /// again.
+    listing: BTreeMap<String, K>,
     /// When the last list was complete; `None` while there is one.
     listed: Option<Instant>,
     /// Events to be passed on.
@@ -35,7 +38,14 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
     mut begin: impl FnMut() -> Events<K> + Send,
     mut shorten: impl FnMut(&mut K) + Send,
 ) -> impl Stream<Item = Result<Event<K>, Error>> + Send {
-    let state = Bounded { events: begin(), begin, room: Room::new(K::LIMITS), listed: None, ready: VecDeque::new() };
+    let state = Bounded {
+        events: begin(),
+        begin,
+        room: Room::new(K::LIMITS),
+        listing: BTreeMap::new(),
+        listed: None,
+        ready: VecDeque::new(),
+    };
     let shorten = move |Lenient(mut object): Lenient<K>| {
         shorten(&mut object);
         object
@@ -58,27 +68,37 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                 Ok(Event::Init) => {
                     state.listed = None;
                     state.room.clear();
-                    state.ready.push_back(Event::Init);
+                    state.listing.clear();
                 }
                 Ok(Event::InitApply(object)) => {
-                    state.ready.extend(state.room.admit(shorten(object)).into_iter().map(Event::InitApply));
+                    let Admitted { kept, gone } = state.room.admit(shorten(object));
+                    state.listing.extend(kept.into_iter().map(|object| (name(&object), object)));
+                    gone.iter().for_each(|object| drop(state.listing.remove(&name(object))));
                 }
                 Ok(Event::InitDone) => {
                     state.listed = Some(Instant::now());
-                    state.ready.push_back(Event::InitDone);
+                    let listed = std::mem::take(&mut state.listing).into_values().map(Event::InitApply);
+                    state.ready.extend([Event::Init].into_iter().chain(listed).chain([Event::InitDone]));
                 }
                 Ok(Event::Apply(object)) => {
-                    state.ready.extend(state.room.admit(shorten(object)).into_iter().map(Event::Apply));
+                    let Admitted { kept, gone } = state.room.admit(shorten(object));
+                    state.ready.extend(kept.into_iter().map(Event::Apply));
+                    state.ready.extend(gone.into_iter().map(Event::Delete));
                 }
                 Ok(Event::Delete(object)) => {
                     let object = shorten(object);
-                    state.room.remove(object.meta().name.as_deref().unwrap_or_default());
+                    state.room.remove(&name(&object));
+                    state.listing.remove(&name(&object));
                     state.ready.push_back(Event::Delete(object));
                 }
                 Err(error) => return Some((Err(error), (state, shorten))),
             }
         }
     })
+}
+
+fn name<K: Replaceable>(object: &K) -> String {
+    object.meta().name.clone().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -114,6 +134,10 @@ mod tests {
 
     fn listed<K>(objects: Vec<Lenient<K>>) -> Vec<Event<Lenient<K>>> {
         [Event::Init].into_iter().chain(objects.into_iter().map(Event::InitApply)).chain([Event::InitDone]).collect()
+    }
+
+    fn applied<K>(objects: Vec<Lenient<K>>) -> Vec<Event<Lenient<K>>> {
+        [Event::Init, Event::InitDone].into_iter().chain(objects.into_iter().map(Event::Apply)).collect()
     }
 
     /// What is kept after these events, by name. Each inner list is what one watch sees, until it is followed by another one.
@@ -176,10 +200,12 @@ mod tests {
             assert_eq!(counts(&held), expected.iter().copied().collect(), "{what}");
             assert_eq!(held["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}");
             // In the other order, younger ones have to make room.
-            let (held, _, _) = kept(vec![listed(reversed)]).await;
-            let whole = counts(&held).get("whole").copied();
-            assert_eq!(whole, expected.iter().find(|(what, _)| *what == "whole").map(|(_, count)| *count), "{what}");
-            assert_eq!(held["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}, in reverse");
+            for events in [listed(reversed.clone()), applied(reversed)] {
+                let (held, _, _) = kept(vec![events]).await;
+                assert_eq!(counts(&held), expected.iter().copied().collect(), "{what}, in reverse");
+                let is_whole = held["view-0"].spec.absent.is_none();
+                assert_eq!(is_whole, what != "a long one", "the oldest of {what}, in reverse");
+            }
         }
     }
 

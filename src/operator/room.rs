@@ -23,7 +23,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Bytes of one spec, as JSON.
     pub longest: usize,
-    /// Objects of which at least the name is kept, unless older objects come later.
+    /// Objects of which at least the name is kept.
     pub names: usize,
 }
 
@@ -40,6 +40,15 @@ type Age = (bool, Option<Time>, String);
 fn age(metadata: &ObjectMeta) -> Age {
     let created = metadata.creation_timestamp.clone();
     (created.is_none(), created, metadata.name.clone().unwrap_or_default())
+}
+
+/// What a new or changed object does to what is kept.
+#[derive(Debug)]
+pub struct Admitted<K> {
+    /// What to keep in its place, and then what to keep instead of others.
+    pub kept: Vec<K>,
+    /// Objects of which nothing is kept any more, with their names alone.
+    pub gone: Vec<K>,
 }
 
 /// What is kept of the objects of one kind.
@@ -68,29 +77,25 @@ impl Room {
         *self = Room::new(self.limits);
     }
 
-    /// An object that is new or has changed: what to keep in its place, and then what to keep instead of others.
-    pub fn admit<K: Replaceable>(&mut self, mut object: K) -> Vec<K> {
+    /// An object that is new or has changed.
+    pub fn admit<K: Replaceable>(&mut self, mut object: K) -> Admitted<K> {
         let name = object.meta().name.clone().unwrap_or_default();
-        self.remove(&name);
+        let was_known = self.remove(&name);
         if object.spec_length() > self.limits.longest {
             object.drop_spec(Absence::TooLong);
         }
         let (length, age) = (object.spec_length(), age(object.meta()));
         let is_first = self.named.first_key_value().is_none_or(|(oldest, _)| age < *oldest);
-        if !is_first || self.younger_than(&age, length) {
-            if self.ages.len() >= self.limits.names {
-                self.has_more = true;
-                return Vec::new();
-            }
-            self.ages.insert(name, age.clone());
+        let is_whole = is_first && !self.younger_than(&age, length);
+        self.ages.insert(name.clone(), age.clone());
+        if is_whole {
+            self.whole.insert(age, (length, object.meta().clone()));
+            self.bytes += length;
+        } else {
             self.named.insert(age, length);
             object.drop_spec(Absence::CrowdedOut);
-            return vec![object];
         }
-        self.ages.insert(name, age.clone());
-        self.whole.insert(age, (length, object.meta().clone()));
-        self.bytes += length;
-        let mut kept = vec![object];
+        let mut admitted = Admitted { kept: vec![object], gone: Vec::new() };
         while self.whole.len() > self.limits.objects || self.bytes > self.limits.bytes {
             let Some((age, (length, metadata))) = self.whole.pop_last() else { break };
             self.bytes -= length;
@@ -98,9 +103,20 @@ impl Room {
             let mut other = K::default();
             *other.meta_mut() = metadata;
             other.drop_spec(Absence::CrowdedOut);
-            kept.push(other);
+            admitted.kept.push(other);
         }
-        kept
+        while self.ages.len() > self.limits.names {
+            let Some(((_, _, youngest), _)) = self.named.pop_last() else { break };
+            self.has_more = true;
+            self.ages.remove(&youngest);
+            admitted.kept.retain(|kept| kept.meta().name.as_ref() != Some(&youngest));
+            if youngest != name || was_known {
+                let mut gone = K::default();
+                gone.meta_mut().name = Some(youngest);
+                admitted.gone.push(gone);
+            }
+        }
+        admitted
     }
 
     /// Whether there is no room for such an object beside older ones.
@@ -109,13 +125,14 @@ impl Room {
         is_full && self.whole.last_key_value().is_some_and(|(youngest, _)| youngest < age)
     }
 
-    /// An object that does not exist any more.
-    pub fn remove(&mut self, name: &str) {
-        let Some(age) = self.ages.remove(name) else { return };
+    /// An object that does not exist any more. Whether anything was kept of it.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(age) = self.ages.remove(name) else { return false };
         if let Some((length, _)) = self.whole.remove(&age) {
             self.bytes -= length;
         }
         self.named.remove(&age);
+        true
     }
 
     /// Whether an object that was left out could be kept now. Then all objects are to be read anew.
