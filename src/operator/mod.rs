@@ -2,9 +2,10 @@
 //!
 //! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. How many of them are in memory is [`room`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. They are tasks `apart` from each other. How many of them are in memory is [`room`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
 pub mod admission_policy;
+mod apart;
 pub mod api_error;
 mod bounded;
 pub mod election;
@@ -37,6 +38,7 @@ use crate::kinds::{FieldCache, SelectableResource};
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
 use crate::source::store_options::StoreOptions;
+use apart::Tasks;
 use election::Election;
 use reported::{Reported, ReportedKind};
 use stores::Verdicts;
@@ -77,7 +79,7 @@ pub struct Operator {
     pub reported: Arc<Reported>,
 }
 
-/// Runs the controllers until the future is dropped.
+/// Runs the controllers until the future is dropped. Each is a task of its own.
 pub async fn run(operator: Operator) {
     let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
         operator;
@@ -93,26 +95,21 @@ pub async fn run(operator: Operator) {
         verdicts: verdicts.subscribe(),
         policy: policy.subscribe(),
     };
-    let (changed, admitting) = (watch::Sender::new(0), admission_policy::follow(client.clone(), policy.clone()));
-    let leading = watch::Sender::new(false);
-    let serving = views::serve(world.clone(), views, view_changes, judged.clone(), &synced);
-    let written = Written { world, judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
-    let writing = write_while_leading(client.clone(), written, leading.subscribe(), &election.identity);
-    tokio::join!(
-        world::judge(
-            field_cache_changes,
-            field_caches,
-            definitions,
-            verdicts,
-            world::Wanted { kept, wanted, store_options, synced: synced.clone() }
-        ),
-        phases::follow(registry, changed),
-        admitting,
-        own_permissions::check(client.clone()),
-        election::run(client, election.clone(), &leading),
-        serving,
-        writing,
-    );
+    let (changed, leading) = (watch::Sender::new(0), watch::Sender::new(false));
+    let written =
+        Written { world: world.clone(), judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
+    let (leads, identity) = (leading.subscribe(), election.identity.clone());
+    let told = world::Wanted { kept, wanted, store_options, synced: synced.clone() };
+    let mut tasks = Tasks::default();
+    let electing = client.clone();
+    tasks.start(async move { election::run(electing, election, &leading).await });
+    tasks.start(admission_policy::follow(client.clone(), policy.clone()));
+    tasks.start(world::judge(field_cache_changes, field_caches, definitions, verdicts, told));
+    tasks.start(async move { views::serve(world, views, view_changes, judged, &synced).await });
+    tasks.start(write_while_leading(client.clone(), written, leads, identity));
+    tasks.start(phases::follow(registry, changed));
+    tasks.start(own_permissions::check(client));
+    tasks.run().await;
 }
 
 /// What statuses are made of.
@@ -125,7 +122,7 @@ struct Written {
 }
 
 /// Writes statuses for as long as this replica leads.
-async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: &str) {
+async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: String) {
     let Written { world, judged, phases, address, reported } = written;
     loop {
         reported.lead(false);
@@ -133,7 +130,7 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
             return;
         }
         reported.lead(true);
-        let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.to_owned()) };
+        let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.clone()) };
         let recorder = Recorder::new(client.clone(), reporter);
         let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone(), Config::default());
         let triggers = stream::select(ticks(phases.clone()), ticks(world.verdicts.clone()));

@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::FIELD_MANAGER;
+use super::apart::compute;
 use super::api_error::{Logged, described};
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Store, Verdicts};
@@ -127,7 +128,7 @@ fn version(name: &str, fields: &[Field], store: Option<&Store>, judgement: Optio
         reason: problem.reason.as_str().to_owned(),
         message: shortened(&problem.message, MAX_DESCRIPTION),
     });
-    let extra = store.iter().flat_map(|store| &store.fields).map(ExtraField::field);
+    let extra = store.iter().flat_map(|store| &*store.fields).map(ExtraField::field);
     let warnings = judgement.iter().flat_map(|judgement| &judgement.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
     ResourceVersion {
@@ -187,7 +188,8 @@ pub async fn run(
     loop {
         let definitions = world.definitions.borrow_and_update().clone();
         let verdicts = world.verdicts.borrow_and_update().clone();
-        let wanted = describe(&definitions, &verdicts);
+        // All definitions are judged.
+        let wanted = compute(move || describe(&definitions, &verdicts)).await;
         let documents = hashes(&world, &wanted).await;
         match compare(&api, &held, &wanted, &documents).await {
             Ok(()) => logged.forget(),

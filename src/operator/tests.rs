@@ -1,5 +1,7 @@
 //! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
 
+mod apart;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

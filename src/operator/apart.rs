@@ -1,0 +1,46 @@
+//! Tasks that do not wait for each other: the election and the admission policies must go on while a controller computes.
+//!
+//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`Tasks`]), and work whose
+//! length users choose is done on another thread ([`compute`]).
+
+use std::panic::resume_unwind;
+
+use tokio::task::{JoinError, JoinSet};
+
+/// Tasks that end with their owner.
+#[derive(Default)]
+pub(super) struct Tasks(JoinSet<()>);
+
+impl Tasks {
+    /// Starts one.
+    pub(super) fn start(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(task);
+    }
+
+    /// Runs until all of them have ended. A panic of one is a panic here, which ends the others.
+    pub(super) async fn run(mut self) {
+        while let Some(ended) = self.0.join_next().await {
+            if let Err(error) = ended {
+                unwind(error);
+            }
+        }
+    }
+}
+
+/// Computes on a thread that may be busy for long, and meanwhile lets other tasks go on.
+pub(super) async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => {
+            unwind(error);
+            std::future::pending().await
+        }
+    }
+}
+
+/// Goes on with the panic of a task. A task that was cancelled belongs to a process that ends.
+fn unwind(error: JoinError) {
+    if let Ok(panic) = error.try_into_panic() {
+        resume_unwind(panic);
+    }
+}

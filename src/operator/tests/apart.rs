@@ -1,0 +1,130 @@
+//! That no controller waits for another one, on a runtime with threads as the program has it.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use http_body_util::Full;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tower::service_fn;
+
+use crate::operator::apart::{Tasks, compute};
+use crate::operator::election::Election;
+use crate::operator::views::Address;
+use crate::operator::{Operator, run};
+use crate::registry::{Catalog, Registry};
+
+/// What has been reached, for those who block their thread until then.
+#[derive(Default)]
+struct Reached(Mutex<BTreeSet<&'static str>>, Condvar);
+
+impl Reached {
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().insert(what);
+        self.1.notify_all();
+    }
+
+    fn forget(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
+    /// Blocks the thread. Gives up after a while, so that a test that fails ends.
+    fn block(&self, wanted: &[&'static str]) -> bool {
+        let lacks = |reached: &mut BTreeSet<&'static str>| !wanted.iter().all(|what| reached.contains(what));
+        let reached = self.1.wait_timeout_while(self.0.lock().unwrap(), Duration::from_secs(20), lacks).unwrap();
+        !reached.1.timed_out()
+    }
+}
+
+/// Judging can keep a thread busy for long. The Lease must be renewed meanwhile, and a missing admission policy must be noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
+    let reached = Arc::new(Reached::default());
+    let (asked, is_free) = (reached.clone(), Arc::new(AtomicBool::new(false)));
+    let told = is_free.clone();
+    let service = service_fn(move |request: http::Request<kube::client::Body>| {
+        let (asked, told, path) = (asked.clone(), told.clone(), request.uri().path().to_owned());
+        async move {
+            // What fails is asked for again.
+            if path.contains("/leases/") {
+                asked.note("lease");
+            } else if path.contains("/validatingadmissionpolicies") {
+                asked.note("policy");
+            } else if path.ends_with("/fieldcaches") {
+                // In the task that judges them.
+                asked.forget();
+                told.store(asked.block(&["lease", "policy"]), Ordering::Release);
+                asked.note("judged");
+            } else {
+                pending::<()>().await;
+            }
+            Err::<http::Response<Full<bytes::Bytes>>, _>(std::io::Error::other("not answered"))
+        }
+    });
+    let client = Client::new(service, "default");
+    let election = Election {
+        namespace: "default".to_owned(),
+        name: "fieldcache".to_owned(),
+        identity: "one".to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_millis(1),
+    };
+    let (definitions, authorities) = (watch::Sender::default(), watch::Sender::default());
+    let operator = Operator {
+        client,
+        registry: Arc::new(Registry::new(Catalog::default())),
+        definitions: definitions.subscribe(),
+        election,
+        kept: BTreeSet::new(),
+        wanted: watch::Sender::default(),
+        store_options: watch::Sender::default(),
+        synced: Arc::default(),
+        address: Address { base: String::new(), authorities: authorities.subscribe() },
+        reported: Arc::default(),
+    };
+    let waiting = reached.clone();
+    let ended = tokio::task::spawn_blocking(move || waiting.block(&["judged"]));
+    tokio::select! {
+        () = run(operator) => unreachable!("the controllers never end"),
+        ended = ended => assert!(ended.unwrap(), "the FieldCaches were listed"),
+    }
+    assert!(is_free.load(Ordering::Acquire), "the Lease and the policies were asked for while the other task was busy");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_end_with_their_owner_and_a_panic_of_one_is_the_owners() {
+    let held = Arc::new(());
+    let mut tasks = Tasks::default();
+    let of_task = held.clone();
+    tasks.start(async move {
+        pending::<()>().await;
+        drop(of_task);
+    });
+    tasks.start(async { panic!("a defect") });
+    let mut owner = tokio::task::JoinSet::from_iter([tasks.run()]);
+    let ended = timeout(Duration::from_secs(20), owner.join_next()).await.expect("the owner ends with its task");
+    let panic = ended.unwrap().unwrap_err().into_panic();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"a defect"));
+    let dropped = async {
+        while Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), dropped).await.expect("the other task ends with its owner");
+}
+
+#[tokio::test]
+async fn what_is_computed_apart_leaves_the_thread_to_others() {
+    let reached = Arc::new(Reached::default());
+    let waiting = reached.clone();
+    let (computed, ()) = tokio::join!(compute(move || waiting.block(&["other"])), async { reached.note("other") });
+    assert!(computed, "the other future went on in the only thread");
+    let panicking = async { compute(|| panic!("a defect")).await };
+    let panic = tokio::task::JoinSet::from_iter([panicking]).join_next().await.unwrap().unwrap_err();
+    assert!(panic.is_panic());
+}
