@@ -111,7 +111,7 @@ fn rows(resource: &Resource) -> Vec<Row> {
         resource: name.clone(),
         field: field.label.clone(),
         kind: field.kind.clone(),
-        allowed: field.allowed.clone(),
+        allowed: field.allowed.to_vec(),
         format: field.format.clone(),
         default: field.default.clone(),
         origin: match field.origin {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::path::{self, PathError};
-use super::value::text_of;
+use super::value::{self, text_of};
 use super::{Field, Origin};
 use crate::crd::{Crd, CrdVersion};
 use crate::model::quote;
@@ -358,7 +358,7 @@ fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
         json_path: json_path.to_owned(),
         kind: word("type"),
         // A null in the enum of a nullable field is no text that anybody could select.
-        allowed: allowed.iter().filter(|value| !value.is_null()).map(text_of).collect(),
+        allowed: value::allowed(allowed.iter().filter(|value| !value.is_null())),
         format: word("format"),
         default: Some(&leaf["default"]).filter(|default| !default.is_null()).map(text_of),
         description: word("description"),

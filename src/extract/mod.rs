@@ -22,6 +22,6 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use extra::ExtraField;
+pub use extra::{ExtraField, ExtraFields};
 pub use plan::{Field, FieldRef, Origin, Plan, Unreadable, UnsupportedLabel};
 pub use prune::Prune;

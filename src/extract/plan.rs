@@ -29,8 +29,8 @@ pub struct Field {
     pub json_path: String,
     /// `string`, `integer` or `boolean`.
     pub kind: String,
-    /// The schema's `enum`, as canonical texts; empty without one.
-    pub allowed: Vec<String>,
+    /// The schema's `enum`, as canonical texts: the first ones of a long one. Empty without one.
+    pub allowed: Arc<[String]>,
     /// The schema's `format`; empty without one.
     pub format: String,
     /// Value when the source is absent: the built-in table's, or the schema's default for display. `None`: "".
@@ -118,15 +118,18 @@ const LONGEST_VERSION: usize = 64;
 /// The checked, compiled fields of one resource (one group, version and plural).
 ///
 /// Plans are equal when nothing that a client can see differs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan(Arc<Inner>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Shared with the plans of all Views of the resource.
+    whole: Arc<Whole>,
+    /// Of each field, whether it cannot be selected by, although it is read. Empty if all can.
+    hidden: Arc<[bool]>,
+}
 
-#[derive(Debug, PartialEq)]
-struct Inner {
+#[derive(Debug, PartialEq, Eq)]
+struct Whole {
     labels: Labels,
     fields: Vec<Field>,
-    /// Fields that cannot be selected by, although they are read: their places in `fields` stay what they are.
-    hidden: Vec<bool>,
     reading: Reading,
     trie: Trie,
 }
@@ -134,11 +137,12 @@ struct Inner {
 /// Most fields of a plan.
 const MAX_FIELDS: usize = 1 << 15;
 
-/// Most nodes of a trie with wildcards; without them there is one for each step.
-const MAX_NODES: usize = 4_096;
+/// Most nodes of a trie with a FieldCache's fields, and most steps of their paths together. Each resource in each version has such
+/// a trie, and authors of FieldCaches choose how large it is.
+pub(super) const MAX_NODES: usize = 1_024;
 
 /// Which labels the resource accepts besides those of its fields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Labels {
     namespace: bool,
     refusal: Refusal,
@@ -148,7 +152,7 @@ struct Labels {
 }
 
 /// What is read from an object's bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Reading {
     paths: Paths,
     /// In the order of the fields.
@@ -163,7 +167,7 @@ struct Reading {
 }
 
 /// Where a field's value stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldSource {
     /// Slots in order of precedence: the first one with a text that is not empty counts.
     slots: Vec<usize>,
@@ -239,7 +243,7 @@ impl Plan {
                         label: label.label.to_owned(),
                         json_path: paths.first().copied().unwrap_or_default().to_owned(),
                         kind: kind.to_owned(),
-                        allowed: Vec::new(),
+                        allowed: Arc::default(),
                         format: String::new(),
                         default: names_default.then(|| when_absent.to_owned()),
                         description: description.to_owned(),
@@ -253,69 +257,81 @@ impl Plan {
 
     fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Plan {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
-        let hidden = vec![false; fields.len()];
-        Plan(Arc::new(Inner { labels, fields, hidden, reading, trie }))
+        Plan { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
     /// The same plan with a FieldCache's fields behind its own. They have been accepted for this plan: see
     /// [`super::extra::accept`].
     ///
     /// # Errors
-    /// [`TooComplex`] when their wildcards meet in too many ways, or when there are too many fields.
+    /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there are too many
+    /// fields.
     pub fn with_extra(&self, extra: &[ExtraField]) -> Result<Plan, TooComplex> {
         if extra.is_empty() {
             return Ok(self.clone());
         }
-        let Inner { labels, fields, reading, .. } = &*self.0;
+        let Whole { labels, fields, reading, .. } = &*self.whole;
+        if fields.len() + extra.len() > MAX_FIELDS {
+            return Err(TooComplex);
+        }
+        if extra.iter().map(|field| field.steps().len()).sum::<usize>() > MAX_NODES {
+            return Err(TooComplex);
+        }
         let (mut fields, mut reading) = (fields.clone(), reading.clone());
         for field in extra {
-            let slots = vec![reading.paths.insert(field.steps())];
+            let slots = vec![reading.paths.share(field.steps())];
             let is_many = is_many(field.steps());
             reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many });
             fields.push(field.field().clone());
         }
-        if fields.len() > MAX_FIELDS {
-            return Err(TooComplex);
-        }
-        let trie = reading.paths.merge(MAX_NODES).map_err(|_| TooComplex)?;
-        let hidden = vec![false; fields.len()];
-        Ok(Plan(Arc::new(Inner { labels: labels.clone(), fields, hidden, reading, trie })))
+        // The resource's own fields have a node for each step, and no wildcards.
+        let most = self.whole.trie.nodes() + MAX_NODES;
+        let trie = reading.paths.merge(most).map_err(|_| TooComplex)?;
+        Ok(Plan { whole: Arc::new(Whole { labels: labels.clone(), fields, reading, trie }), hidden: Arc::default() })
     }
 
     /// The same plan for objects without some parts: it offers no field that is read there. The numbers of the other fields stay.
+    ///
+    /// Every View has plans of its own, so these hold nothing of the fields but whether they are offered.
     pub fn pruned(&self, prune: &Prune) -> Plan {
-        let Inner { labels, fields, hidden, reading, trie } = &*self.0;
+        if prune.is_empty() {
+            return self.clone();
+        }
+        let reading = &self.whole.reading;
         let touches = |source: &FieldSource| {
             source.slots.iter().any(|slot| reading.paths.steps(*slot).is_some_and(|steps| prune.touches(steps)))
         };
-        let hidden = hidden.iter().zip(&reading.sources).map(|(hidden, source)| *hidden || touches(source)).collect();
-        Plan(Arc::new(Inner {
-            labels: labels.clone(),
-            fields: fields.clone(),
-            hidden,
-            reading: reading.clone(),
-            trie: trie.clone(),
-        }))
+        let is_hidden = |(index, source)| self.is_hidden(index) || touches(source);
+        let hidden: Vec<bool> = reading.sources.iter().enumerate().map(is_hidden).collect();
+        if !hidden.contains(&true) {
+            return self.clone();
+        }
+        Plan { whole: self.whole.clone(), hidden: hidden.into() }
+    }
+
+    fn is_hidden(&self, index: usize) -> bool {
+        self.hidden.get(index).copied().unwrap_or_default()
     }
 
     /// The fields that can be selected by, in publication order.
     pub fn offered(&self) -> impl Iterator<Item = &Field> {
-        self.0.fields.iter().zip(&self.0.hidden).filter(|(_, hidden)| !**hidden).map(|(field, _)| field)
+        let fields = self.whole.fields.iter().enumerate();
+        fields.filter(|(index, _)| !self.is_hidden(*index)).map(|(_, field)| field)
     }
 
     /// Whether an object can have several values of a field.
     pub fn is_many(&self, field: FieldIndex) -> bool {
-        self.0.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
+        self.whole.reading.sources.get(usize::from(field.0)).is_some_and(|source| source.is_many)
     }
 
     /// The fields, in publication order; a [`FieldIndex`] is a position in this list.
     pub fn fields(&self) -> &[Field] {
-        &self.0.fields
+        &self.whole.fields
     }
 
     /// Whether metadata.namespace is an accepted label; metadata.name always is.
     pub fn accepts_namespace(&self) -> bool {
-        self.0.labels.namespace
+        self.whole.labels.namespace
     }
 
     /// What a label of a field selector refers to.
@@ -323,15 +339,15 @@ impl Plan {
     /// # Errors
     /// kube-apiserver's refusal for this kind.
     pub fn resolve(&self, label: &str) -> Result<FieldRef, UnsupportedLabel> {
-        let labels = &self.0.labels;
+        let labels = &self.whole.labels;
         match label {
             "metadata.name" => return Ok(FieldRef::Name),
             "metadata.namespace" if labels.namespace => return Ok(FieldRef::Namespace),
             _ => {}
         }
         let target = labels.aliases.iter().find(|(alias, _)| *alias == label).map_or(label, |&(_, target)| target);
-        let is_offered = |(field, hidden): (&Field, &bool)| field.label == target && !hidden;
-        if let Some(position) = self.0.fields.iter().zip(&self.0.hidden).position(is_offered) {
+        let is_offered = |(index, field): &(usize, &Field)| field.label == target && !self.is_hidden(*index);
+        if let Some((position, _)) = self.whole.fields.iter().enumerate().find(is_offered) {
             let index = u16::try_from(position).expect("a plan must not have more fields than a FieldIndex can number");
             return Ok(FieldRef::Field(FieldIndex(index)));
         }
@@ -346,11 +362,11 @@ impl Plan {
     /// # Errors
     /// Only bytes that are no Kubernetes object; never a valid one.
     pub fn extract(&self, bytes: Bytes) -> Result<Record, Unreadable> {
-        let reading = &self.0.reading;
+        let reading = &self.whole.reading;
         if u32::try_from(bytes.len()).is_err() {
             return Err(Unreadable::Syntax { offset: 0, expected: "an object of less than 4 GiB" });
         }
-        let found = scan::locate(&self.0.trie, &bytes)?;
+        let found = scan::locate(&self.whole.trie, &bytes)?;
         if let Some((kind, api_version)) = reading.type_meta
             && !(found.slots[kind].is_absent() && found.slots[api_version].is_absent())
         {
@@ -364,7 +380,7 @@ impl Plan {
                 }
                 None => {
                     let shorter = Bytes::from(without_type_meta(&bytes[found.object.start..found.object.end])?);
-                    let found = scan::locate(&self.0.trie, &shorter)?;
+                    let found = scan::locate(&self.whole.trie, &shorter)?;
                     self.record(shorter, &found, 0)
                 }
             };
@@ -377,7 +393,7 @@ impl Plan {
 
     /// Makes the record out of the spans that were found in longer bytes, of which the first `shift` are gone.
     fn record(&self, bytes: Bytes, found: &Found, shift: usize) -> Result<Record, Unreadable> {
-        let reading = &self.0.reading;
+        let reading = &self.whole.reading;
         let span = |slot: usize| {
             let span = found.slots[slot];
             if span.is_absent() { span } else { Span { start: span.start - shift, end: span.end - shift } }

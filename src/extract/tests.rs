@@ -1,5 +1,6 @@
 //! Tests of the room, by file. `upstream` holds upstream's own cases, `properties` the random ones.
 
+mod bounds;
 mod builtin;
 mod copies;
 mod extra;

@@ -1,10 +1,11 @@
 //! All paths of a plan merged into one trie, so that one pass over an object finds every value.
 //!
 //! A step is a key taken literally, an element of a list, or any member or element. Where a wildcard and a name meet at one
-//! place, their paths go on together: nodes are sets of places in the paths, worked out when the trie is built, so that the scanner is
+//! place, their paths go on together: nodes are sets of paths at one level, worked out when the trie is built, so that the scanner is
 //! at one node at a time whatever the paths. Nothing here reads JSON: see `scan`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::value;
 
@@ -32,7 +33,7 @@ pub(super) fn is_many(steps: &[Step]) -> bool {
 
 /// Paths on their way into a trie. A slot is the number of a distinct path, in order of insertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paths(Vec<Vec<Step>>);
+pub(super) struct Paths(Vec<Arc<[Step]>>);
 
 /// Paths, merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,15 +45,15 @@ pub(super) struct Trie {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
-    children: Vec<(Box<[u8]>, NodeId)>,
+    children: Box<[(Box<[u8]>, NodeId)]>,
     /// Sorted by their place.
-    elements: Vec<(usize, NodeId)>,
+    elements: Box<[(usize, NodeId)]>,
     /// For every member and element that has no child of its own.
     any: Option<NodeId>,
     /// Slots of the paths that end here.
-    slots: Vec<usize>,
+    slots: Box<[usize]>,
     /// Slots of this node and of all nodes below.
-    slots_below: Vec<usize>,
+    slots_below: Box<[usize]>,
 }
 
 /// The paths combine to more nodes than allowed.
@@ -63,16 +64,25 @@ pub(super) struct TooManyNodes;
 impl Paths {
     /// Adds a path and returns its slot; a path that is already there keeps its own.
     pub(super) fn insert(&mut self, steps: &[Step]) -> usize {
-        if let Some(slot) = self.0.iter().position(|held| held == steps) {
+        self.slot(steps, || steps.into())
+    }
+
+    /// The same of a path that is shared with whoever holds it.
+    pub(super) fn share(&mut self, steps: &Arc<[Step]>) -> usize {
+        self.slot(steps, || steps.clone())
+    }
+
+    fn slot(&mut self, steps: &[Step], held: impl FnOnce() -> Arc<[Step]>) -> usize {
+        if let Some(slot) = self.0.iter().position(|known| **known == *steps) {
             return slot;
         }
-        self.0.push(steps.to_vec());
+        self.0.push(held());
         self.0.len() - 1
     }
 
     /// The path of a slot.
     pub(super) fn steps(&self, slot: usize) -> Option<&[Step]> {
-        self.0.get(slot).map(Vec::as_slice)
+        self.0.get(slot).map(|steps| &**steps)
     }
 
     /// Merges them. Without a wildcard there is no more than a node for each step.
@@ -80,54 +90,51 @@ impl Paths {
     /// # Errors
     /// [`TooManyNodes`] when more than `most` nodes are needed.
     pub(super) fn merge(&self, most: usize) -> Result<Trie, TooManyNodes> {
-        // A place is a path and how many of its steps are behind.
-        type Places = BTreeSet<(usize, usize)>;
         let mut nodes = vec![Node::default()];
-        let mut known: BTreeMap<Places, NodeId> = BTreeMap::new();
-        let start: Places = (0..self.0.len()).map(|path| (path, 0)).collect();
-        known.insert(start.clone(), ROOT);
-        let mut waiting = vec![(start, ROOT)];
-        while let Some((places, node)) = waiting.pop() {
-            let next = |taken: &dyn Fn(&Step) -> bool| -> Places {
-                let goes_on = |(path, behind): &&(usize, usize)| self.0[*path].get(*behind).is_some_and(taken);
-                places.iter().filter(goes_on).map(|(path, behind)| (*path, behind + 1)).collect()
-            };
-            let mut child_of = |places: Places| -> Result<Option<NodeId>, TooManyNodes> {
-                if places.is_empty() {
-                    return Ok(None);
+        // Every step leads one level down, so nodes differ by their level and by the paths that lead through them.
+        let mut known: HashMap<(usize, Vec<usize>), NodeId> = HashMap::new();
+        let mut waiting = vec![(0, (0..self.0.len()).collect::<Vec<usize>>(), ROOT)];
+        while let Some((level, paths, node)) = waiting.pop() {
+            let mut taken: BTreeMap<&Step, Vec<usize>> = BTreeMap::new();
+            for &path in &paths {
+                if let Some(step) = self.0[path].get(level) {
+                    taken.entry(step).or_default().push(path);
                 }
-                if let Some(child) = known.get(&places) {
-                    return Ok(Some(*child));
+            }
+            let mut child_of = |paths: Vec<usize>| -> Result<NodeId, TooManyNodes> {
+                if let Some(child) = known.get(&(level + 1, paths.clone())) {
+                    return Ok(*child);
                 }
                 if nodes.len() >= most {
                     return Err(TooManyNodes);
                 }
+                let child = nodes.len();
                 nodes.push(Node::default());
-                known.insert(places.clone(), nodes.len() - 1);
-                waiting.push((places, nodes.len() - 1));
-                Ok(Some(nodes.len() - 1))
+                known.insert((level + 1, paths.clone()), child);
+                waiting.push((level + 1, paths, child));
+                Ok(child)
             };
-            let mut made = Node {
-                slots: places
-                    .iter()
-                    .filter(|(path, behind)| self.0[*path].len() == *behind)
-                    .map(|place| place.0)
-                    .collect(),
-                slots_below: places.iter().map(|place| place.0).collect::<BTreeSet<usize>>().into_iter().collect(),
-                any: child_of(next(&|step| *step == Step::Any))?,
-                ..Node::default()
-            };
-            let steps: BTreeSet<&Step> =
-                places.iter().filter_map(|(path, behind)| self.0[*path].get(*behind)).collect();
-            for step in steps.into_iter().filter(|step| **step != Step::Any) {
-                let child = child_of(next(&|other| other == step || *other == Step::Any))?;
-                match (step, child) {
-                    (Step::Key(name), Some(child)) => made.children.push((name.as_bytes().into(), child)),
-                    (Step::Element(place), Some(child)) => made.elements.push((*place, child)),
-                    (Step::Any, _) | (_, None) => {}
+            let wild = taken.remove(&Step::Any).unwrap_or_default();
+            let any = if wild.is_empty() { None } else { Some(child_of(wild.clone())?) };
+            let (mut children, mut elements) = (Vec::new(), Vec::new());
+            for (step, mut named) in taken {
+                // A wildcard goes to every name too.
+                named.extend_from_slice(&wild);
+                named.sort_unstable();
+                let child = child_of(named)?;
+                match step {
+                    Step::Key(name) => children.push((name.as_bytes().into(), child)),
+                    Step::Element(place) => elements.push((*place, child)),
+                    Step::Any => {}
                 }
             }
-            nodes[node] = made;
+            nodes[node] = Node {
+                children: children.into(),
+                elements: elements.into(),
+                any,
+                slots: paths.iter().copied().filter(|path| self.0[*path].len() == level).collect(),
+                slots_below: paths.into(),
+            };
         }
         Ok(Trie { nodes, slots: self.0.iter().map(|steps| is_many(steps)).collect() })
     }
@@ -137,6 +144,11 @@ impl Trie {
     /// Number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// Whether a slot can have several values.

@@ -5,6 +5,7 @@
 //! so nothing is trimmed, folded or normalised here.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -15,6 +16,24 @@ use crate::model::float;
 pub fn text_of(value: &Value) -> String {
     // Through the bytes, so that there is one renderer; only defaults and enums of schemas come this way.
     text(value.to_string().as_bytes()).unwrap_or_default().into_owned()
+}
+
+/// Values of an enum that are kept: everybody who reads of a field reads all of them.
+const MOST_ALLOWED: usize = 1_024;
+/// Bytes of their texts together. Definitions may have megabytes of them.
+const MOST_ALLOWED_BYTES: usize = 64 << 10;
+
+/// The texts of an enum's values, from the first on, as many as are kept.
+pub(super) fn allowed<'v>(values: impl Iterator<Item = &'v Value>) -> Arc<[String]> {
+    let mut room = MOST_ALLOWED_BYTES;
+    let fits = |text: &String| match room.checked_sub(text.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    values.take(MOST_ALLOWED).map(text_of).take_while(fits).collect()
 }
 
 /// The canonical text of one JSON value without white space around it; `None` for bytes that are none.

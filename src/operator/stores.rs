@@ -1,16 +1,18 @@
 //! What FieldCaches ask for, judged against what the cluster has: which stores to keep, and what to tell their authors.
 //!
 //! Pure: FieldCaches and [`Definitions`] in, verdicts out. Every replica judges alike, so all of them serve the same stores; what the
-//! verdicts look like on the objects is `field_caches`'.
+//! verdicts look like on the objects is `field_caches`'. A verdict is kept for as long as what it was made of is the same ([`Basis`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
 
+use super::apart::compute;
 use crate::builtin::schemas;
-use crate::extract::ExtraField;
+use crate::crd::Crd;
 use crate::extract::extra::{self, Subject};
+use crate::extract::{ExtraFields, Plan};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
 use crate::operator::room::Limits;
@@ -36,7 +38,9 @@ pub struct Store {
     /// Of what.
     pub gvr: Gvr,
     /// Its extra fields, those that are right.
-    pub fields: Vec<ExtraField>,
+    pub fields: ExtraFields,
+    /// The resource's plan with them.
+    pub plan: Plan,
     /// The others.
     pub rejected: Vec<extra::Problem>,
     /// Only these objects are kept.
@@ -59,16 +63,81 @@ impl From<accept::Problem> for Problem {
 }
 
 /// The verdicts, by name.
-pub type Verdicts = BTreeMap<String, Verdict>;
+pub type Verdicts = BTreeMap<String, Arc<Verdict>>;
 
-/// Judges all of them. Other tasks go on between one and the next: there can be many.
-pub async fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
-    let mut verdicts = Verdicts::new();
+/// The last verdicts, by name, and what they were made of.
+pub type Judged = BTreeMap<String, (Basis, Arc<Verdict>)>;
+
+/// All that a verdict depends on.
+#[derive(Clone, Debug)]
+pub struct Basis {
+    field_cache: Arc<FieldCache>,
+    unreadable: Option<String>,
+    /// The versions of the resource, with kind and plan.
+    served: Vec<(Gvr, String, Plan)>,
+    crd: Option<Arc<Crd>>,
+}
+
+impl Basis {
+    fn of(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> Basis {
+        let (spec, name) = (&field_cache.spec, field_cache.spec.object_name());
+        let served = definitions.versions(&spec.group, &spec.resource);
+        let served = served.into_iter().map(|(gvr, found)| (gvr, found.kind.clone(), found.plan.clone())).collect();
+        Basis {
+            field_cache: field_cache.clone(),
+            unreadable: definitions.unreadable.get(&name).cloned(),
+            served,
+            crd: definitions.crds.get(&name).cloned(),
+        }
+    }
+
+    /// Whether the verdict must be the same, but for the generation that it names. The status of a FieldCache changes more often than
+    /// what is read here, and a definition is read anew whenever its labels change.
+    fn is_same(&self, other: &Basis) -> bool {
+        let is_deleted = |field_cache: &FieldCache| field_cache.metadata.deletion_timestamp.is_some();
+        let kept = |field_cache: &FieldCache| field_cache.status.as_ref().map(|status| status.versions.clone());
+        let (left, right) = (&self.field_cache, &other.field_cache);
+        let is_same_object = Arc::ptr_eq(left, right)
+            || (left.spec == right.spec
+                && is_deleted(left) == is_deleted(right)
+                && kept(left).unwrap_or_default() == kept(right).unwrap_or_default());
+        let is_same_crd = match (&self.crd, &other.crd) {
+            (None, None) => true,
+            (Some(left), Some(right)) => {
+                let is_named = !left.uid.is_empty() && (&left.uid, left.generation) == (&right.uid, right.generation);
+                Arc::ptr_eq(left, right) || is_named
+            }
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        is_same_object && is_same_crd && self.unreadable == other.unreadable && self.served == other.served
+    }
+}
+
+/// Judges all of them, those of which something has changed. `last` are the last verdicts, and become these. Other tasks go on meanwhile:
+/// there can be many, and to judge one can take a second.
+pub async fn judge_all(
+    field_caches: &[Arc<FieldCache>],
+    definitions: &Arc<Definitions>,
+    last: &mut Judged,
+) -> Verdicts {
+    let mut next = Judged::new();
     for field_cache in field_caches {
-        verdicts.insert(field_cache.name_any(), judge(field_cache, definitions));
+        let name = field_cache.name_any();
+        let basis = Basis::of(field_cache, definitions);
+        let generation = field_cache.metadata.generation.unwrap_or_default();
+        let verdict = match last.remove(&name).filter(|(made_of, _)| made_of.is_same(&basis)) {
+            Some((_, kept)) if kept.generation == generation => kept,
+            Some((_, kept)) => Arc::new(Verdict { generation, ..Verdict::clone(&kept) }),
+            None => {
+                let (field_cache, definitions) = (field_cache.clone(), definitions.clone());
+                Arc::new(compute(move || judge(&field_cache, &definitions)).await)
+            }
+        };
+        next.insert(name, (basis, verdict));
         tokio::task::yield_now().await;
     }
-    verdicts
+    *last = next;
+    last.iter().map(|(name, (_, verdict))| (name.clone(), verdict.clone())).collect()
 }
 
 /// Everything that is to be kept.
@@ -175,7 +244,9 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
         for problem in &mut outcome.problems {
             problem.message = accept::shortened(std::mem::take(&mut problem.message));
         }
-        stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, rejected: outcome.problems, excerpt });
+        // They have just been accepted for this plan.
+        let plan = outcome.fields.extend(&definition.plan).unwrap_or_else(|_| definition.plan.clone());
+        stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, plan, rejected: outcome.problems, excerpt });
     }
     Ok((stores, problems))
 }

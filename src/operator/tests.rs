@@ -1,6 +1,7 @@
 //! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
 
 mod apart;
+mod judging;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
-    block_on(stores::judge_all(field_caches, definitions))
+    block_on(stores::judge_all(field_caches, &Arc::new(definitions.clone()), &mut stores::Judged::new()))
 }
 
 fn shirts() -> Crd {

@@ -98,21 +98,23 @@ pub(super) struct LastVerdicts {
     pub(super) judged: Arc<Judged>,
 }
 
-/// Judges all of them. A View that is what it was keeps its verdict, unless the cluster's resources or the FieldCaches of what it shows are
-/// other ones. Other tasks go on between one and the next.
+/// Judges all of them. A View that is what it was keeps its verdict, unless the FieldCaches of what it shows are other ones, or the
+/// cluster's resources are and no FieldCache keeps what it shows. Other tasks go on between one and the next.
 pub(super) async fn judge_all(
     all: Vec<Arc<View>>,
     verdicts: &Arc<Verdicts>,
     definitions: &Arc<Definitions>,
     last: Option<LastVerdicts>,
 ) -> LastVerdicts {
-    let last = last.filter(|last| Arc::ptr_eq(&last.definitions, definitions));
     let mut judged = Judged::new();
     for view in &all {
         let name = view.name_any();
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-            last.judged.get(&name).filter(|_| is_known && judges_alike(view, &last.verdicts, verdicts))
+            // What is kept is known by the verdicts on FieldCaches alone.
+            let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_kept(view, verdicts);
+            let is_alike = is_known && is_of_these && judges_alike(view, &last.verdicts, verdicts);
+            last.judged.get(&name).filter(|_| is_alike)
         });
         let verdict = match kept {
             Some(kept) => kept.clone(),
@@ -136,6 +138,17 @@ fn judges_alike(view: &View, last: &Arc<Verdicts>, verdicts: &Arc<Verdicts>) -> 
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
+/// Whether FieldCaches keep all that a View shows.
+fn shows_only_kept(view: &View, verdicts: &Verdicts) -> bool {
+    view.spec.resources.iter().all(|shown| kept(&object_name(&shown.group, &shown.resource), verdicts).is_some())
+}
+
+/// The plan of a resource that a FieldCache keeps, in the version that is shown first; another one without a field of the View shows
+/// nothing.
+fn kept<'v>(name: &str, verdicts: &'v Verdicts) -> Option<&'v Plan> {
+    verdicts.get(name)?.stores.first().map(|store| &store.plan)
+}
+
 /// Judges one.
 pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
     let spec = &view.spec;
@@ -143,15 +156,9 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         let outcome = Err(vec![absent(why, "TooManyViews")]);
         return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
-    // In the version that is shown first; another one without a field of the View shows nothing.
-    let plan_of = |name: &str| -> Option<Plan> {
-        let store = verdicts.get(name)?.stores.first()?;
-        let plan = &definitions.resources.get(&store.gvr)?.plan;
-        Some(plan.with_extra(&store.fields).unwrap_or_else(|_| plan.clone()))
-    };
     let shown_of = |group: &str, resource: &str| -> Shown {
-        if let Some(plan) = plan_of(&object_name(group, resource)) {
-            return Shown::Kept(plan);
+        if let Some(plan) = kept(&object_name(group, resource), verdicts) {
+            return Shown::Kept(plan.clone());
         }
         if !definitions.versions(group, resource).is_empty() {
             return Shown::NotKept;

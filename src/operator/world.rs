@@ -22,7 +22,7 @@ use super::admission_policy::PolicyState;
 use super::api_error::{Logged, described_watch};
 use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
-use super::stores::{Verdicts, judge_all, named};
+use super::stores::{Judged, Verdicts, judge_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
@@ -247,9 +247,10 @@ pub async fn judge(
         }
     }
     let mut are_judged = false;
+    let mut last = Judged::new();
     loop {
         let current = definitions.borrow_and_update().clone();
-        let judged = judge_all(&field_caches.state(), &current).await;
+        let judged = judge_all(&field_caches.state(), &current, &mut last).await;
         wanted.send_if_modified(|wanted| {
             let found: BTreeSet<Gvr> = named(&judged).union(&kept).cloned().collect();
             let differs = **wanted != found;

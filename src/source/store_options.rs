@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::extract::{ExtraField, Plan};
+use crate::extract::{ExtraField, ExtraFields, Plan};
 use crate::model::Gvr;
 use crate::registry::{Excerpt, Resource};
 
@@ -18,7 +18,7 @@ pub struct StoreOptions(BTreeMap<Gvr, StoreOption>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreOption {
     /// Accepted extra fields.
-    pub fields: Vec<ExtraField>,
+    pub fields: ExtraFields,
     /// Only these objects are kept.
     pub excerpt: Option<Arc<Excerpt>>,
 }
@@ -44,13 +44,10 @@ impl StoreOptions {
         resource.excerpt = self.0.get(&resource.gvr).and_then(|option| option.excerpt.clone());
     }
 
-    /// The plan of a resource with its extra fields.
-    ///
-    /// A field whose name the resource itself has come to offer since it was accepted is left out: the resource's own wins.
+    /// The plan of a resource with its extra fields: see [`ExtraFields::extend`].
     pub fn plan(&self, gvr: &Gvr, plan: Plan) -> Plan {
-        let fields: Vec<ExtraField> =
-            self.fields(gvr).iter().filter(|field| plan.resolve(field.name()).is_err()).cloned().collect();
-        plan.with_extra(&fields).unwrap_or_else(|error| {
+        let Some(option) = self.0.get(gvr) else { return plan };
+        option.fields.extend(&plan).unwrap_or_else(|error| {
             tracing::error!(resource = %gvr, error = %error, "extra fields are left out");
             plan
         })

@@ -10,6 +10,8 @@ mod dialect;
 mod walk;
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -51,7 +53,8 @@ pub struct Subject<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraField {
     field: Field,
-    steps: Vec<Step>,
+    /// Shared with the plans.
+    steps: Arc<[Step]>,
 }
 
 impl ExtraField {
@@ -70,8 +73,47 @@ impl ExtraField {
         &self.field
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(super) fn steps(&self) -> &Arc<[Step]> {
         &self.steps
+    }
+}
+
+/// Fields that have been accepted for a plan, and that plan with them. To merge their paths takes time, so it is done once. Clones
+/// share everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraFields(Option<Arc<Extended>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Extended {
+    fields: Vec<ExtraField>,
+    /// The plan without them.
+    own: Plan,
+    /// The plan with them.
+    whole: Plan,
+}
+
+impl ExtraFields {
+    /// A plan with these fields.
+    ///
+    /// A field whose name the resource itself has come to offer since it was accepted is left out: the resource's own wins.
+    ///
+    /// # Errors
+    /// [`TooComplex`], if the plan is another one than the one for which they were accepted.
+    pub fn extend(&self, plan: &Plan) -> Result<Plan, TooComplex> {
+        let Some(extended) = &self.0 else { return Ok(plan.clone()) };
+        if extended.own == *plan {
+            return Ok(extended.whole.clone());
+        }
+        let is_free = |field: &&ExtraField| plan.resolve(field.name()).is_err();
+        plan.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<ExtraField>>())
+    }
+}
+
+impl Deref for ExtraFields {
+    type Target = [ExtraField];
+
+    fn deref(&self) -> &[ExtraField] {
+        self.0.as_ref().map_or(&[], |extended| &extended.fields)
     }
 }
 
@@ -79,7 +121,7 @@ impl ExtraField {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The fields that are right, in order. They may be used although others are not.
-    pub fields: Vec<ExtraField>,
+    pub fields: ExtraFields,
     /// What is wrong with the others, in order.
     pub problems: Vec<Problem>,
 }
@@ -123,7 +165,7 @@ pub enum Reason {
     Pointless,
     /// The definition has no such column.
     ColumnNotFound,
-    /// The wildcards of all fields together are too many.
+    /// The paths or wildcards of all fields together are too many.
     TooComplex,
 }
 
@@ -147,9 +189,12 @@ impl Reason {
     }
 }
 
-/// The wildcards of all fields meet in too many ways.
+/// The paths of all fields have too many steps, or their wildcards meet in too many ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the wildcards of the fields meet in too many ways; use fewer of them")]
+#[error(
+    "with the fields before it, the paths are too long together or their wildcards meet in too many ways: use fewer wildcards, \
+     shorter paths or fewer fields"
+)]
 pub struct TooComplex;
 
 /// A rule that is broken, before it is known of which field.
@@ -177,37 +222,59 @@ pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
         });
         return outcome;
     }
-    let mut names = BTreeSet::new();
-    for (index, request) in requests.iter().enumerate() {
-        let entry = format!("{LIST}[{index}]");
-        let named = name(&request.name, subject.plan, &mut names);
-        let (member, written) = match (&request.json_path, &request.printer_column) {
-            (Some(json_path), None) => (".jsonPath", json_path.as_str()),
-            (None, Some(column)) => (".printerColumn", column.as_str()),
-            _ => ("", request.name.as_str()),
+    let problem = |index: usize, member: &str, Broken { reason, message }: Broken| {
+        let written = match (&requests[index].json_path, &requests[index].printer_column) {
+            (Some(json_path), None) => json_path,
+            (None, Some(column)) => column,
+            _ => &requests[index].name,
         };
-        let read = named
-            .map_err(|broken| (".name", broken))
-            .and_then(|()| field(request, subject).map_err(|broken| (member, broken)));
-        let checked = read.and_then(|accepted| {
-            // One by one, so that it is the last straw that is named.
-            let all = [&outcome.fields[..], std::slice::from_ref(&accepted)].concat();
-            match subject.plan.with_extra(&all) {
-                Ok(_) => Ok(accepted),
-                Err(problem) => Err((member, Broken::new(Reason::TooComplex, problem.to_string()))),
+        (index, Problem { place: format!("{LIST}[{index}]{member}"), written: written.clone(), reason, message })
+    };
+    let member = |index: usize| match (&requests[index].json_path, &requests[index].printer_column) {
+        (Some(_), None) => ".jsonPath",
+        (None, Some(_)) => ".printerColumn",
+        _ => "",
+    };
+    let mut names = BTreeSet::new();
+    let (mut places, mut fields, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, request) in requests.iter().enumerate() {
+        let named = name(&request.name, subject.plan, &mut names).map_err(|broken| (".name", broken));
+        match named.and_then(|()| field(request, subject, &fields).map_err(|broken| (member(index), broken))) {
+            Ok(accepted) => {
+                places.push(index);
+                fields.push(accepted);
             }
-        });
-        match checked {
-            Ok(accepted) => outcome.fields.push(accepted),
-            Err((member, Broken { reason, message })) => outcome.problems.push(Problem {
-                place: format!("{entry}{member}"),
-                written: written.to_owned(),
-                reason,
-                message,
-            }),
+            Err((member, broken)) => problems.push(problem(index, member, broken)),
         }
     }
+    let (fitting, whole) = fitting(subject.plan, &fields);
+    for index in places.drain(fitting..) {
+        problems.push(problem(index, member(index), Broken::new(Reason::TooComplex, TooComplex.to_string())));
+    }
+    fields.truncate(fitting);
+    problems.sort_by_key(|(index, _)| *index);
+    outcome.problems = problems.into_iter().map(|(_, problem)| problem).collect();
+    if !fields.is_empty() {
+        outcome.fields = ExtraFields(Some(Arc::new(Extended { fields, own: subject.plan.clone(), whole })));
+    }
     outcome
+}
+
+/// How many of the fields a plan can take, from the first on, and the plan with them. Each field makes the plan larger, so a few
+/// attempts find the last one.
+fn fitting(plan: &Plan, fields: &[ExtraField]) -> (usize, Plan) {
+    if let Ok(whole) = plan.with_extra(fields) {
+        return (fields.len(), whole);
+    }
+    let (mut fitting, mut whole, mut too_many) = (0, plan.clone(), fields.len());
+    while too_many - fitting > 1 {
+        let middle = (fitting + too_many) / 2;
+        match plan.with_extra(&fields[..middle]) {
+            Ok(larger) => (fitting, whole) = (middle, larger),
+            Err(TooComplex) => too_many = middle,
+        }
+    }
+    (fitting, whole)
 }
 
 fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Broken> {
@@ -239,7 +306,7 @@ fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Bro
     Ok(())
 }
 
-fn field(request: &Request, subject: &Subject<'_>) -> Result<ExtraField, Broken> {
+fn field(request: &Request, subject: &Subject<'_>, others: &[ExtraField]) -> Result<ExtraField, Broken> {
     let (steps, json_path) = match (&request.json_path, &request.printer_column) {
         (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
         (None, Some(wanted)) => {
@@ -261,17 +328,20 @@ fn field(request: &Request, subject: &Subject<'_>) -> Result<ExtraField, Broken>
              is equal, != that none is."
         );
     }
+    // All fields may lead to one place, whose enum may be long.
+    let held = others.iter().map(|other| &other.field.allowed).find(|held| **held == leaf.allowed);
+    let allowed = held.cloned().unwrap_or(leaf.allowed);
     let field = Field {
         label: request.name.clone(),
         json_path,
         kind: leaf.kind,
-        allowed: leaf.allowed,
+        allowed,
         format: leaf.format,
         default: None,
         description,
         origin: Origin::FieldCache,
     };
-    Ok(ExtraField { field, steps })
+    Ok(ExtraField { field, steps: steps.into() })
 }
 
 fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Broken {

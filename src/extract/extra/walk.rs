@@ -3,13 +3,13 @@
 //! A wildcard goes all ways at once. What a schema leaves open (preserved unknown fields, `additionalProperties: true`) is taken as it comes. Of
 //! metadata a definition's schema says next to nothing, so the one that all objects share stands here.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
 use super::{Broken, Reason};
 use crate::extract::trie::Step;
-use crate::extract::value::text_of;
+use crate::extract::value;
 use crate::model::quote;
 
 /// What a path leads to.
@@ -17,33 +17,92 @@ use crate::model::quote;
 pub(super) struct Leaf {
     /// `string`, `integer` or `boolean`; empty where the schema leaves it open.
     pub(super) kind: String,
-    /// The values of the schema's enum, as canonical texts.
-    pub(super) allowed: Vec<String>,
-    /// The schema's format.
+    /// The values of the schema's enum, as canonical texts: the first ones of a long one.
+    pub(super) allowed: Arc<[String]>,
+    /// The schema's format, or its beginning.
     pub(super) format: String,
 }
+
+/// Characters of a format: those that mean something are words such as `date-time`.
+const LONGEST_FORMAT: usize = 63;
 
 /// More ways than this at once are not followed.
 const MOST_WAYS: usize = 1_024;
 
-/// A place in the schema, and the way to it in words.
+/// A place in the schema.
+#[derive(Clone, Copy)]
 struct Place<'s> {
     /// `None` where the schema leaves open what is there.
     schema: Option<&'s Value>,
-    way: String,
+    /// How it was reached: a number in [`Ways`].
+    way: usize,
+}
+
+/// How places were reached: each from which other one, and by which step. Only messages say it in words: a wildcard can go a thousand
+/// ways, each of which may begin with a name of a megabyte.
+struct Ways<'s>(Vec<(Option<usize>, Taken<'s>)>);
+
+/// A step that was taken.
+#[derive(Clone, Copy)]
+enum Taken<'s> {
+    /// To the object itself.
+    Root,
+    /// To a member.
+    Key(&'s str),
+    /// To an element of a list.
+    Element(usize),
+    /// To all members that have no name, or elements.
+    Any,
+}
+
+impl<'s> From<&'s Step> for Taken<'s> {
+    fn from(step: &'s Step) -> Taken<'s> {
+        match step {
+            Step::Key(name) => Taken::Key(name),
+            Step::Element(place) => Taken::Element(*place),
+            Step::Any => Taken::Any,
+        }
+    }
+}
+
+impl<'s> Ways<'s> {
+    fn add(&mut self, before: Option<usize>, taken: Taken<'s>) -> usize {
+        self.0.push((before, taken));
+        self.0.len() - 1
+    }
+
+    /// In words, as RFC 9535 writes it.
+    fn written(&self, way: usize) -> String {
+        let mut steps = Vec::new();
+        let mut next = Some(way);
+        while let Some((before, taken)) = next.and_then(|way| self.0.get(way)) {
+            steps.push(written(*taken));
+            next = *before;
+        }
+        steps.reverse();
+        steps.concat()
+    }
 }
 
 /// Follows the steps; `schema` is the one of the whole object.
 pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broken> {
-    let mut places = vec![Place { schema, way: "$".to_owned() }];
+    let mut ways = Ways(Vec::new());
+    let root = ways.add(None, Taken::Root);
+    let mut places = vec![Place { schema, way: root }];
     for (index, step) in steps.iter().enumerate() {
         if index == 0 && *step == Step::Key("metadata".to_owned()) {
-            places = vec![Place { schema: Some(&METADATA), way: "$.metadata".to_owned() }];
+            places = vec![Place { schema: Some(&METADATA), way: ways.add(Some(root), step.into()) }];
             continue;
         }
-        let mut next = Vec::new();
+        let mut next: Vec<Place<'_>> = Vec::new();
+        // From an open place on, everything is right and of no type. So one of them stands for all.
+        let mut is_open = false;
         for place in &places {
-            next.extend(take(step, place)?);
+            for (schema, taken) in take(step, place, &ways)? {
+                if schema.is_some() || !std::mem::replace(&mut is_open, true) {
+                    next.push(Place { schema, way: ways.add(Some(place.way), taken) });
+                }
+            }
             if next.len() > MOST_WAYS {
                 return Err(Broken::new(
                     Reason::TooComplex,
@@ -55,13 +114,13 @@ pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broke
     }
     let mut leaf: Option<Leaf> = None;
     for place in &places {
-        let found = scalar(place)?;
+        let found = scalar(place, &ways)?;
         leaf = Some(match leaf {
             None => found,
             Some(leaf) => Leaf {
                 // Several types are compared as text, which is what a string is.
                 kind: if leaf.kind == found.kind { leaf.kind } else { "string".to_owned() },
-                allowed: if leaf.allowed == found.allowed { leaf.allowed } else { Vec::new() },
+                allowed: if leaf.allowed == found.allowed { leaf.allowed } else { Arc::default() },
                 format: if leaf.format == found.format { leaf.format } else { String::new() },
             },
         });
@@ -73,13 +132,13 @@ fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
 }
 
-fn take<'s>(step: &Step, place: &Place<'s>) -> Result<Vec<Place<'s>>, Broken> {
-    let Some(schema) = place.schema else {
-        return Ok(vec![Place { schema: None, way: format!("{}{}", place.way, written(step)) }]);
-    };
+/// Where a step leads to, and by which way.
+fn take<'s>(step: &'s Step, place: &Place<'s>, ways: &Ways<'s>) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Broken> {
+    let Some(schema) = place.schema else { return Ok(vec![(None, step.into())]) };
+    let way = || ways.written(place.way);
     let properties = schema["properties"].as_object();
     let is_list = schema["type"] == "array" || schema.get("items").is_some();
-    let to = |schema: Option<&'s Value>| vec![Place { schema, way: format!("{}{}", place.way, written(step)) }];
+    let to = |schema: Option<&'s Value>| vec![(schema, step.into())];
     let additional = match &schema["additionalProperties"] {
         Value::Bool(true) => Some(None),
         open @ Value::Object(_) => Some(Some(open)),
@@ -91,23 +150,21 @@ fn take<'s>(step: &Step, place: &Place<'s>) -> Result<Vec<Place<'s>>, Broken> {
             (Some(property), _) => Ok(to(Some(property))),
             (None, Some(open)) => Ok(to(open)),
             (None, None) if is_list => {
-                refused(format!("{} is a list: write {}[*]{}", place.way, place.way, written(step)))
+                let way = way();
+                refused(format!("{way} is a list: write {way}[*]{}", written(step.into())))
             }
-            (None, None) => refused(unknown(name, place, properties)),
+            (None, None) => refused(unknown(name, &way(), properties)),
         },
         Step::Element(_) if is_list => Ok(to(schema.get("items"))),
         Step::Element(_) if is_open(schema) => Ok(to(None)),
-        Step::Element(_) => refused(format!("{} is no list in the schema", place.way)),
+        Step::Element(_) => refused(format!("{} is no list in the schema", way())),
         Step::Any if is_list => Ok(to(schema.get("items"))),
         Step::Any => {
-            let named = properties.into_iter().flatten().map(|(name, property)| Place {
-                schema: Some(property),
-                way: format!("{}{}", place.way, written(&Step::Key(name.clone()))),
-            });
-            let mut places: Vec<Place<'s>> = named.collect();
-            places.extend(additional.into_iter().flat_map(to));
+            let named = properties.into_iter().flatten();
+            let named = named.map(|(name, property)| (Some(property), Taken::Key(name.as_str())));
+            let places: Vec<_> = named.chain(additional.into_iter().flat_map(to)).collect();
             if places.is_empty() {
-                return refused(format!("{} is no list and no object in the schema", place.way));
+                return refused(format!("{} is no list and no object in the schema", way()));
             }
             Ok(places)
         }
@@ -115,11 +172,12 @@ fn take<'s>(step: &Step, place: &Place<'s>) -> Result<Vec<Place<'s>>, Broken> {
 }
 
 /// A step as RFC 9535 writes it.
-fn written(step: &Step) -> String {
-    match step {
-        Step::Any => "[*]".to_owned(),
-        Step::Element(place) => format!("[{place}]"),
-        Step::Key(name) => {
+fn written(taken: Taken<'_>) -> String {
+    match taken {
+        Taken::Root => "$".to_owned(),
+        Taken::Any => "[*]".to_owned(),
+        Taken::Element(place) => format!("[{place}]"),
+        Taken::Key(name) => {
             let is_plain = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
             if is_plain {
@@ -131,17 +189,21 @@ fn written(step: &Step) -> String {
     }
 }
 
+/// Names among which the nearest one is looked for: a schema may have tens of thousands.
+const MOST_COMPARED: usize = 256;
+
 /// What there is instead.
-fn unknown(name: &str, place: &Place<'_>, properties: Option<&Map<String, Value>>) -> String {
-    let way = &place.way;
+fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> String {
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
         return format!("{way} has nothing in it in the schema, so no {}", quote(name));
     };
-    let nearest = properties.keys().map(|known| (distance(&known.to_lowercase(), &name.to_lowercase()), known)).min();
+    let wanted = name.to_lowercase();
+    let compared = properties.keys().take(MOST_COMPARED);
+    let nearest = compared.map(|known| (distance(&known.to_lowercase(), &wanted), known)).min();
     // Half of the letters wrong is no slip of the keyboard.
     match nearest.filter(|(distance, known)| distance * 2 <= known.chars().count().max(name.chars().count())) {
         Some((_, known)) => {
-            let meant = written(&Step::Key(known.clone()));
+            let meant = written(Taken::Key(known));
             format!("the schema has no {} in {way}; the nearest is {way}{meant}", quote(name))
         }
         None => {
@@ -170,15 +232,15 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-fn scalar(place: &Place<'_>) -> Result<Leaf, Broken> {
+fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Broken> {
     let Some(schema) = place.schema else { return Ok(Leaf::default()) };
-    let way = &place.way;
+    let way = || ways.written(place.way);
     let refused = |why: String| Err(Broken::new(Reason::TypeNotSelectable, why));
     match schema["type"].as_str().unwrap_or_default() {
         kind @ ("string" | "boolean" | "integer") => Ok(Leaf {
             kind: kind.to_owned(),
-            allowed: schema["enum"].as_array().into_iter().flatten().map(text_of).collect(),
-            format: schema["format"].as_str().unwrap_or_default().to_owned(),
+            allowed: value::allowed(schema["enum"].as_array().into_iter().flatten()),
+            format: schema["format"].as_str().unwrap_or_default().chars().take(LONGEST_FORMAT).collect(),
         }),
         _ if schema["x-kubernetes-int-or-string"] == Value::Bool(true) => {
             Ok(Leaf { kind: "string".to_owned(), ..Leaf::default() })
@@ -188,16 +250,22 @@ fn scalar(place: &Place<'_>) -> Result<Leaf, Broken> {
         "" if schema["oneOf"].is_array() || schema["anyOf"].is_array() => {
             Ok(Leaf { kind: "string".to_owned(), ..Leaf::default() })
         }
-        "array" => refused(format!("{way} is a list: write {way}[*] for its elements")),
-        "object" => match schema["properties"].as_object().and_then(|properties| properties.keys().next()) {
-            Some(first) => refused(format!(
-                "{way} is an object: name a field in it, such as {way}{}",
-                written(&Step::Key(first.clone()))
-            )),
-            None => refused(format!("{way} is an object: name a field in it, or write {way}[*] for all of them")),
-        },
-        "" => refused(format!("the schema gives {way} no type")),
-        other => refused(format!("{way} is of type {other}; string, boolean and integer can be selected by")),
+        "array" => {
+            let way = way();
+            refused(format!("{way} is a list: write {way}[*] for its elements"))
+        }
+        "object" => {
+            let way = way();
+            match schema["properties"].as_object().and_then(|properties| properties.keys().next()) {
+                Some(first) => refused(format!(
+                    "{way} is an object: name a field in it, such as {way}{}",
+                    written(Taken::Key(first))
+                )),
+                None => refused(format!("{way} is an object: name a field in it, or write {way}[*] for all of them")),
+            }
+        }
+        "" => refused(format!("the schema gives {} no type", way())),
+        other => refused(format!("{} is of type {other}; string, boolean and integer can be selected by", way())),
     }
 }
 

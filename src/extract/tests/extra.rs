@@ -66,7 +66,7 @@ fn shirts() -> Plan {
     Plan::custom_resource(&crd("Namespaced", schema(), &[".spec.color", ".color"]), "v1")
 }
 
-fn at_path(name: &str, json_path: &str) -> Request {
+pub(super) fn at_path(name: &str, json_path: &str) -> Request {
     Request { name: name.to_owned(), json_path: Some(json_path.to_owned()), printer_column: None }
 }
 
@@ -199,7 +199,7 @@ fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
         (of_column("x", "Dots"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
     ] {
         let Outcome { fields, problems } = judged(std::slice::from_ref(&request));
-        assert_eq!(fields, [], "{request:?}");
+        assert_eq!(fields.len(), 0, "{request:?}");
         let [problem] = &problems[..] else { panic!("{request:?}: {problems:?}") };
         let expected = (reason, format!("spec.selectableFields[0]{place}"));
         assert_eq!((problem.reason, problem.place.clone()), expected, "{request:?}: {problem}");

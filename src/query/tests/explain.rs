@@ -18,7 +18,7 @@ pub(super) fn fields() -> Vec<Field> {
         label: "spec.color".to_owned(),
         json_path: ".spec.color".to_owned(),
         kind: "string".to_owned(),
-        allowed: Vec::new(),
+        allowed: std::sync::Arc::default(),
         format: String::new(),
         default: None,
         description: String::new(),

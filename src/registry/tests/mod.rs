@@ -4,6 +4,7 @@ mod consumer;
 mod documents;
 mod memory;
 mod router;
+mod views;
 
 use std::sync::Arc;
 use std::time::Duration;
