@@ -4,7 +4,7 @@
 //! kube-apiserver to a CustomResourceDefinition and says which causes it would answer with; [`builtin`] is the table of
 //! built-in types as data; [`extra`] judges and compiles the fields of a FieldCache; [`plan`] holds the
 //! checked fields of one resource; [`json_path`] reads and follows the paths of printer columns; [`prune`] leaves parts of an object out; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
-//! `tree` reads JSON of any depth without recursion, and `json` the members of its values. This room knows no store and no selector.
+//! `tree` reads JSON of any depth without recursion, and `json` the members of its values; `weight` says how much memory a value takes before it is made. This room knows no store and no selector.
 
 pub mod builtin;
 pub mod extra;
@@ -18,6 +18,7 @@ pub(crate) mod scan;
 pub(crate) mod tree;
 mod trie;
 pub mod value;
+pub(crate) mod weight;
 
 #[cfg(test)]
 mod tests;

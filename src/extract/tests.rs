@@ -15,3 +15,4 @@ mod prune;
 mod tree;
 mod upstream;
 mod value;
+mod weight;

@@ -67,6 +67,9 @@ fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
 /// Held while a document of a View is made: it takes several times the memory of the whole document, so they are made one by one.
 static MAKING: Mutex<()> = Mutex::new(());
 
+/// The same while a whole document is made or written in another form.
+static MAKING_WHOLE: Mutex<()> = Mutex::new(());
+
 /// Notes that these documents were made, and lets go of the oldest and of those of another state of the source. Each of these would hold
 /// the documents of the source as they were then.
 fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
@@ -101,7 +104,7 @@ pub fn let_go_of_the_oldest() {
 /// Makes what is shown of a document.
 fn part_of(whole: &Forms, shown: &Shown) -> Value {
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    shown.part_of(whole.value())
+    shown.part_of(value_of(whole.document()))
 }
 
 /// Since when a document is as it is: the time of the first answer with it. All states of one document share it, since what a View shows
@@ -232,7 +235,7 @@ impl DocumentSource for Part {
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
             let forms = Forms::v2(Box::new(move || part_of(&of, &shown)));
-            let forms = Arc::new(forms.a_state_of(&made.since.v2));
+            let forms = Arc::new(forms.part(&made.since.v2));
             made.v2 = Some((whole.clone(), forms.clone()));
             drop(made);
             keep(&self.made, &Source::V2(whole));
@@ -255,7 +258,7 @@ impl DocumentSource for Part {
             let forms = of_view().zip(made.since.v3.values()).map(|((key, forms), since)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
                 let forms = Forms::v3(Box::new(move || part_of(&of, &shown)));
-                (key.clone(), Arc::new(forms.a_state_of(since)))
+                (key.clone(), Arc::new(forms.part(since)))
             });
             let set = Arc::new(DocumentSet::of_forms(forms.collect()).a_state_of(&made.since.index));
             made.v3 = Some((whole.clone(), set.clone()));
@@ -363,6 +366,8 @@ pub struct Forms {
     protobuf: OnceLock<Bytes>,
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
+    /// Whether it is made of a whole one.
+    is_part: bool,
     state: u64,
     since: Arc<Since>,
 }
@@ -393,13 +398,20 @@ impl Forms {
             protobuf: OnceLock::new(),
             gzipped_json: OnceLock::new(),
             gzipped_protobuf: OnceLock::new(),
+            is_part: false,
             state: since.state(),
             since,
         }
     }
 
-    fn a_state_of(self, since: &Arc<Since>) -> Forms {
-        Forms { state: since.state(), since: since.clone(), ..self }
+    /// A part of a whole document, the next state of what a View shows of it.
+    fn part(self, since: &Arc<Since>) -> Forms {
+        Forms { is_part: true, state: since.state(), since: since.clone(), ..self }
+    }
+
+    /// Waits until no other whole document is being made. What a part is made of waits for itself.
+    fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+        (!self.is_part).then(|| MAKING_WHOLE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Since when it is as it is: the time of the first answer with it.
@@ -433,7 +445,10 @@ impl Forms {
 
     /// Its JSON and hash.
     pub fn document(&self) -> &Document {
-        self.json.get_or_init(|| Document::new(&(self.build)()))
+        self.json.get_or_init(|| {
+            let _one = self.turn();
+            Document::new(&(self.build)())
+        })
     }
 
     /// Its bytes in one encoding.
@@ -449,14 +464,16 @@ impl Forms {
         self.gzipped_in(encoding).get_or_init(|| gzip(&self.body(encoding))).clone()
     }
 
-    /// Its value. Read back from the bytes rather than kept: few ask, and the value is several times larger.
-    fn value(&self) -> Value {
-        tree::shallow(&self.document().json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
-    }
-
     fn protobuf(&self) -> Bytes {
-        Bytes::from((self.encode)(&self.value()))
+        let document = self.document();
+        let _one = self.turn();
+        Bytes::from((self.encode)(&value_of(document)))
     }
+}
+
+/// The value of a document. Read back from the bytes rather than kept: few ask, and the value is several times larger.
+fn value_of(document: &Document) -> Value {
+    tree::shallow(&document.json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
 }
 
 fn gzip(bytes: &[u8]) -> Bytes {

@@ -9,6 +9,7 @@
 //! is compressed is decompressed in any case.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,8 @@ use tokio::time::timeout;
 
 use super::gunzip::PlainBody;
 use super::kubeconfig;
+use super::unfinished::Room;
+use crate::extract::weight;
 use crate::registry::chain::CONSISTENCY_HEADER;
 
 /// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
@@ -43,11 +46,17 @@ pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 /// The largest JSON document that is decoded: discovery, of which a thousand resources take one megabyte.
 const MAX_JSON_BYTES: usize = 32 << 20;
 
+/// The most memory that the value of one takes. That of discovery takes about six times as much as its text.
+pub(super) const MAX_JSON_MEMORY: usize = 128 << 20;
+
 /// The largest OpenAPI v2 document: that of a whole cluster.
 const MAX_OPENAPI_V2_BYTES: usize = 128 << 20;
 
 /// How much of an error response is read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
+
+/// The most memory that the value of one takes. Of one that would take more, the text is shown.
+const MAX_ERROR_MEMORY: usize = 4 << 20;
 
 /// How to reach a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +76,8 @@ pub struct Connection {
     url: String,
     /// Whether the source is asked for gzip.
     takes_gzip: bool,
+    /// Room for long objects that have not arrived completely.
+    unfinished: Arc<Room>,
 }
 
 /// A whole answer.
@@ -187,12 +198,17 @@ impl Connection {
         let takes_gzip = !config.disable_compression && !is_loopback(&config.cluster_url).await;
         let client = Client::try_from(config)
             .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;
-        Ok(Connection { client, url, takes_gzip })
+        Ok(Connection { client, url, takes_gzip, unfinished: Arc::default() })
     }
 
     /// The client, for requests about objects of known kinds.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// Room for long objects that have not arrived completely, which all who read share.
+    pub(super) fn unfinished(&self) -> &Arc<Room> {
+        &self.unfinished
     }
 
     /// The server URL, for messages.
@@ -288,7 +304,7 @@ impl Connection {
     /// An answer that is no success, as an error.
     pub fn refused(&self, path: &str, answer: &Answer) -> RequestError {
         let Answer { code, retry_after, ref body } = *answer;
-        let status: Value = serde_json::from_slice(body).unwrap_or_default();
+        let status = weight::value_within(body, MAX_ERROR_MEMORY).unwrap_or_default();
         let message = match status["message"].as_str() {
             Some(message) => message.to_owned(),
             None => String::from_utf8_lossy(body).chars().take(200).collect::<String>().trim().to_owned(),
@@ -303,18 +319,15 @@ impl Connection {
     /// # Errors
     /// As [`Connection::get`], or when the body breaks off.
     pub async fn bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
-        let response = self.get(path, accept).await?;
-        self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await
+        self.bytes_within(path, accept, MAX_DOCUMENT_BYTES).await
     }
 
-    /// A GET with its whole body that another fieldcache must not answer from a copy that may be older.
+    /// A GET whose body is still to be read, and that another fieldcache must not answer from a copy that may be older.
     ///
     /// # Errors
-    /// As [`Connection::bytes`].
-    pub async fn strong_bytes(&self, path: &str, accept: &str) -> Result<Bytes, RequestError> {
-        let request = Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong");
-        let response = self.send(path, request).await?;
-        self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await
+    /// As [`Connection::get`].
+    pub async fn strong(&self, path: &str, accept: &str) -> Result<Response<PlainBody>, RequestError> {
+        self.send(path, Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong")).await
     }
 
     /// A GET of a JSON document.
@@ -322,17 +335,25 @@ impl Connection {
     /// # Errors
     /// As [`Connection::bytes`], or when it is no JSON.
     pub async fn json(&self, path: &str, accept: &str) -> Result<Value, RequestError> {
-        self.json_of(path, accept, MAX_JSON_BYTES).await
+        let body = self.bytes_within(path, accept, MAX_JSON_BYTES).await?;
+        self.value(path, &body, MAX_JSON_MEMORY)
     }
 
-    /// The same of at most so many bytes.
+    /// A GET with its whole body of at most so many bytes.
     ///
     /// # Errors
-    /// As [`Connection::json`].
-    pub async fn json_of(&self, path: &str, accept: &str, most: usize) -> Result<Value, RequestError> {
+    /// As [`Connection::bytes`].
+    pub(super) async fn bytes_within(&self, path: &str, accept: &str, most: usize) -> Result<Bytes, RequestError> {
         let response = self.get(path, accept).await?;
-        let body = self.whole(path, response.into_body(), most).await?;
-        serde_json::from_slice(&body).map_err(|error| self.broken(path, &error))
+        self.whole(path, response.into_body(), most).await
+    }
+
+    /// The value of a body, which takes at most so many bytes of memory.
+    ///
+    /// # Errors
+    /// The body is no JSON, or its value would take more.
+    pub(super) fn value(&self, path: &str, body: &[u8], most: usize) -> Result<Value, RequestError> {
+        weight::value_within(body, most).map_err(|error| self.broken(path, &error))
     }
 
     pub(crate) fn unexpected(&self, path: &str, cause: &str) -> RequestError {

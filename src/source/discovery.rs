@@ -1,20 +1,40 @@
 //! What a cluster serves, from its aggregated discovery documents (KEP-3352), and which version it is.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connection::{Connection, RequestError};
+use super::connection::{Connection, MAX_JSON_MEMORY, RequestError};
+use crate::extract::weight;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offers, Subresource, VersionInfo};
 
 /// Older discovery documents that are asked for at a time.
-const HASHES_AT_ONCE: usize = 8;
+const HASHES_AT_ONCE: usize = 2;
 
 /// The longest document of one version of a group that is read, in bytes.
 const MAX_OLDER_BYTES: usize = 4 << 20;
+
+/// The most memory that the value of such a document takes, in bytes, as it is and in the aggregated form. There a resource takes about
+/// four kibibytes.
+const MAX_OLDER_MEMORY: usize = 16 << 20;
+
+/// Short names, or categories, of a resource that are read of such a document. Of a custom resource its definition tells all.
+const MOST_NAMES: usize = 1_000;
+
+/// How long such a document may take. An aggregated API server decides when it answers, and all others wait for it.
+const OLDER_WAIT: Duration = Duration::from_secs(5);
+
+/// How long all of them together may take where each group is read alone.
+const GROUPS_WAIT: Duration = Duration::from_secs(60);
+
+/// How long all of them together may take where they are asked for hashes only.
+const HASHES_WAIT: Duration = Duration::from_secs(20);
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -35,9 +55,9 @@ pub struct Discovered {
     /// Scope.
     pub scope: Scope,
     /// Short names.
-    pub short_names: Vec<String>,
+    pub short_names: Arc<[String]>,
     /// Categories.
-    pub categories: Vec<String>,
+    pub categories: Arc<[String]>,
     /// Subresources.
     pub subresources: Vec<Subresource>,
     /// True where discovery spells out the group of the kind: custom resources, not built-in ones.
@@ -139,7 +159,10 @@ pub async fn read(connection: &Connection, known: &Offers) -> Result<Discovery, 
                 read_index(connection, known, missing).await?
             }
             // One aggregated API server can make it longer than is read.
-            Err(broken @ RequestError::Broken { .. }) if path == "/apis" => read_groups(connection, broken).await?,
+            Err(broken @ RequestError::Broken { .. }) if path == "/apis" => {
+                read_groups(connection, broken, &mut discovery).await?;
+                continue;
+            }
             answered => answered?,
         };
         if document["kind"] != "APIGroupDiscoveryList" {
@@ -167,7 +190,7 @@ async fn read_index(connection: &Connection, known: &Offers, missing: RequestErr
         let Some((group, version)) = names.filter(|(_, version)| !version.is_empty() && !version.contains('/')) else {
             continue;
         };
-        let document = connection.json(&path, JSON).await?;
+        let document = read_older(connection, &path).await?;
         let version = json!({ "version": version, "resources": aggregated(&document), OLDER: true });
         match groups.iter_mut().find(|(name, _)| name == group) {
             Some((_, versions)) => versions.push(version),
@@ -185,35 +208,59 @@ async fn read_index(connection: &Connection, known: &Offers, missing: RequestErr
     Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
 }
 
-/// The same from the older documents of all groups and versions, each of which may have a share of what is read of the aggregated form. A
-/// version whose document cannot be read is stale, as that of an aggregated API server that is down.
+/// An older document.
+///
+/// # Errors
+/// It does not come in time, is too long, or its values would take too much memory.
+pub(super) async fn read_older(connection: &Connection, path: &str) -> Result<Value, RequestError> {
+    let Ok(read) = timeout(OLDER_WAIT, connection.bytes_within(path, JSON, MAX_OLDER_BYTES)).await else {
+        return Err(connection.unexpected(path, &format!("no document within {} s", OLDER_WAIT.as_secs())));
+    };
+    connection.value(path, &read?, MAX_OLDER_MEMORY)
+}
+
+/// Reads the older documents of all groups and versions instead, which together may take as much memory as the aggregated form. A version
+/// whose document cannot be read is stale, as that of an aggregated API server that is down.
 ///
 /// # Errors
 /// `broken` when the groups cannot be read either.
-async fn read_groups(connection: &Connection, broken: RequestError) -> Result<Value, RequestError> {
-    let Ok(list) = connection.json_of("/apis", JSON, MAX_OLDER_BYTES).await else { return Err(broken) };
+async fn read_groups(
+    connection: &Connection,
+    broken: RequestError,
+    discovery: &mut Discovery,
+) -> Result<(), RequestError> {
+    let Ok(list) = read_older(connection, "/apis").await else { return Err(broken) };
     if list["kind"] != "APIGroupList" {
         return Err(broken);
     }
     tracing::warn!(error = %broken, "the aggregated form of discovery cannot be read: each group is read alone, and those that are broken are left out");
-    let mut items = Vec::new();
+    let (mut left, until) = (MAX_JSON_MEMORY, Instant::now() + GROUPS_WAIT);
     for group in array(&list["groups"]) {
         let mut versions = Vec::new();
         for version in array(&group["versions"]) {
             let path = format!("/apis/{}", text(&version["groupVersion"]));
-            versions.push(match connection.json_of(&path, JSON, MAX_OLDER_BYTES).await {
-                Ok(document) => {
-                    json!({ "version": version["version"], "resources": aggregated(&document), OLDER: true })
-                }
+            let reading = timeout_at(until, read_older(connection, &path)).await;
+            let read = reading
+                .unwrap_or_else(|_| Err(connection.unexpected(&path, "the groups before it took too long")))
+                .and_then(|document| {
+                    let found =
+                        json!({ "version": version["version"], "resources": aggregated(&document), OLDER: true });
+                    let memory = weight::memory_of(found.to_string().as_bytes(), MAX_OLDER_MEMORY);
+                    let rest = left.checked_sub(memory).filter(|_| memory <= MAX_OLDER_MEMORY);
+                    left = rest.ok_or_else(|| connection.unexpected(&path, "it has too many resources"))?;
+                    Ok(found)
+                });
+            versions.push(match read {
+                Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(%error, "a version of a group is left out");
                     json!({ "version": version["version"], "freshness": "Stale" })
                 }
             });
         }
-        items.push(json!({ "metadata": { "name": group["name"] }, "versions": versions }));
+        read_group(&json!({ "metadata": { "name": group["name"] }, "versions": versions }), discovery);
     }
-    Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
+    Ok(())
 }
 
 /// The rows of an APIResourceList in the aggregated form.
@@ -243,7 +290,7 @@ fn aggregated(document: &Value) -> Vec<Value> {
         });
         for member in ["shortNames", "categories"] {
             if row[member].is_array() {
-                found[member] = row[member].clone();
+                found[member] = array(&row[member]).take(MOST_NAMES).cloned().collect();
             }
         }
         places.entry(name).or_insert(rows.len());
@@ -279,12 +326,15 @@ async fn read_hashes(connection: &Connection, known: &Offers, discovery: &mut Di
             Box::pin(read_hashes_of(connection, group_version, version)) as BoxFuture<'_, ()>
         })
         .collect();
-    stream::iter(readings).buffer_unordered(HASHES_AT_ONCE).collect::<()>().await;
+    let all = stream::iter(readings).buffer_unordered(HASHES_AT_ONCE).collect::<()>();
+    if timeout(HASHES_WAIT, all).await.is_err() {
+        tracing::debug!("the hashes of some storage versions are not known: their documents take too long");
+    }
 }
 
 async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, version: &mut OfferedVersion) {
     let path = format!("/{}", group_version.path());
-    match connection.json(&path, JSON).await {
+    match read_older(connection, &path).await {
         Ok(document) => {
             let mut hashes: HashMap<String, String> = array(&document["resources"])
                 .map(|row| (text(&row["name"]), text(&row["storageVersionHash"])))
@@ -301,6 +351,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();
     let mut offered = Vec::new();
+    let mut known = BTreeSet::new();
     for version in array(&group["versions"]) {
         let version_name = text(&version["version"]);
         let is_stale = version["freshness"] == "Stale";
@@ -323,7 +374,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
             let verbs = strings(&resource["verbs"]);
             let readable = ["get", "list", "watch"].iter().all(|verb| verbs.iter().any(|offered| offered == verb));
             if readable {
-                discovery.resources.push(read_resource(resource, &name, &version_name));
+                discovery.resources.push(read_resource(resource, &name, &version_name, &mut known));
             }
         }
         versions.push(version_name);
@@ -332,7 +383,20 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     discovery.groups.push(Group { name, versions });
 }
 
-fn read_resource(resource: &Value, group: &str, version: &str) -> Discovered {
+/// Lists of names, each once.
+type Lists = BTreeSet<Arc<[String]>>;
+
+/// A list of names. All versions of a resource have the same, as a rule, and share it.
+fn shared(names: Vec<String>, known: &mut Lists) -> Arc<[String]> {
+    if let Some(known) = known.get(&*names) {
+        return known.clone();
+    }
+    let names: Arc<[String]> = names.into();
+    known.insert(names.clone());
+    names
+}
+
+fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists) -> Discovered {
     let subresources = array(&resource["subresources"])
         .map(|subresource| {
             let kind = &subresource["responseKind"];
@@ -350,8 +414,8 @@ fn read_resource(resource: &Value, group: &str, version: &str) -> Discovered {
         kind: text(&resource["responseKind"]["kind"]),
         singular: text(&resource["singularResource"]),
         scope: if resource["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster },
-        short_names: strings(&resource["shortNames"]),
-        categories: strings(&resource["categories"]),
+        short_names: shared(strings(&resource["shortNames"]), known),
+        categories: shared(strings(&resource["categories"]), known),
         subresources,
         spells_out_kind: !text(&resource["responseKind"]["group"]).is_empty(),
     }

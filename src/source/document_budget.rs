@@ -10,9 +10,12 @@ use std::time::Duration;
 /// Most bytes of documents that are kept, as the cluster sends them.
 pub(super) const MOST_BYTES: usize = 128 << 20;
 
-/// Most values of one document. Two documents of 31 million values, 62 MiB each, took 2.7 GB while they were written. The v2 document of the
-/// built-in kinds and the samples has 28,000.
-pub(super) const MOST_VALUES: usize = 2_000_000;
+/// The most memory that the values of one document take while it is made, in bytes. Those of a definition in it take about six times as much
+/// as their text.
+pub(super) const MOST_MEMORY: usize = 256 << 20;
+
+/// The same of the v2 document, which has those of all kinds.
+pub(super) const MOST_MEMORY_V2: usize = 512 << 20;
 
 /// Most documents that are kept.
 pub(super) const MOST_DOCUMENTS: usize = 4_096;
@@ -54,11 +57,6 @@ impl Budget {
             self.bytes -= length;
         }
     }
-}
-
-/// No fewer values than a JSON text has.
-pub(super) fn most_values(json: &[u8]) -> usize {
-    1 + json.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
 }
 
 /// The pause after another document of a key did not come in time.

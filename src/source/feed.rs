@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::extract::{Unreadable, tree};
+use crate::extract::{Unreadable, tree, weight};
 use crate::model::{Key, Record, Version, quantity};
 use crate::registry::{Account, LiveState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
@@ -437,8 +437,14 @@ pub(super) struct Named {
     pub(super) version: Option<Version>,
 }
 
+/// The most memory that the value of an object takes that is read for its name alone. Of another object no name is known.
+const MOST_NAMED_MEMORY: usize = 128 << 20;
+
 /// Reads less strictly than the extractor.
 pub(super) fn named(bytes: &[u8]) -> Option<Named> {
+    if !weight::is_within(bytes, MOST_NAMED_MEMORY) {
+        return None;
+    }
     let document = tree::shallow(bytes, 2).ok()?;
     let metadata = document.get("metadata")?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);

@@ -4,10 +4,12 @@
 //! walk is that of `extract::scan`, which balances what it passes and does not judge it: that is the extractor's.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::unfinished::{Room, Share};
 use crate::extract::scan::{Cursor, Misplaced};
 use crate::model::{Key, Version};
 use crate::registry::chain::LAG_ANNOTATION;
@@ -173,10 +175,13 @@ pub struct MetadataPage {
     pub remaining: Option<u64>,
 }
 
+/// The longest name, namespace or version of an item of a list, in bytes as it is written.
+const MAX_NAME_BYTES: usize = 64 << 10;
+
 /// The key and version of an item of a PartialObjectMetadataList; of a whole object the rest is passed over.
 ///
 /// # Errors
-/// [`FrameError`] when the item has no name.
+/// [`FrameError`] when the item has no name, or one that is longer than those of any API server.
 pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     let (mut namespace, mut name, mut version) = (None, None, None);
     for_each_member(item, |key, cursor| {
@@ -185,6 +190,10 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
             let metadata = &item[value];
             for_each_member(metadata, |key, cursor| {
                 let value = skip(cursor)?;
+                let is_kept = matches!(key, b"namespace" | b"name" | b"resourceVersion");
+                if is_kept && value.len() > MAX_NAME_BYTES {
+                    return Err(Misplaced { offset: value.start, expected: "a shorter name" });
+                }
                 match key {
                     b"namespace" => namespace = string(&metadata[value]),
                     b"name" => name = string(&metadata[value]),
@@ -267,12 +276,18 @@ pub struct Bookmark {
     pub lag: Duration,
 }
 
+/// The longest BOOKMARK or ERROR object that is decoded, in bytes. Both have metadata or a message, and nothing of an object.
+pub(super) const MAX_NOTICE_BYTES: usize = 64 << 10;
+
 /// Reads a bookmark.
 ///
 /// # Errors
-/// [`FrameError`] when there is no version.
+/// [`FrameError`] when there is no version, or the bookmark is as long as an object.
 pub fn bookmark(object: &Bytes) -> Result<Bookmark, FrameError> {
     let mut read = None;
+    if object.len() > MAX_NOTICE_BYTES {
+        return Err(FrameError { offset: MAX_NOTICE_BYTES, expected: "the end of a bookmark" });
+    }
     for_each_member(object, |key, cursor| {
         let value = skip(cursor)?;
         if key == b"metadata" {
@@ -299,9 +314,21 @@ pub struct Lines {
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
     begun: BytesMut,
+    /// The room that it takes.
+    share: Share,
 }
 
 impl Lines {
+    /// Those of one reader of many, whose long lines share this room.
+    pub(super) fn sharing(room: &Arc<Room>) -> Lines {
+        Lines { share: Share::of(room), ..Lines::default() }
+    }
+
+    /// Whether there is room for what has come of a line.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.share.hold(self.begun.capacity())
+    }
+
     /// Adds a chunk. All lines of the one before should have been taken: what is left of it is copied.
     pub fn push(&mut self, chunk: Bytes) {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
@@ -318,7 +345,7 @@ impl Lines {
             line.truncate(end);
             if !self.begun.is_empty() {
                 self.begun.extend_from_slice(&line);
-                line = self.begun.split().freeze();
+                line = std::mem::take(&mut self.begun).freeze();
             }
             if !line.is_empty() {
                 return Some(line);

@@ -20,9 +20,10 @@ use super::backoff::Backoff;
 use super::cluster::DEFAULT_MAX_LAG;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
-use super::frames::{self, Lines, Told};
+use super::frames::{self, Lines, MAX_NOTICE_BYTES, Told};
 use super::newest::{Newest, Wanted, compare_with_newest};
 use super::pages::{MAX_ITEM_BYTES, Page};
+use super::self_check::read_page;
 use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
@@ -400,7 +401,7 @@ impl Source<'_> {
         if initial {
             feed.take(SourceEvent::Begin);
         }
-        let mut lines = Lines::default();
+        let mut lines = Lines::sharing(connection.unfinished());
         let mut told = 0;
         let opened = tokio::time::Instant::now();
         let mut has_heard = false;
@@ -544,6 +545,9 @@ impl Source<'_> {
                     live.freshness().proven(proven);
                 }
             }
+            if !lines.has_room() {
+                return End::Error("there is no room for a long watch line now".to_owned());
+            }
             if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
                 told = feed.listed();
                 live.loading(told);
@@ -604,12 +608,12 @@ impl Source<'_> {
     async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
         let asked = tokio::time::Instant::now();
         let path = format!("{}?limit=1", self.base);
-        let answer = self.connection.strong_bytes(&path, ACCEPT_PARTIAL_LIST).await;
-        let version = answer.and_then(|body| {
-            frames::list_page(&body).map(|page| page.version).map_err(|error| self.connection.broken(&path, &error))
-        });
-        match version {
-            Ok(version) => Some((asked, version)),
+        let listed = async {
+            let body = self.connection.strong(&path, ACCEPT_PARTIAL_LIST).await?.into_body();
+            read_page(self.connection, &path, body, |_| Ok(())).await
+        };
+        match listed.await {
+            Ok(page) => Some((asked, page.version)),
             Err(error) => {
                 tracing::debug!(path, error = %error, "source does not say how far it is");
                 None
@@ -634,7 +638,7 @@ impl Source<'_> {
                 _ => End::Failed(error),
             })?;
             let mut body = response.into_body();
-            let mut page = Page::default();
+            let mut page = Page::sharing(connection.unfinished());
             let page = loop {
                 let chunk = match timeout(answer_wait, body.frame()).await {
                     Err(_) => return Err(End::Unanswered),
@@ -672,10 +676,25 @@ async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
 }
 
 fn error_event(object: &[u8]) -> End {
+    if object.len() > MAX_NOTICE_BYTES {
+        return End::Error(format!("an ERROR event that is longer than {MAX_NOTICE_BYTES} bytes"));
+    }
     let status: serde_json::Value = serde_json::from_slice(object).unwrap_or_default();
     match status["code"].as_i64() {
         Some(410) => End::TooOld,
         Some(504) if too_large_version(&status) => End::Behind,
         _ => End::Error(status["message"].as_str().unwrap_or("an event of an unknown type").to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, error_event};
+
+    #[test]
+    fn only_short_error_events_are_decoded() {
+        let event = |padding: usize| error_event(format!(r#"{{"code":410,"a":"{}"}}"#, "x".repeat(padding)).as_bytes());
+        assert!(matches!(event(60_000), End::TooOld));
+        assert!(matches!(event(70_000), End::Error(text) if text == "an ERROR event that is longer than 65536 bytes"));
     }
 }

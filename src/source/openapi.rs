@@ -29,9 +29,9 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
-use super::document_budget::{self, Budget, MOST_DOCUMENTS, MOST_VALUES};
+use super::document_budget::{self, Budget, MOST_DOCUMENTS, MOST_MEMORY, MOST_MEMORY_V2};
 use crate::extract::tree::{self, DOCUMENT_LEVELS};
-use crate::extract::{Origin, builtin};
+use crate::extract::{Origin, builtin, weight};
 use crate::model::{Gvr, Scope};
 use crate::openapi::{SelectableEntry, hash, selectable};
 use crate::registry::Resource;
@@ -96,6 +96,9 @@ pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
 pub struct ClusterDocuments {
     connection: Connection,
     believed_for: Duration,
+    /// What the values of a v3 document may take while it is made, and those of the v2 document.
+    most_memory: usize,
+    most_memory_v2: usize,
     /// Held while the cluster is asked, so that requests that come together ask once.
     asking_v2: Mutex<()>,
     asking_v3: Mutex<()>,
@@ -171,6 +174,8 @@ impl ClusterDocuments {
         ClusterDocuments {
             connection,
             believed_for: BELIEVED_FOR,
+            most_memory: MOST_MEMORY,
+            most_memory_v2: MOST_MEMORY_V2,
             asking_v2: Mutex::default(),
             asking_v3: Mutex::default(),
             known: std::sync::Mutex::default(),
@@ -181,6 +186,12 @@ impl ClusterDocuments {
     #[cfg(test)]
     pub(super) fn believing(self, believed_for: Duration) -> ClusterDocuments {
         ClusterDocuments { believed_for, ..self }
+    }
+
+    /// The same, with other bounds of the memory that values take.
+    #[cfg(test)]
+    pub(super) fn within(self, most_memory: usize, most_memory_v2: usize) -> ClusterDocuments {
+        ClusterDocuments { most_memory, most_memory_v2, ..self }
     }
 
     /// The built-in kinds are these, FieldCaches add these fields, and the documents of these keys (`apis/G/V`) are not to be
@@ -225,8 +236,8 @@ impl ClusterDocuments {
                 (None, Some(held)) => held,
                 // Not met: without an entity tag nothing is said to be unchanged.
                 (None, None) => continue,
-                (Some((body, _)), _) if document_budget::most_values(&body) > MOST_VALUES => {
-                    let cause = format!("the document has more than {MOST_VALUES} values");
+                (Some((body, _)), _) if !weight::is_within(&body, self.most_memory_v2) => {
+                    let cause = format!("its values would take more than {} bytes of memory", self.most_memory_v2);
                     return Err(self.connection.unexpected("/openapi/v2", &cause));
                 }
                 (Some((body, entity_tag)), held) => {
@@ -283,7 +294,7 @@ impl ClusterDocuments {
             let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
             let asked = Instant::now();
             let came = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
-                Ok(Ok(body)) if document_budget::most_values(&body) > MOST_VALUES => Came::NoRoom,
+                Ok(Ok(body)) if !weight::is_within(&body, self.most_memory) => Came::NoRoom,
                 Ok(Ok(body)) => Came::Body(body),
                 Ok(Err(error)) if asked.elapsed() > SHORT_DOCUMENT_PATIENCE => Came::Late(error),
                 Ok(Err(error)) => Came::Failed(error),
@@ -407,8 +418,8 @@ impl Known {
         if !told.contains(&key) {
             tracing::warn!(
                 document = %key,
-                "OpenAPI document is left out: it has more than 2000000 values, or it is one of the longest where all together are longer than \
-                 128Mi or more than 4096"
+                "OpenAPI document is left out: its values would take more than 256Mi of memory, or it is one of the longest where all together \
+                 are longer than 128Mi or more than 4096"
             );
         }
         self.left_out.insert(key, url);

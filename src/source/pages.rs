@@ -3,9 +3,12 @@
 //! A source decides how long its response is, so every part has a bound: an item, the white space in front of it, and the rest of the
 //! list. The walk only counts brackets and strings. What an item is, the extractor decides; the rest is read when the list is complete.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 
 use super::frames::{self, FrameError};
+use super::unfinished::{Room, Share};
 use crate::model::Version;
 
 /// The largest item; etcd rejects far smaller objects.
@@ -28,6 +31,9 @@ pub(super) enum PageError {
         /// Its bound.
         most: usize,
     },
+    /// It is long, and so are the items that others wait for.
+    #[error("there is no room for a long item now")]
+    NoRoom,
 }
 
 /// The end of a page.
@@ -74,6 +80,8 @@ pub(super) struct Page {
     gap: usize,
     /// The start of an item that spans chunks.
     begun: BytesMut,
+    /// The room that it takes.
+    share: Share,
     /// Open brackets of the part that is walked: the rest, or an item.
     depth: usize,
     in_string: bool,
@@ -81,6 +89,11 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// That of one reader of many, whose long items share this room.
+    pub(super) fn sharing(room: &Arc<Room>) -> Page {
+        Page { share: Share::of(room), ..Page::default() }
+    }
+
     /// Adds a chunk. All items of the one before must have been taken.
     pub(super) fn push(&mut self, chunk: Bytes) {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
@@ -249,7 +262,7 @@ impl Page {
         let part = self.consume(length);
         if !is_complete {
             self.begun.extend_from_slice(&part);
-            return Ok(None);
+            return if self.share.hold(self.begun.capacity()) { Ok(None) } else { Err(PageError::NoRoom) };
         }
         (self.place, self.depth) = (Place::Between, 1);
         (self.needs_comma, self.needs_item) = (true, false);
@@ -258,6 +271,7 @@ impl Page {
             return if part.is_empty() { Err(self.misplaced("an item")) } else { Ok(Some(part)) };
         }
         self.begun.extend_from_slice(&part);
-        Ok(Some(self.begun.split().freeze()))
+        self.share.hold(0);
+        Ok(Some(std::mem::take(&mut self.begun).freeze()))
     }
 }

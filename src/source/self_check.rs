@@ -15,6 +15,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
 use super::frames::{self, MetadataPage};
+use super::gunzip::PlainBody;
 use super::list_watch::{collection, selection};
 use super::pages::{Page, PageEnd};
 use crate::model::{Key, Version};
@@ -47,6 +49,12 @@ const MOST_DOUBLINGS: u32 = 6;
 /// The most objects in a page: a server may ignore the limit of the request.
 const MOST_ENTRIES: usize = 1_000_000;
 
+/// What their names take together, in bytes.
+const MOST_KEY_BYTES: usize = 64 << 20;
+
+/// A check that takes longer is given up: one at a time is made, and a source decides how long its lists take.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// A list that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -63,26 +71,48 @@ pub trait Pages: Sync {
 
 impl Pages for Connection {
     async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
-        let mut body = self.get(path, ACCEPT).await?.into_body();
-        let mut page = Page::default();
-        let mut entries = Vec::new();
-        loop {
-            let chunk = match timeout(SILENCE, body.frame()).await {
-                Err(_) => return Err(self.unexpected(path, "the list does not go on")),
-                Ok(None) => break,
-                Ok(Some(frame)) => frame.map_err(|error| self.broken(path, &error))?.into_data().unwrap_or_default(),
-            };
-            page.push(chunk);
-            while let Some(item) = page.next_item().map_err(|error| self.broken(path, &error))? {
-                entries.push(frames::entry(&item).map_err(|error| self.broken(path, &error))?);
-                if entries.len() > MOST_ENTRIES {
-                    return Err(self.unexpected(path, &format!("more than {MOST_ENTRIES} objects in one page")));
-                }
+        let body = self.get(path, ACCEPT).await?.into_body();
+        let (mut entries, mut key_bytes) = (Vec::new(), 0);
+        let end = read_page(self, path, body, |item| {
+            let entry = frames::entry(&item).map_err(|error| self.broken(path, &error))?;
+            key_bytes += entry.0.as_str().len();
+            entries.push(entry);
+            if entries.len() > MOST_ENTRIES {
+                return Err(self.unexpected(path, &format!("more than {MOST_ENTRIES} objects in one page")));
             }
-        }
-        let PageEnd { version, next, remaining } = page.finish().map_err(|error| self.broken(path, &error))?;
+            if key_bytes > MOST_KEY_BYTES {
+                return Err(self.unexpected(path, &format!("more than {MOST_KEY_BYTES} bytes of names in one page")));
+            }
+            Ok(())
+        });
+        let PageEnd { version, next, remaining } = end.await?;
         Ok(MetadataPage { entries, version, next, remaining })
     }
+}
+
+/// Reads a page of a list to its end; `take` gets each of its items.
+///
+/// # Errors
+/// [`RequestError`] when it breaks off, is no list, or `take` fails.
+pub(super) async fn read_page(
+    connection: &Connection,
+    path: &str,
+    mut body: PlainBody,
+    mut take: impl FnMut(Bytes) -> Result<(), RequestError> + Send,
+) -> Result<PageEnd, RequestError> {
+    let mut page = Page::sharing(connection.unfinished());
+    loop {
+        let chunk = match timeout(SILENCE, body.frame()).await {
+            Err(_) => return Err(connection.unexpected(path, "the list does not go on")),
+            Ok(None) => break,
+            Ok(Some(frame)) => frame.map_err(|error| connection.broken(path, &error))?.into_data().unwrap_or_default(),
+        };
+        page.push(chunk);
+        while let Some(item) = page.next_item().map_err(|error| connection.broken(path, &error))? {
+            take(item)?;
+        }
+    }
+    page.finish().map_err(|error| connection.broken(path, &error))
 }
 
 /// How one check ended.
@@ -174,7 +204,9 @@ impl<P: Pages> SelfCheck<P> {
                 // Nobody closes it.
                 let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
                 begun = Instant::now();
-                check(&self.pages, &path, &selection, &self.resource.live).await
+                let checking = check(&self.pages, &path, &selection, &self.resource.live);
+                let late = |_| Verdict::Skipped(format!("it takes longer than {} s", LONGEST.as_secs()));
+                timeout(LONGEST, checking).await.unwrap_or_else(late)
             };
             took = begun.elapsed();
             if self.heed(verdict) {

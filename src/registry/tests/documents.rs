@@ -1,6 +1,8 @@
 //! The documents of a View: what is told of when they changed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -167,4 +169,42 @@ async fn the_documents_of_views_take_so_many_bytes_together_and_the_last_view_ke
     assert!(forms.body(Encoding::Json).len() > MOST_KEPT_BYTES);
     let_go_of_the_oldest();
     assert!(Arc::ptr_eq(&forms, &one.v2().await.unwrap()), "one View keeps what it has");
+}
+
+/// A whole document takes many times its memory while it is made.
+#[test]
+fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let note = |text: &'static str| {
+        let order = order.clone();
+        move || order.lock().unwrap().push(text)
+    };
+    let (begins, ends) = (note("second begins"), note("second ends"));
+    let second = Arc::new(Forms::v3(Box::new(move || {
+        begins();
+        ends();
+        json!({"openapi": "3.0.0"})
+    })));
+    let (begins, ends, other) = (note("first begins"), note("first ends"), second.clone());
+    let made = Arc::new(Mutex::new(None));
+    let making = made.clone();
+    let first = Forms::v3(Box::new(move || {
+        begins();
+        let (other, is_asked) = (other.clone(), Arc::new(AtomicBool::new(false)));
+        let asked = is_asked.clone();
+        *making.lock().unwrap() = Some(thread::spawn(move || {
+            asked.store(true, Ordering::SeqCst);
+            other.document().hash.clone()
+        }));
+        while !is_asked.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        // Whoever makes both at a time has begun the second one by then.
+        (0..10_000).for_each(|_| thread::yield_now());
+        ends();
+        json!({"openapi": "3.0.0"})
+    }));
+    assert_eq!(first.document().hash, made.lock().unwrap().take().unwrap().join().unwrap());
+    assert_eq!(*order.lock().unwrap(), ["first begins", "first ends", "second begins", "second ends"]);
+    assert!(!first.body(Encoding::Protobuf).is_empty(), "it is written in another form afterwards");
 }

@@ -1,5 +1,7 @@
 //! What discovery says of a cluster.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::model::Gvr;
@@ -68,4 +70,25 @@ fn definitions_add_nothing_to_a_version_that_a_server_has_itself() {
     assert!(can_offer(&stale, "v1"));
     stale.keep_stale(&discovery);
     assert!(!can_offer(&stale, "v1"), "its server comes back");
+}
+
+#[test]
+fn versions_of_a_resource_share_their_lists_of_names() {
+    let row = json!({
+        "resource": "bars", "responseKind": { "kind": "Bar" }, "scope": "Cluster", "verbs": ["get", "list", "watch"],
+        "shortNames": ["b"], "categories": ["all", "some"],
+    });
+    let mut other = row.clone();
+    other["categories"] = json!(["all"]);
+    let versions = [("v1", &row), ("v2", &row), ("v3", &other)];
+    let versions = versions.map(|(name, row)| json!({ "version": name, "resources": [row] }));
+    let mut discovery = Discovery::default();
+    read_group(&json!({ "metadata": { "name": "a.example.com" }, "versions": versions }), &mut discovery);
+    let [first, second, third] = &discovery.resources[..] else { panic!("{:?}", discovery.resources) };
+    assert!(Arc::ptr_eq(&first.short_names, &second.short_names) && Arc::ptr_eq(&first.categories, &second.categories));
+    assert!(Arc::ptr_eq(&first.short_names, &third.short_names));
+    assert_eq!(
+        (&*first.categories, &*third.categories),
+        (&["all".to_owned(), "some".to_owned()][..], &["all".to_owned()][..])
+    );
 }

@@ -143,6 +143,21 @@ fn bookmarks_say_their_version_and_whether_they_end_the_initial_events() {
     }
 }
 
+#[test]
+fn what_is_decoded_is_short() {
+    let long = "x".repeat(70_000);
+    let mark = |text: &str| bookmark(&bytes(&format!(r#"{{"metadata":{{"resourceVersion":"12"}},"a":"{text}"}}"#)));
+    assert!(mark("x").is_ok());
+    assert!(mark(&long).is_err());
+    for member in ["name", "namespace", "resourceVersion"] {
+        let item = |text: &str| bytes(&format!(r#"{{"metadata":{{"name":"a","{member}":"{text}"}}}}"#));
+        assert!(entry(&item("x")).is_ok(), "{member}");
+        assert!(entry(&item(&long)).is_err(), "{member}");
+    }
+    let other = bytes(&format!(r#"{{"metadata":{{"name":"a","uid":"{long}"}},"spec":"{long}"}}"#));
+    assert!(entry(&other).is_ok(), "what is not kept may be long");
+}
+
 /// An object with brackets, quotes and escapes in its texts, and keys in any order.
 fn objects() -> impl Strategy<Value = String> {
     ("[\\[\\]{}:,\\\\\" a-c]{0,12}", "[\\[\\]{}:,\\\\\" a-c]{0,12}", 1u32..30, any::<bool>()).prop_map(

@@ -19,3 +19,4 @@ mod pages;
 mod scan;
 mod self_check;
 mod successors;
+mod unfinished;

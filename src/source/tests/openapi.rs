@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::registry::documents::DocumentSource;
 use crate::source::connection::{ClusterOptions, Connection};
-use crate::source::document_budget::{Budget, MOST_DOCUMENTS, MOST_VALUES, next_pause};
+use crate::source::document_budget::{Budget, MOST_DOCUMENTS, MOST_MEMORY, MOST_MEMORY_V2, next_pause};
 use crate::source::openapi::ClusterDocuments;
 
 /// What the server answers, and what it was asked.
@@ -195,16 +195,26 @@ async fn documents_without_number_and_end_are_bounded_together() {
 }
 
 #[tokio::test]
-async fn documents_of_very_many_values_are_not_made() {
+async fn documents_whose_values_would_take_much_memory_are_not_made() {
     let (api, documents) = start().await;
-    let mut long = document("aggregated");
-    long["x-long"] = json!(vec![0; MOST_VALUES]);
-    api.v3.lock().unwrap().insert("apis/a.example.com/v1", (1, Some(long.clone())));
-    *api.v2.lock().unwrap() = long;
+    let documents = Arc::into_inner(documents).unwrap().within(MOST_MEMORY >> 10, MOST_MEMORY_V2 >> 10);
+    let dense = |objects: usize| {
+        let mut document = document(&objects.to_string());
+        document["x-dense"] = json!(vec![json!({"": 0}); objects]);
+        document
+    };
+    api.v3.lock().unwrap().insert("apis/a.example.com/v1", (1, Some(dense(300))));
+    *api.v2.lock().unwrap() = dense(600);
+    let set = source(&documents).v3().await.unwrap();
+    assert!(set.v3("api/v1").is_some() && set.v3("apis/a.example.com/v1").is_some());
+    assert!(source(&documents).v2().await.is_ok());
+    api.v3.lock().unwrap().insert("apis/a.example.com/v1", (2, Some(dense(400))));
+    *api.v2.lock().unwrap() = dense(800);
+    ask_anew(&documents).await;
     let set = source(&documents).v3().await.unwrap();
     assert!(set.v3("api/v1").is_some() && set.v3("apis/a.example.com/v1").is_none());
     let rejected = source(&documents).v2().await.map(|_| ()).unwrap_err();
-    assert!(rejected.ends_with("/openapi/v2: the document has more than 2000000 values"), "{rejected}");
+    assert!(rejected.ends_with("/openapi/v2: its values would take more than 524288 bytes of memory"), "{rejected}");
 }
 
 #[test]

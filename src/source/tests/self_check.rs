@@ -336,6 +336,33 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
     healed.mismatch().await;
 }
 
+/// A source whose lists never end.
+struct Endless;
+
+impl Pages for Endless {
+    async fn page(&self, _: &str) -> Result<MetadataPage, RequestError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_does_not_end_leaves_its_turn_to_others() {
+    let (slow, _slow_feed) = holding(&objects(&[("a/b", 3)]));
+    let (other, _other_feed) = holding(&objects(&[("a/b", 3)]));
+    let turn = Arc::new(Semaphore::new(1));
+    let interval = Duration::from_secs(100);
+    let mut endless = SelfCheck::new(Endless, slow.clone(), interval, turn.clone());
+    let mut wrong = SelfCheck::new(Listed::new([objects(&[])]), other.clone(), interval * 4, turn.clone());
+    let found = timeout(interval * 60, async {
+        tokio::select! {
+            () = endless.mismatch() => panic!("nothing was compared"),
+            () = wrong.mismatch() => {}
+        }
+    });
+    found.await.expect("the other one is checked");
+    assert_eq!(slow.live.checks().ended(CheckOutcome::Skipped), 1);
+}
+
 /// Objects of few names and versions, so that sides often agree in part.
 fn sides() -> impl Strategy<Value = (Objects, Objects, BTreeSet<String>)> {
     let some = || btree_map("a/[a-e]{1,2}", 1u64..4, 0..12);
