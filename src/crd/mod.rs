@@ -1,16 +1,20 @@
 //! A CustomResourceDefinition, read once: what every other room needs of it, and nothing judged.
 //!
 //! Reading is lenient: fields of a wrong JSON type are reported as [`Malformed`] with their path, unknown fields are
-//! ignored, and no rule of selectable fields is applied here: see `extract::judge`. Schemas stay raw JSON, because a
+//! ignored, and no rule of selectable fields is applied here: see `extract::judge`. Schemas stay JSON text ([`Schema`]): a
 //! typed form would drop keywords that must be republished (`openapi`).
 
 mod read;
+mod schema;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
+
+pub use schema::Schema;
 
 use crate::model::{GroupVersion, Gvr, Scope};
 
@@ -51,9 +55,9 @@ pub struct Names {
     /// Kind of a list.
     pub list_kind: String,
     /// Short names.
-    pub short_names: Vec<String>,
+    pub short_names: Arc<[String]>,
     /// Categories, such as `all`.
-    pub categories: Vec<String>,
+    pub categories: Arc<[String]>,
 }
 
 /// One entry of spec.versions.
@@ -67,8 +71,8 @@ pub struct CrdVersion {
     pub storage: bool,
     /// The warning that requests of a deprecated version answer with; upstream's text unless the CRD has its own.
     pub deprecation_warning: Option<String>,
-    /// schema.openAPIV3Schema, raw. `None` when `schema` is absent, or is present without openAPIV3Schema.
-    pub schema: Option<Value>,
+    /// schema.openAPIV3Schema. `None` when `schema` is absent, or is present without openAPIV3Schema.
+    pub schema: Option<Schema>,
     /// Whether `schema` itself is present (`schema: {}` crashes upstream's validation; see `extract::judge`).
     pub has_schema_field: bool,
     /// Whether the status subresource is enabled.

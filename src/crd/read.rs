@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Map, Value};
 
-use super::{Crd, CrdVersion, Malformed, Names, PrinterColumn};
+use super::{Crd, CrdVersion, Malformed, Names, PrinterColumn, Schema};
 use crate::model::Scope;
 
 pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
@@ -21,8 +21,8 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     let names = Names {
         singular: names_node.child("singular").string()?.unwrap_or_else(|| kind.to_lowercase()),
         list_kind: names_node.child("listKind").string()?.unwrap_or_else(|| format!("{kind}List")),
-        short_names: names_node.child("shortNames").strings()?,
-        categories: names_node.child("categories").strings()?,
+        short_names: names_node.child("shortNames").strings()?.into(),
+        categories: names_node.child("categories").strings()?.into(),
         plural,
         kind,
     };
@@ -72,7 +72,7 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
             (false, _) => None,
         },
         has_schema_field: !schema.value.is_null(),
-        schema: schema.child("openAPIV3Schema").optional_object()?.map(|object| Value::Object(object.clone())),
+        schema: schema.child("openAPIV3Schema").optional_object()?.map(Schema::of),
         has_status: subresources.child("status").value.is_object(),
         scale: subresources.child("scale").optional_object()?.map(|object| Value::Object(object.clone())),
         printer_columns: node

@@ -6,14 +6,16 @@
 //! one that every version needs a schema; a CustomResourceDefinition may be refused for other reasons still.
 //! The grammar and the walk over the schema are `path`'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
 use super::path::{self, PathError};
 use super::value::{self, text_of};
 use super::{Field, Origin};
-use crate::crd::{Crd, CrdVersion};
+use crate::crd::{Crd, CrdVersion, Schema};
+use crate::extract::tree;
 use crate::model::quote;
 
 /// Most selectable fields of one version (apiextensions MaxSelectableFields).
@@ -117,12 +119,14 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
             });
         }
     }
+    let has_fields = new.versions.iter().any(|version| !version.selectable_fields.is_empty());
     // The API server moves what is equal in all versions to the top level before it validates, each part on its own.
     let fields_are_equal = fields_are_equal(new);
-    let schemas_are_equal = all_equal(&new.versions, |left, right| {
-        left.has_schema_field == right.has_schema_field && same_schema(left.schema.as_ref(), right.schema.as_ref())
-    });
-    let has_fields = new.versions.iter().any(|version| !version.selectable_fields.is_empty());
+    // Without fields nothing depends on it, and no schema has to be read.
+    let schemas_are_equal = has_fields
+        && all_equal(&new.versions, |left, right| {
+            left.has_schema_field == right.has_schema_field && same_schema(left.schema.as_ref(), right.schema.as_ref())
+        });
     if has_fields && fields_are_equal && schemas_are_equal {
         let may_exceed = old.is_some_and(|old| may_exceed_at_top(new, old));
         judge_once_for_all(new, may_exceed, &mut judgement);
@@ -198,7 +202,7 @@ fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
         judgement.causes.push(cause);
         return;
     };
-    let list = judge_list(&version.selectable_fields, schema, LIST, may_exceed);
+    let list = judge_list(&version.selectable_fields, &tree::schema(schema), LIST, may_exceed);
     judgement.causes.extend(list.causes.iter().cloned());
     for outcome in &mut judgement.versions {
         judgement.warnings.extend(list.warnings_of(&outcome.name));
@@ -222,7 +226,7 @@ fn judge_each_version(crd: &Crd, old: Option<&Crd>, judgement: &mut Judgement) {
             continue;
         };
         let may_exceed = old.is_some_and(|old| may_exceed_in_version(version, crd, old));
-        let list = judge_list(&version.selectable_fields, schema, &field, may_exceed);
+        let list = judge_list(&version.selectable_fields, &tree::schema(schema), &field, may_exceed);
         judgement.warnings.extend(list.warnings_of(&version.name));
         judgement.causes.extend(list.causes);
         outcome.accepted = list.accepted.into_iter().map(|(field, _)| field).collect();
@@ -251,8 +255,10 @@ fn reject_all(version: &CrdVersion, cause: &Cause) -> Vec<Rejected> {
 /// The fields of one version that are right, with the keys to walk.
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
-        Some(schema) => judge_list(&version.selectable_fields, schema, "", true).accepted,
-        None => Vec::new(),
+        Some(schema) if !version.selectable_fields.is_empty() => {
+            judge_list(&version.selectable_fields, &tree::schema(schema), "", true).accepted
+        }
+        Some(_) | None => Vec::new(),
     }
 }
 
@@ -485,44 +491,97 @@ pub fn unknown_fields(document: &Value) -> Vec<Warning> {
 
 /// Whether two schemas are equal once they are decoded into upstream's JSONSchemaProps: keywords that hold nothing count
 /// as absent, and unknown ones do not count at all.
-fn same_schema(left: Option<&Value>, right: Option<&Value>) -> bool {
+fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     match (left, right) {
-        (Some(left), Some(right)) => left == right || decoded(left) == decoded(right),
+        (Some(left), Some(right)) => left == right || same_decoded(&tree::schema(left), &tree::schema(right)),
         _ => left.is_none() && right.is_none(),
     }
 }
 
-/// A schema with only what JSONSchemaProps keeps of it.
-fn decoded(schema: &Value) -> Value {
-    let Some(keywords) = schema.as_object() else { return schema.clone() };
-    let kept = keywords.iter().filter_map(|(keyword, value)| {
-        let value = match keyword.as_str() {
-            "properties" | "patternProperties" | "definitions" => {
-                Value::Object(value.as_object()?.iter().map(|(name, schema)| (name.clone(), decoded(schema))).collect())
-            }
-            "allOf" | "anyOf" | "oneOf" => Value::Array(value.as_array()?.iter().map(decoded).collect()),
-            "items" | "additionalProperties" | "additionalItems" | "not" => decoded(value),
-            "default" | "example" | "enum" | "required" | "dependencies" | "externalDocs" | "minimum" | "maximum"
-            | "multipleOf" | "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
-            | "maxProperties" | "exclusiveMinimum" | "exclusiveMaximum" | "uniqueItems" | "nullable" | "type"
-            | "format" | "title" | "description" | "pattern" | "id" | "$schema" | "$ref" => value.clone(),
-            _ if keyword.starts_with("x-kubernetes-") => value.clone(),
-            _ => return None,
-        };
-        let holds_nothing = match keyword.as_str() {
-            // These are pointers upstream: false, or nothing in it, is a value.
-            "items" | "additionalProperties" | "additionalItems" | "not" | "default" | "example" => value.is_null(),
-            "x-kubernetes-preserve-unknown-fields" => value.is_null(),
-            _ => match &value {
-                Value::Null => true,
-                Value::Bool(value) => !value,
-                Value::String(text) => text.is_empty(),
-                Value::Array(items) => items.is_empty(),
-                Value::Object(members) => members.is_empty(),
-                Value::Number(_) => false,
-            },
-        };
-        (!holds_nothing).then(|| (keyword.clone(), value))
-    });
-    Value::Object(kept.collect())
+/// The same of their values, of which nothing is copied.
+pub(super) fn same_decoded(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let kept =
+                |schema: &Map<String, Value>| schema.iter().filter(|(keyword, value)| holds(keyword, value)).count();
+            kept(left) == kept(right)
+                && left.iter().filter(|(keyword, value)| holds(keyword, value)).all(|(keyword, value)| {
+                    right.get(keyword).is_some_and(|other| holds(keyword, other) && same_keyword(keyword, value, other))
+                })
+        }
+        _ => left == right,
+    }
+}
+
+fn same_keyword(keyword: &str, left: &Value, right: &Value) -> bool {
+    match (keyword, left, right) {
+        ("properties" | "patternProperties" | "definitions", Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, schema)| right.get(name).is_some_and(|other| same_decoded(schema, other)))
+        }
+        ("allOf" | "anyOf" | "oneOf", Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_decoded(left, right))
+        }
+        ("items" | "additionalProperties" | "additionalItems" | "not", left, right) => same_decoded(left, right),
+        (_, left, right) => left == right,
+    }
+}
+
+/// Whether JSONSchemaProps keeps a keyword, and something of it.
+fn holds(keyword: &str, value: &Value) -> bool {
+    match keyword {
+        // These are pointers upstream: false, or nothing in it, is a value.
+        "items" | "additionalProperties" | "additionalItems" | "not" | "default" | "example" => !value.is_null(),
+        "x-kubernetes-preserve-unknown-fields" => !value.is_null(),
+        "properties" | "patternProperties" | "definitions" => {
+            value.as_object().is_some_and(|members| !members.is_empty())
+        }
+        "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(|items| !items.is_empty()),
+        "enum" | "required" | "dependencies" | "externalDocs" | "minimum" | "maximum" | "multipleOf" | "minLength"
+        | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" | "exclusiveMinimum"
+        | "exclusiveMaximum" | "uniqueItems" | "nullable" | "type" | "format" | "title" | "description" | "pattern"
+        | "id" | "$schema" | "$ref" => holds_something(value),
+        _ => keyword.starts_with("x-kubernetes-") && holds_something(value),
+    }
+}
+
+fn holds_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Number(_) => true,
+    }
+}
+
+/// What is wrong with definitions, judged once for each state of a definition. Clones share it. Of fields that are right a plan knows more, so
+/// they are not here.
+#[derive(Clone, Debug, Default)]
+pub struct Judgements(Arc<Mutex<BTreeMap<String, Judged>>>);
+
+/// A definition, and the judgement on it.
+type Judged = (Arc<Crd>, Arc<Judgement>);
+
+impl Judgements {
+    /// The judgement on a definition without an earlier state.
+    pub fn of(&self, crd: &Arc<Crd>) -> Arc<Judgement> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((judged, judgement)) = known.get(&crd.name)
+            && Arc::ptr_eq(judged, crd)
+        {
+            return judgement.clone();
+        }
+        let mut judgement = judge(crd, None);
+        judgement.versions.iter_mut().for_each(|version| version.accepted = Vec::new());
+        let judgement = Arc::new(judgement);
+        known.insert(crd.name.clone(), (crd.clone(), judgement.clone()));
+        judgement
+    }
+
+    /// Lets go of those of other definitions.
+    pub fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| is_there(name));
+    }
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::plan::Unreadable;
 use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, Misplaced, OBJECT_GOES_ON, Span, TOO_DEEP};
 use super::value::unescape;
+use crate::crd::Schema;
 
 /// Levels of a CustomResourceDefinition. What is done with a schema calls itself for each level; at this bound it needs less
 /// than the stack of a worker even without optimization, and tests hold it to that.
@@ -334,6 +335,11 @@ fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next
 /// Bytes that are no JSON value, or nest deeper.
 pub(crate) fn value(bytes: &[u8], levels: usize) -> Result<Value, Unreadable> {
     build(bytes, levels, Below::Rejected)
+}
+
+/// The value of a schema, whose definition was read within [`DEFINITION_LEVELS`].
+pub(crate) fn schema(schema: &Schema) -> Value {
+    value(schema.json(), DEFINITION_LEVELS).unwrap_or_default()
 }
 
 /// Reads the outer levels of a value. Objects and lists below them are empty.

@@ -10,6 +10,7 @@ use super::{
     Form, GROUP_VERSION_KIND, META_V1, SELECTABLE_FIELDS, Shared, definition_name, selectable, structural, structure,
 };
 use crate::crd::{Crd, CrdVersion};
+use crate::extract::tree;
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
@@ -29,7 +30,8 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'
 
 fn kind(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> Map<String, Value> {
     let bare = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
-    let schema = version.schema.as_ref().and_then(Value::as_object).filter(|schema| structure::is_structural(schema));
+    let schema = version.schema.as_ref().map(tree::schema);
+    let schema = schema.as_ref().and_then(Value::as_object).filter(|schema| structure::is_structural(schema));
     let Some(schema) = schema else { return bare() };
     let preserves = structural::preserves_unknown_fields(schema) || crd.preserve_unknown_fields;
     if form == Form::V2 && preserves {

@@ -23,7 +23,7 @@ use super::status::{Finding, Holds, conditions};
 use super::stores::{Store, Verdicts};
 use super::world::World;
 use crate::crd::Crd;
-use crate::extract::judge::{self, Judgement};
+use crate::extract::judge::{Judgement, Judgements};
 use crate::extract::{ExtraField, Field, Origin};
 use crate::kinds::selectable_resource::{MAX_DESCRIPTION, MAX_ENUM, MAX_FIELDS, MAX_LISTED, MAX_TEXT};
 use crate::kinds::{
@@ -60,7 +60,12 @@ const PUBLISHED: &str = "Published";
 
 /// The SelectableResources that there are to be, by name: one for each resource that has a selectable field besides its name and
 /// namespace, or one that is refused, or a FieldCache that is accepted.
-pub fn describe(definitions: &Definitions, verdicts: &Verdicts) -> BTreeMap<String, Described> {
+pub fn describe(
+    definitions: &Definitions,
+    verdicts: &Verdicts,
+    judgements: &Judgements,
+) -> BTreeMap<String, Described> {
+    judgements.retain(|name| definitions.crds.contains_key(name));
     let mut names: BTreeMap<String, (String, String)> = BTreeMap::new();
     for gvr in definitions.resources.keys() {
         names.insert(gvr.group_resource(), (gvr.group.clone(), gvr.resource.clone()));
@@ -69,14 +74,14 @@ pub fn describe(definitions: &Definitions, verdicts: &Verdicts) -> BTreeMap<Stri
         let stores = verdicts.get(&name).map_or(&[][..], |verdict| &verdict.stores);
         let cached = !stores.is_empty();
         let crd = definitions.crds.get(&name);
-        let judgement = crd.map(|crd| judge::judge(crd, None));
+        let judgement = crd.map(|crd| judgements.of(crd));
         let served = definitions.versions(&group, &resource);
         let versions: Vec<ResourceVersion> = served
             .iter()
             .take(MAX_LISTED)
             .map(|(gvr, definition)| {
                 let store = stores.iter().find(|store| store.gvr == *gvr);
-                version(&gvr.version, definition.plan.fields(), store, judgement.as_ref())
+                version(&gvr.version, definition.plan.fields(), store, judgement.as_deref())
             })
             .collect();
         let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
@@ -184,12 +189,14 @@ pub async fn run(
     let api: Api<SelectableResource> = Api::all(client);
     let mut changes = std::pin::pin!(changes);
     let mut logged = Logged::default();
+    let judgements = Judgements::default();
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
         let definitions = world.definitions.borrow_and_update().clone();
         let verdicts = world.verdicts.borrow_and_update().clone();
-        // All definitions are judged.
-        let wanted = compute(move || describe(&definitions, &verdicts)).await;
+        // All definitions that have changed are judged.
+        let known = judgements.clone();
+        let wanted = compute(move || describe(&definitions, &verdicts, &known)).await;
         let documents = hashes(&world, &wanted).await;
         match compare(&api, &held, &wanted, &documents).await {
             Ok(()) => logged.forget(),
@@ -222,9 +229,13 @@ async fn hashes(world: &World, wanted: &BTreeMap<String, Described>) -> Result<B
         return Err("OpenAPI is not published".to_owned());
     };
     let set = documents.v3().await?;
-    let keys = wanted.values().map(|described| &described.document);
-    let hash = |key: &String| set.v3(key).map(|forms| (key.clone(), forms.document().hash.clone()));
-    Ok(keys.filter_map(hash).collect())
+    let keys: Vec<String> = wanted.values().map(|described| described.document.clone()).collect();
+    // Documents that nobody has asked for are made for that, which takes seconds for the longest ones.
+    let hashes = tokio::task::spawn_blocking(move || {
+        let hash = |key: String| set.v3(&key).map(|forms| forms.document().hash.clone()).map(|hash| (key, hash));
+        keys.into_iter().filter_map(hash).collect()
+    });
+    hashes.await.map_err(|error| error.to_string())
 }
 
 /// Makes the cluster have what is wanted, and nothing else.

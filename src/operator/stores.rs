@@ -273,9 +273,10 @@ fn accept_fields(
     }
     if let Some(crd) = definitions.crds.get(&gvr.group_resource()) {
         let version = crd.version(&gvr.version);
+        let schema = version.and_then(|version| version.schema.as_ref()).map(crate::extract::tree::schema);
         let subject = Subject {
             plan: &definition.plan,
-            schema: version.and_then(|version| version.schema.as_ref()),
+            schema: schema.as_ref(),
             columns: version.map_or(&[], |version| &version.printer_columns),
         };
         return extra::accept(requests, &subject);

@@ -27,6 +27,7 @@ use super::world::shorten_metadata;
 use super::world::strictly;
 use crate::crd::Crd;
 use crate::extract::Plan;
+use crate::extract::judge::Judgements;
 use crate::kinds::{Absence, FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
@@ -174,14 +175,14 @@ fn a_resource_is_described_by_all_of_its_fields() {
         json!([{"name": "images", "jsonPath": "$.spec.steps[*].image"}, {"name": "column", "printerColumn": "Image"}]);
     let spec = json!({"group": "stable.example.com", "resource": "shirts", "selectableFields": fields});
     let definitions = definitions();
-    let without = describe(&definitions, &Verdicts::new());
+    let without = describe(&definitions, &Verdicts::new(), &Judgements::default());
     assert_eq!(without.keys().collect::<Vec<_>>(), ["pods", SHIRTS], "ConfigMaps have no fields of their own");
 
     let verdicts = judge_all(
         &[field_cache(SHIRTS, spec), field_cache("configmaps", json!({"resource": "configmaps"}))],
         &definitions,
     );
-    let described = describe(&definitions, &verdicts);
+    let described = describe(&definitions, &verdicts, &Judgements::default());
     assert_eq!(described.keys().collect::<Vec<_>>(), ["configmaps", "pods", SHIRTS], "what is cached is described too");
     let shirts = &described[SHIRTS];
     assert!(shirts.cached && !described["pods"].cached);

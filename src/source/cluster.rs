@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
@@ -20,18 +18,15 @@ use super::keeping::{Keeping, keep, let_go_of_last};
 use super::list_watch::Following;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::phase_log;
+use super::resources::{CustomResources, built_in_resource, crd_resources, definition, groups, still};
 use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
 use super::successors::Successors;
-use crate::builtin::deprecations::deprecation_warning;
-use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
+use crate::crd::Crd;
 use crate::extract::json_path::unreadable_columns;
-use crate::extract::tree::{self, DEFINITION_LEVELS};
-use crate::extract::{Plan, Unreadable};
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, GoneReason, Group, LiveState, Offers, Registry, Resource, ResourceOrigin, Subresource,
-    VersionInfo, Where,
+    Catalog, Definitions, GoneReason, LiveState, Offers, Registry, Resource, ResourceOrigin, VersionInfo, Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -111,6 +106,8 @@ pub struct Cluster {
     documents: Arc<ClusterDocuments>,
     /// CRDs read so far, by name, with the version that was read: a change of one does not re-read the others.
     crds: KnownCrds,
+    /// The resources of those that are established.
+    custom: CustomResources,
     /// Whether they have been read at all; without the right to, nothing is known of them.
     knows_crds: bool,
     /// The version at which they were read last.
@@ -175,6 +172,7 @@ impl Cluster {
             keepers: Keepers::default(),
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
+            custom: CustomResources::default(),
             knows_crds: false,
             crds_version: Version::ZERO,
             unsupported: BTreeSet::new(),
@@ -186,7 +184,7 @@ impl Cluster {
         if let Some(crds) = cluster.definitions.clone() {
             // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
             if let Ok(snapshot) = crds.live.snapshot(Duration::from_secs(30)).await {
-                cluster.read_crds(&snapshot);
+                cluster.read_crds(&snapshot).await;
                 cluster.publish_catalog().await;
             }
         }
@@ -247,7 +245,7 @@ impl Cluster {
                         // What it waits for may be a definition that has just come.
                         if let Some(crds) = &crds
                             && let LiveState::Ready(snapshot) = crds.live.state()
-                            && self.read_crds(&snapshot)
+                            && self.read_crds(&snapshot).await
                         {
                             self.publish_catalog().await;
                         }
@@ -271,16 +269,14 @@ impl Cluster {
                 sleep(SETTLE).await;
                 let state = states.borrow_and_update().clone();
                 match state {
-                    LiveState::Ready(snapshot) if self.read_crds(&snapshot) => {
-                        self.publish_catalog().await;
-                        self.rediscover().await;
+                    LiveState::Ready(snapshot) => {
+                        if self.read_crds(&snapshot).await {
+                            self.publish_catalog().await;
+                            self.rediscover().await;
+                        }
                     }
                     LiveState::Gone(_) => break,
-                    LiveState::Ready(_)
-                    | LiveState::Idle
-                    | LiveState::Loading(_)
-                    | LiveState::Refused { .. }
-                    | LiveState::OverMemory(_) => {}
+                    LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => {}
                 }
             }
         }
@@ -303,8 +299,8 @@ impl Cluster {
         }
     }
 
-    /// Reads what has changed among the CRDs; true when something has.
-    fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
+    /// Reads what has changed among the CRDs; true when something has. Other tasks go on between one and the next.
+    async fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         self.crds_version = snapshot.version();
         let mut present = BTreeSet::new();
@@ -314,9 +310,16 @@ impl Cluster {
             if self.crds.get(key).is_some_and(|(version, _)| *version == object.version()) {
                 continue;
             }
-            let crd = match definition(&object.json()) {
+            tokio::task::yield_now().await;
+            let json = object.json();
+            let known = self.crds.get(key).and_then(|(_, known)| known.as_ref().ok());
+            if let Some((known, still)) = known.and_then(|known| Some((known, still(known, &json)?))) {
+                changed |= !Arc::ptr_eq(known, &still);
+                self.crds.insert(key.to_owned(), (object.version(), Ok(still)));
+                continue;
+            }
+            let crd = match definition(&json) {
                 Ok(crd) => {
-                    let known = self.crds.get(key).and_then(|(_, known)| known.as_ref().ok());
                     if known.is_none_or(|known| known.generation != crd.generation) {
                         for hidden in unreadable_columns(&crd) {
                             tracing::warn!(crd = %key, "{hidden}");
@@ -352,9 +355,12 @@ impl Cluster {
             }
             resources.push(built_in_resource(found, self.version.minor()));
         }
+        self.custom.keep(&crds);
         for crd in &crds {
-            let custom = crd.served_versions().into_iter().map(|version| custom_resource(crd, version));
-            resources.extend(custom.filter(|resource| self.discovery.can_offer_custom(&resource.gvr)));
+            if self.custom.make(crd) {
+                tokio::task::yield_now().await;
+            }
+            resources.extend(self.custom.of(crd).filter(|resource| self.discovery.can_offer_custom(&resource.gvr)));
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
         // Without extra fields: they are judged by what the resource offers itself.
@@ -529,122 +535,4 @@ async fn refresh(readers: &mut watch::Receiver<bool>, not_before: Instant) {
         std::future::pending().await
     }
     sleep_until(not_before).await;
-}
-
-/// Reads a CustomResourceDefinition.
-///
-/// # Errors
-/// Why it cannot be served: it is malformed, or nests deeper than [`DEFINITION_LEVELS`].
-pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
-    let document = tree::value(json, DEFINITION_LEVELS).map_err(|error| match error {
-        Unreadable::TooDeep { levels, .. } => format!("it nests deeper than {levels} levels"),
-        error => error.to_string(),
-    })?;
-    Crd::read(&document).map_err(|error| error.to_string())
-}
-
-fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
-    crd.versions.iter().map(|version| crd.gvr(&version.name))
-}
-
-fn built_in_resource(found: &discovery::Discovered, minor: u64) -> Resource {
-    Resource {
-        gvr: found.gvr.clone(),
-        kind: found.kind.clone(),
-        list_kind: format!("{}List", found.kind),
-        singular: found.singular.clone(),
-        scope: found.scope,
-        short_names: found.short_names.clone().into(),
-        categories: found.categories.clone().into(),
-        subresources: found.subresources.clone().into(),
-        storage_version_hash: String::new(),
-        origin: ResourceOrigin::BuiltIn,
-        printer_columns: Arc::new([]),
-        deprecation_warning: deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
-        definition: String::new(),
-        plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
-        live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
-    }
-}
-
-/// The resource of one version of a CRD; also folder mode's.
-pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
-    let mut subresources = Vec::new();
-    if version.has_status {
-        subresources.push(Subresource { name: "status".to_owned(), kind: crd.names.kind.clone(), group_version: None });
-    }
-    if version.scale.is_some() {
-        subresources.push(Subresource {
-            name: "scale".to_owned(),
-            kind: "Scale".to_owned(),
-            group_version: Some(GroupVersion::new("autoscaling", "v1")),
-        });
-    }
-    Resource {
-        gvr: crd.gvr(&version.name),
-        kind: crd.names.kind.clone(),
-        list_kind: crd.names.list_kind.clone(),
-        singular: crd.names.singular.clone(),
-        scope: crd.scope,
-        short_names: crd.names.short_names.clone().into(),
-        categories: crd.names.categories.clone().into(),
-        subresources: subresources.into(),
-        storage_version_hash: storage_version_hash(crd),
-        origin: ResourceOrigin::Custom,
-        printer_columns: version.printer_columns.clone().into(),
-        deprecation_warning: version.deprecation_warning.clone(),
-        definition: format!("{}/{}", crd.uid, crd.generation),
-        plan: Plan::custom_resource(crd, &version.name),
-        live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
-    }
-}
-
-/// First eight bytes of SHA-256 of `GROUP/STORAGE VERSION/KIND` (apiserver `endpoints/discovery/storageversionhash.go`).
-fn storage_version_hash(crd: &Crd) -> String {
-    let storage = crd.versions.iter().find(|version| version.storage).map_or("", |version| &*version.name);
-    let digest = Sha256::digest(format!("{}/{storage}/{}", crd.group, crd.names.kind));
-    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
-}
-
-/// Groups in the cluster's order; those of CRDs that discovery has not caught up with follow by name.
-fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<Group> {
-    let served: BTreeSet<(&str, &str)> =
-        resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();
-    let mut groups: Vec<Group> = discovery
-        .groups
-        .iter()
-        .map(|group| Group {
-            name: group.name.clone(),
-            versions: group
-                .versions
-                .iter()
-                .filter(|version| served.contains(&(&*group.name, version)))
-                .cloned()
-                .collect(),
-        })
-        .collect();
-    for (name, versions) in served_groups(crds.iter().map(|crd| &**crd)) {
-        let versions: BTreeSet<String> = versions.into_iter().map(str::to_owned).collect();
-        match groups.iter_mut().find(|group| group.name == name) {
-            Some(group) if versions.iter().all(|version| group.versions.contains(version)) => {}
-            // Discovery lags behind the definitions; an aggregated API may serve other versions of the same group.
-            Some(group) => {
-                let known: BTreeSet<String> = group.versions.drain(..).collect();
-                group.versions = by_priority(known.into_iter().chain(versions).collect());
-            }
-            None => groups.push(Group { name: name.to_owned(), versions: by_priority(versions) }),
-        }
-    }
-    groups.retain(|group| !group.versions.is_empty());
-    groups
-}
-
-fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
-    let mut versions: Vec<String> = versions.into_iter().collect();
-    versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
-    versions
 }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::store_options::{StoreOption, StoreOptions};
 use crate::builtin::{kinds, schemas};
 use crate::crd::Crd;
-use crate::extract::Plan;
 use crate::extract::extra::{Outcome, Subject, accept};
+use crate::extract::{Plan, tree};
 use crate::kinds as own;
 use crate::kinds::{FieldCache, FieldCacheSpec, definitions};
 use crate::model::{Gvr, Key};
@@ -96,9 +96,10 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> Outcome {
     let requests = own::accept::requests(spec);
     if let Some(crd) = definition(spec, crds) {
         let found = crd.version(version);
+        let schema = found.and_then(|version| version.schema.as_ref()).map(tree::schema);
         let subject = Subject {
             plan: &Plan::custom_resource(crd, version),
-            schema: found.and_then(|version| version.schema.as_ref()),
+            schema: schema.as_ref(),
             columns: found.map_or(&[], |version| &version.printer_columns),
         };
         return accept(&requests, &subject);

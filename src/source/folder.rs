@@ -18,7 +18,8 @@ use sha2::{Digest, Sha256};
 
 use super::field_caches::own_definition;
 use super::object;
-use crate::crd::Crd;
+use crate::crd::{Crd, Schema};
+use crate::extract::tree;
 use crate::manifest::yaml::{self, Broken, Document, Form};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
@@ -140,6 +141,8 @@ pub struct FolderState {
     /// Those of the last update.
     problems: Vec<FolderProblem>,
     built_in: HashMap<(String, String, String), Option<Arc<BuiltInKind>>>,
+    /// Those that the update under way has needed so far.
+    schemas: Schemas,
 }
 
 /// An object, whatever version its file speaks.
@@ -222,7 +225,19 @@ struct Candidate {
 struct Target {
     gvr: Gvr,
     /// The version's schema to prune by; `None` for the object's own version, which is pruned already.
-    schema: Option<Value>,
+    schema: Option<Arc<Value>>,
+}
+
+/// Schemas of custom resources as values. They are read once for all objects of an update, and let go of with it.
+#[derive(Default)]
+struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
+
+impl Schemas {
+    fn of(&mut self, schema: &Schema) -> Arc<Value> {
+        // A text that is held here stays where it is.
+        let read = || (schema.clone(), Arc::new(tree::schema(schema)));
+        self.0.entry(schema.json().as_ptr().addr()).or_insert_with(read).1.clone()
+    }
 }
 
 /// What is known of a kind in one version.
@@ -245,6 +260,7 @@ impl FolderState {
             files: BTreeMap::new(),
             problems: Vec::new(),
             built_in: HashMap::new(),
+            schemas: Schemas::default(),
         }
     }
 
@@ -314,6 +330,7 @@ impl FolderState {
             }
         }
         self.files = known_files;
+        self.schemas = Schemas::default();
         self.remove_all_but(&firsts, &mut changes);
         problems.sort();
         problems.dedup();
@@ -412,7 +429,8 @@ impl FolderState {
             Kind::Definition => {}
             Kind::Custom { crd, version } => {
                 if let Some(schema) = crd.version(version).and_then(|version| version.schema.as_ref()) {
-                    let schema = Node::new(schema, &no_references);
+                    let schema = self.schemas.of(schema);
+                    let schema = Node::new(&schema, &no_references);
                     defaults::apply(&mut value, schema);
                     if !crd.preserve_unknown_fields {
                         prune::prune(&mut value, schema);
@@ -440,7 +458,7 @@ impl FolderState {
         if !causes.is_empty() {
             return Err(format!("{} is refused: {}", named(&kind, &key), causes.join("; ")));
         }
-        let targets = targets(&known, &group_version, plural);
+        let targets = targets(&known, &group_version, plural, &mut self.schemas);
         if targets.is_empty() {
             return Err(format!("{} is refused: version {group_version} is not served", named(&kind, &key)));
         }
@@ -624,7 +642,7 @@ fn named(kind: &str, key: &Key) -> String {
     format!("{kind} {:?}", key.as_str())
 }
 
-fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str) -> Vec<Target> {
+fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas: &mut Schemas) -> Vec<Target> {
     let own = Target { gvr: Gvr::new(&*group_version.group, &*group_version.version, plural), schema: None };
     let Kind::Custom { crd, version: own_version } = kind else { return vec![own] };
     let served = crd.versions.iter().filter(|version| version.served);
@@ -634,8 +652,8 @@ fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str) -> Vec<T
             if version.name == *own_version {
                 return own.clone();
             }
-            let schema = version.schema.clone().filter(|_| !crd.preserve_unknown_fields);
-            Target { gvr: crd.gvr(&version.name), schema }
+            let schema = version.schema.as_ref().filter(|_| !crd.preserve_unknown_fields);
+            Target { gvr: crd.gvr(&version.name), schema: schema.map(|schema| schemas.of(schema)) }
         })
         .collect()
 }

@@ -14,11 +14,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::cluster::custom_resource;
 use super::feed::{Feed, SourceEvent};
 use super::field_caches::{self, FieldCacheProblem, field_caches_gvr};
 use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
 use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries};
+use super::resources::custom_resource;
 use super::scan::{Follower, REPEAT, Scanner};
 use super::store_options::StoreOptions;
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};

@@ -33,6 +33,7 @@ pub mod object;
 pub mod openapi;
 mod pages;
 mod phase_log;
+mod resources;
 pub mod scan;
 pub mod self_check;
 pub mod store_options;

@@ -1,10 +1,14 @@
 //! What kube-apiserver says to selectable fields, rule by rule.
 
+use std::sync::Arc;
+
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop};
+use proptest::{prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Value, json};
 
 use super::plan::crd;
 use crate::crd::Crd;
-use crate::extract::judge::{Judgement, judge, unknown_fields};
+use crate::extract::judge::{Judgement, Judgements, judge, same_decoded, unknown_fields};
 
 fn schema() -> Value {
     let numbered = (0..12).map(|number| (format!("f{number}"), json!({"type": "string"})));
@@ -391,4 +395,96 @@ fn what_an_api_server_drops_is_warned_of() {
         ]
     );
     assert_eq!(unknown_fields(&json!(null)), []);
+}
+
+#[test]
+fn a_definition_is_judged_once_for_each_state() {
+    let of = |paths: &[&str]| Arc::new(crd("Namespaced", schema(), paths));
+    let (first, second) = (of(&[".spec.color", ".spec.nope"]), of(&[".spec.color"]));
+    let judgements = Judgements::default();
+    let judged = judgements.of(&first);
+    assert_eq!(judged.versions[0].rejected, judge(&first, None).versions[0].rejected);
+    assert_eq!(judged.warnings, judge(&first, None).warnings);
+    assert_eq!(judged.versions[0].accepted, [], "a plan has them");
+    assert!(Arc::ptr_eq(&judgements.of(&first), &judged));
+    let other = judgements.of(&second);
+    assert!(other.versions[0].rejected.is_empty() && !Arc::ptr_eq(&other, &judged));
+    assert!(Arc::ptr_eq(&judgements.of(&second), &other));
+    let held = Arc::downgrade(&other);
+    drop(other);
+    judgements.retain(|_| false);
+    assert_eq!(held.strong_count(), 0, "the definition is gone");
+}
+
+/// A schema with only what JSONSchemaProps keeps of it: what is equal then is equal.
+fn decoded(schema: &Value) -> Value {
+    let Some(keywords) = schema.as_object() else { return schema.clone() };
+    let kept = keywords.iter().filter_map(|(keyword, value)| {
+        let value = match keyword.as_str() {
+            "properties" => {
+                Value::Object(value.as_object()?.iter().map(|(name, schema)| (name.clone(), decoded(schema))).collect())
+            }
+            "allOf" => Value::Array(value.as_array()?.iter().map(decoded).collect()),
+            "items" => decoded(value),
+            "default" | "type" | "enum" | "uniqueItems" | "x-kubernetes-map-type" => value.clone(),
+            "x-kubernetes-preserve-unknown-fields" => value.clone(),
+            _ => return None,
+        };
+        let holds_nothing = match (keyword.as_str(), &value) {
+            ("items" | "default" | "x-kubernetes-preserve-unknown-fields", value) => value.is_null(),
+            (_, Value::Null | Value::Bool(false)) => true,
+            (_, Value::String(text)) => text.is_empty(),
+            (_, Value::Array(items)) => items.is_empty(),
+            (_, Value::Object(members)) => members.is_empty(),
+            (_, Value::Bool(true) | Value::Number(_)) => false,
+        };
+        (!holds_nothing).then(|| (keyword.clone(), value))
+    });
+    Value::Object(kept.collect())
+}
+
+fn schemas() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        prop::sample::select(vec!["", "a"]).prop_map(Value::from),
+        Just(json!([])),
+        Just(json!(["a"])),
+        Just(json!({})),
+        Just(json!(0)),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let keywords = vec![
+            "properties",
+            "allOf",
+            "items",
+            "default",
+            "type",
+            "enum",
+            "uniqueItems",
+            "x-kubernetes-map-type",
+            "x-kubernetes-preserve-unknown-fields",
+            "unknown",
+        ];
+        let keyword = prop::sample::select(keywords).prop_map(str::to_owned);
+        let members = |key: BoxedStrategy<String>| {
+            prop::collection::btree_map(key, inner.clone(), 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect()))
+        };
+        prop_oneof![
+            4 => members(keyword.boxed()),
+            1 => members("[ab]".boxed()),
+            1 => prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn schemas_are_equal_if_they_are_decoded_alike(left in schemas(), right in schemas(), is_near in any::<bool>()) {
+        let right = if is_near { decoded(&left) } else { right };
+        let expected = decoded(&left) == decoded(&right);
+        prop_assert_eq!(same_decoded(&left, &right), expected, "{} and {}", left, right);
+        prop_assert_eq!(same_decoded(&right, &left), expected, "{} and {}", right, left);
+    }
 }

@@ -16,6 +16,7 @@ mod nested;
 mod newest;
 mod openapi;
 mod pages;
+mod resources;
 mod scan;
 mod self_check;
 mod successors;

@@ -6,8 +6,8 @@ use proptest::proptest;
 use crate::extract::tree::DEFINITION_LEVELS;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Version;
-use crate::source::cluster::definition;
 use crate::source::feed::named;
+use crate::source::resources::definition;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 /// A CustomResourceDefinition of so many levels.

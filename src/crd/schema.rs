@@ -1,0 +1,32 @@
+//! The schema of a version, as the text that it is written in.
+//!
+//! A definition may be as long as an API server stores, and there may be many. The value of a schema takes several times the memory of its text,
+//! for which its author decides how many times, so only the text is kept. Who needs the value reads it, and lets go of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+/// A schema as compact JSON. Two are equal if their texts are.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schema(Arc<[u8]>);
+
+impl Schema {
+    /// Writes a schema.
+    pub fn of(schema: &Map<String, Value>) -> Schema {
+        // Maps with texts as keys are always JSON.
+        Schema(serde_json::to_vec(schema).unwrap_or_default().into())
+    }
+
+    /// Its text.
+    pub fn json(&self) -> &Arc<[u8]> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Schema({})", String::from_utf8_lossy(&self.0))
+    }
+}
