@@ -3,6 +3,9 @@
 //! A [`Selection`] takes about ten times the length of a selector, in one allocation for each value: good for a request, too much for
 //! each of many watches. Here all texts stand in one string, and what is required of them in one list of numbers. A compact selection
 //! cannot be planned, printed or changed, and no selection can be made of it again.
+//!
+//! It is also the fast test of one object: keys and values are sorted, so that neither many requirements nor large sets are walked once for each
+//! label or value.
 
 use std::cmp::Ordering;
 
@@ -10,8 +13,11 @@ use super::Selection;
 use super::selection::FieldTerm;
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
-use crate::selector::{FieldExpressionOperator, LabelOperator};
+use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
 use crate::store::Object;
+
+/// With more requirements than this, the labels of an object are walked once instead of being searched for each.
+const SEARCHED: u32 = 8;
 
 /// Tests objects.
 pub trait Selects {
@@ -33,8 +39,10 @@ pub struct CompactSelection {
     /// The requirements, in the order of [`Code`]; a text is the number of bytes at which it ends.
     codes: Box<[u32]>,
     has_namespace: bool,
-    /// How many requirements are on labels. They come first.
+    /// How many requirements are on labels. They come first, in the order of their keys.
     labels: u32,
+    /// How many are on fields.
+    fields: u32,
 }
 
 /// What stands at the begin of a requirement. What follows it, in codes: for labels the key; for the two bounds two halves of a
@@ -126,7 +134,9 @@ impl CompactSelection {
         if let Some(namespace) = &selection.namespace {
             writer.text(namespace);
         }
-        for requirement in &selection.labels.requirements {
+        let mut requirements: Vec<&LabelRequirement> = selection.labels.requirements.iter().collect();
+        requirements.sort_by(|left, right| left.key.cmp(&right.key));
+        for requirement in requirements {
             let mut begin = |code: Code| {
                 writer.codes.push(code as u32);
                 writer.text(&requirement.key);
@@ -158,7 +168,13 @@ impl CompactSelection {
             codes: writer.codes.into(),
             has_namespace: selection.namespace.is_some(),
             labels: u32::try_from(selection.labels.requirements.len()).unwrap_or(u32::MAX),
+            fields: u32::try_from(selection.fields.len()).unwrap_or(u32::MAX),
         }
+    }
+
+    /// How many requirements it has, each of which may be compared with an object.
+    pub fn requirements(&self) -> usize {
+        self.labels as usize + self.fields as usize
     }
 
     /// What it takes in memory beside itself, in bytes.
@@ -235,9 +251,8 @@ impl<'s> Reader<'s> {
             field => {
                 let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
                 match Code::read(code & CODE) {
-                    // One of many values is found by its place.
-                    Code::In if object.has_many_texts() => self.set().any(|value| object.has_value(index, value)),
-                    Code::NotIn if object.has_many_texts() => !self.set().any(|value| object.has_value(index, value)),
+                    Code::In if object.has_many_texts() => self.set().meets(object, index),
+                    Code::NotIn if object.has_many_texts() => !self.set().meets(object, index),
                     _ => self.values(code, object.values(index)),
                 }
             }
@@ -277,8 +292,13 @@ impl Set<'_> {
         self.text.get(begin..end).unwrap_or_default()
     }
 
-    fn any(&self, wanted: impl FnMut(&str) -> bool) -> bool {
-        (0..self.ends.len()).map(|index| self.value(index)).any(wanted)
+    /// Whether one of the many values of a field is in it. Those of the smaller side are searched in the larger one.
+    fn meets(&self, object: &Object, field: FieldIndex) -> bool {
+        if object.values(field).nth(self.ends.len()).is_some() {
+            (0..self.ends.len()).any(|index| object.has_value(field, self.value(index)))
+        } else {
+            object.values(field).any(|value| self.has(value))
+        }
     }
 
     fn has(&self, wanted: &str) -> bool {
@@ -301,8 +321,18 @@ impl Selects for CompactSelection {
         if self.has_namespace && reader.text() != object.namespace() {
             return false;
         }
+        // Of objects with very many labels, each is found by its place.
+        let is_walked = self.labels > SEARCHED && !object.has_many_texts();
+        let mut labels = is_walked.then(|| object.labels().peekable());
         for _ in 0..self.labels {
-            if !reader.label(|key| object.label(key)) {
+            let is_met = match &mut labels {
+                Some(labels) => reader.label(|key| {
+                    while labels.next_if(|(held, _)| *held < key).is_some() {}
+                    labels.peek().filter(|(held, _)| *held == key).map(|(_, value)| *value)
+                }),
+                None => reader.label(|key| object.label(key)),
+            };
+            if !is_met {
                 return false;
             }
         }

@@ -3,7 +3,8 @@
 //! Nothing here is done for an ordinary request. An explanation plans the selection once more, over the same state, so
 //! that the answer itself carries no words. How long the answer took is not here: the core knows no clock.
 
-use super::{FieldTerm, Hits, Plan, Selection, State};
+use super::plan::steps_of_test;
+use super::{CompactSelection, FieldTerm, Hits, Plan, Selection, Selects, State, Work};
 use crate::extract::{Field, FieldRef};
 use crate::selector::{FieldExpressionOperator, LabelRequirement};
 
@@ -46,15 +47,20 @@ impl Access {
 
 impl Explanation {
     /// How `selection` is answered in `state`; `fields` are those of the resource.
-    pub fn of(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
+    pub async fn of(selection: &Selection, state: &State, fields: &[Field], work: &mut Work) -> Explanation {
         let snapshot = state.snapshot();
-        let plan = Plan::new(selection, snapshot);
+        let plan = Plan::new(selection, snapshot, work).await;
         let is_current = state.undone().is_empty();
-        let (hits, bytes) = match plan.hits() {
+        let (hits, bytes) = match plan.hits(work).await {
             Hits::Everything => (state.rest(None, ""), Some(snapshot.json_bytes())),
             Hits::Namespace(namespace) => (state.rest(Some(&namespace), ""), None),
             Hits::Slots(slots) => {
-                let before = state.undone().before().iter().filter(|object| selection.matches(object)).count() as u64;
+                let selection = CompactSelection::new(selection);
+                let mut before = 0;
+                for object in state.undone().before() {
+                    before += u64::from(selection.selects(object));
+                    work.did(steps_of_test(&selection)).await;
+                }
                 let hidden = state.undone().hidden().intersection_len(&slots);
                 let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);
                 let bytes = (slots.len() <= SUMMED_HITS).then(|| slots.iter().map(size).sum());
@@ -72,14 +78,19 @@ impl Explanation {
 
     /// The same without what objects that are not selected change: the plan has no counts, and its parts are in the order of the
     /// selection instead of that of their sizes.
-    pub fn without_counts(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
+    pub async fn without_counts(
+        selection: &Selection,
+        state: &State,
+        fields: &[Field],
+        work: &mut Work,
+    ) -> Explanation {
         let of_fields = selection.fields.iter().filter(|term| term.field != FieldRef::Empty).map(Operand::Field);
         let of_labels = selection.labels.requirements.iter().map(Operand::Label);
         let namespace = selection.namespace.as_deref().map(Operand::Namespace);
         let parts: Vec<String> =
             of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
-        Explanation { plan, candidates: None, ..Explanation::of(selection, state, fields) }
+        Explanation { plan, candidates: None, ..Explanation::of(selection, state, fields, work).await }
     }
 }
 

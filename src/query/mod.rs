@@ -3,7 +3,7 @@
 //! Map: [`selection`] is what a request asks for, and the obviously right test of one object; [`compact`] is the same in little memory, for
 //! watches; [`plan`] turns it into
 //! posting lists to intersect, smallest first; [`page`] walks the hits in list order, a page at a time, at the present
-//! or at an exact version; `rest` counts what a page leaves; [`token`] is the `continue` token. This room reads snapshots and knows no JSON and no HTTP.
+//! or at an exact version; `rest` counts what a page leaves; [`token`] is the `continue` token; [`work`] says when others have their turn. This room reads snapshots and knows no JSON and no HTTP.
 
 pub mod compact;
 pub mod explain;
@@ -14,6 +14,7 @@ pub mod selection;
 #[cfg(test)]
 mod tests;
 pub mod token;
+pub mod work;
 
 pub use compact::{CompactSelection, Selects};
 pub use explain::{Access, Explanation};
@@ -21,3 +22,4 @@ pub use page::{Listing, State};
 pub use plan::{Hits, Plan};
 pub use selection::{FieldTerm, Selection};
 pub use token::{ContinueToken, TokenError};
+pub use work::Work;

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Hits, Plan, Selection};
+use super::plan::steps_of_test;
+use super::work::{Work, at_once};
+use super::{CompactSelection, Hits, Plan, Selection, Selects};
 use crate::model::{Key, Version};
 use crate::store::{Object, Snapshot, TooOld, Undone};
 
@@ -124,17 +126,26 @@ impl Listing {
         if is_whole { bytes } else { bytes.saturating_mul(self.at_most().max(count)) / count.max(1) }
     }
 
-    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning).
+    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning), without a turn for others.
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
+        at_once(Listing::begin(state, selection, start, &mut Work::default()))
+    }
+
+    /// The same in turns.
+    pub async fn begin(state: State, selection: &Selection, start: Option<&str>, work: &mut Work) -> Listing {
         let State { snapshot, undone, .. } = state;
-        let hits = Plan::new(selection, &snapshot).hits();
+        let hits = Plan::new(selection, &snapshot, work).await.hits(work).await;
         let starts_at = |key: &str| start.is_none_or(|start| key >= start);
-        let instead = undone
-            .before()
-            .iter()
-            .filter(|object| starts_at(object.key()) && selection.matches(object))
-            .cloned()
-            .collect();
+        let mut instead = VecDeque::new();
+        if !undone.before().is_empty() {
+            let selection = CompactSelection::new(selection);
+            for object in undone.before() {
+                if starts_at(object.key()) && selection.selects(object) {
+                    instead.push_back(object.clone());
+                }
+                work.did(steps_of_test(&selection)).await;
+            }
+        }
         let namespace_prefix = match &hits {
             Hits::Namespace(namespace) => Some(format!("{namespace}/")),
             Hits::Everything | Hits::Slots(_) => None,

@@ -7,6 +7,8 @@
 //! Objects that are not indexed completely are in every set that must hold and in none that must not, and are tested at the
 //! end: the answer is exact, and such objects cost what a scan of them costs. What each set stands for is only put into words when somebody
 //! asks: see [`super::explain`].
+//!
+//! A plan is made and run in turns, because a selection may have many requirements and each may stand for many lists: see [`super::work`].
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -14,7 +16,8 @@ use std::ops::Bound;
 use roaring::RoaringBitmap;
 
 use super::explain::Operand;
-use super::{FieldTerm, Selection};
+use super::work::Work;
+use super::{CompactSelection, FieldTerm, Selection, Selects};
 use crate::extract::{Field, FieldRef};
 use crate::model::Key;
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
@@ -25,6 +28,18 @@ use crate::store::{Part, Snapshot};
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
 /// nanoseconds, a union at least an allocation for each list.
 const TEST_OBJECTS_BELOW: u64 = 64;
+
+/// Steps to look at one object, beside one for each requirement: it is somewhere in memory, and some of its labels are walked.
+const STEPS_OF_OBJECT: u64 = 32;
+
+/// Steps to look one text up in the index.
+const STEPS_OF_LOOKUP: u64 = 8;
+
+/// So many slots of one list are intersected or taken away in one step.
+const SLOTS_IN_STEP: u64 = 64;
+
+/// Names are found by probes up to this share of all objects (one in so many); for more, a walk over all objects is cheaper.
+const PROBE_BELOW_ONE_IN: usize = 8;
 
 /// The slots that a selection selects.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +92,20 @@ impl<'a> Set<'a> {
         Set { cost: slots.len(), slots: Slots::Made(slots), about }
     }
 
+    /// How many lists it is a union of.
+    fn lists(&self) -> u64 {
+        match &self.slots {
+            Slots::Made(_) => 1,
+            Slots::Union(postings) => postings.len() as u64,
+        }
+    }
+
+    /// The work of using it: slots of several lists are brought together one by one.
+    fn steps(&self) -> u64 {
+        let slots = if self.lists() > 1 { self.cost } else { self.cost / SLOTS_IN_STEP };
+        STEPS_OF_LOOKUP * self.lists() + slots
+    }
+
     fn to_bitmap(&self) -> RoaringBitmap {
         match &self.slots {
             Slots::Made(slots) => slots.clone(),
@@ -120,16 +149,16 @@ impl<'a> Set<'a> {
 
 impl<'a> Plan<'a> {
     /// Plans a selection over a snapshot.
-    pub fn new(selection: &'a Selection, snapshot: &'a Snapshot) -> Plan<'a> {
+    pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> Plan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
         let mut plan = Plan { snapshot, selection, include, exclude, incomplete, nothing: false };
         // A name with its namespace is one key, and nothing is cheaper.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
-            plan.add_field(term, namespace);
+            plan.add_field(term, namespace, work).await;
         }
         for requirement in &selection.labels.requirements {
-            plan.add_label(requirement);
+            plan.add_label(requirement, work).await;
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
             let posting = snapshot.postings().namespace(namespace);
@@ -140,30 +169,18 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>) {
-        let about = Operand::Field(term);
+    async fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>, work: &mut Work) {
         if term.field == FieldRef::Empty {
             // Reads as "" for every object, so the term holds for all of them or for none.
             self.nothing |= !term.holds_for_nothing_there();
             return;
         }
-        let postings = self.snapshot.postings();
-        let some_of = |values: &'a [String]| match term.field {
-            FieldRef::Name => Set::made(self.named(values, namespace), about),
-            FieldRef::Namespace => {
-                Set::union(values.iter().filter_map(|value| postings.namespace(value)).collect(), about)
-            }
-            FieldRef::Field(index) => {
-                Set::union(values.iter().filter_map(|value| postings.field(index, value)).collect(), about)
-            }
-            FieldRef::Empty => Set::union(Vec::new(), about),
-        };
         let (set, includes) = match &term.operator {
             // Cluster-scoped objects alone have no namespace, and a store holds one scope.
             FieldExpressionOperator::In(values) if is_no_namespace(term, values) => (self.not_empty(term), false),
             FieldExpressionOperator::NotIn(values) if is_no_namespace(term, values) => (self.not_empty(term), true),
-            FieldExpressionOperator::In(values) => (some_of(values), true),
-            FieldExpressionOperator::NotIn(values) => (some_of(values), false),
+            FieldExpressionOperator::In(values) => (self.some_of(term, values, namespace, work).await, true),
+            FieldExpressionOperator::NotIn(values) => (self.some_of(term, values, namespace, work).await, false),
             FieldExpressionOperator::Exists => (self.not_empty(term), true),
             FieldExpressionOperator::DoesNotExist => (self.not_empty(term), false),
         };
@@ -171,12 +188,32 @@ impl<'a> Plan<'a> {
             FieldRef::Field(index) => Some(Part::Field(index)),
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         };
-        self.add(set, includes, part);
+        self.add(set, includes, part, work).await;
+    }
+
+    /// Objects with one of these values.
+    async fn some_of(
+        &self,
+        term: &'a FieldTerm,
+        values: &'a [String],
+        namespace: Option<&str>,
+        work: &mut Work,
+    ) -> Set<'a> {
+        let (about, postings) = (Operand::Field(term), self.snapshot.postings());
+        match term.field {
+            FieldRef::Name => Set::made(self.named(values, namespace, work).await, about),
+            FieldRef::Namespace => Set::union(found(values, |value| postings.namespace(value), work).await, about),
+            FieldRef::Field(index) => {
+                Set::union(found(values, |value| postings.field(index, value), work).await, about)
+            }
+            FieldRef::Empty => Set::union(Vec::new(), about),
+        }
     }
 
     /// Adds a set that must hold, or must not. What of an object is not indexed is in no set of the index, so the object stays in
     /// either way.
-    fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<Part>) {
+    async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<Part>, work: &mut Work) {
+        work.did(STEPS_OF_LOOKUP + set.lists()).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
         if let Some((part, slots)) = incomplete {
             if !self.incomplete.iter().any(|(held, _)| *held == part) {
@@ -191,19 +228,23 @@ impl<'a> Plan<'a> {
     }
 
     /// Objects with one of these names.
-    fn named(&self, names: &[String], namespace: Option<&str>) -> RoaringBitmap {
+    async fn named(&self, names: &[String], namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
         let postings = self.snapshot.postings();
         let probes = match namespace {
             Some(_) => names.len(),
             None => names.len().saturating_mul(postings.namespaces().count().max(1)),
         };
-        // Many names in many namespaces: a walk over all objects is cheaper.
-        if probes > self.snapshot.len() {
-            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-            let held = self.snapshot.range(Bound::Unbounded);
-            return held.filter(|(_, object)| names.contains(object.name())).map(|(slot, _)| slot).collect();
-        }
         let mut slots = RoaringBitmap::new();
+        if probes > self.snapshot.len() / PROBE_BELOW_ONE_IN {
+            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+            for (slot, object) in self.snapshot.range(Bound::Unbounded) {
+                if names.contains(object.name()) {
+                    slots.insert(slot);
+                }
+                work.did(STEPS_OF_LOOKUP).await;
+            }
+            return slots;
+        }
         // A name with a slash or without text is no name; joined with a namespace it could meet another key.
         for name in names.iter().filter(|name| !name.contains('/') && !name.is_empty()) {
             let probe = |namespace: &str| self.snapshot.slot(Key::new(namespace, name).as_str());
@@ -213,6 +254,7 @@ impl<'a> Plan<'a> {
                 // One probe for each namespace; clusters have far fewer of them than objects.
                 None => slots.extend(postings.namespaces().filter_map(|(namespace, _)| probe(namespace))),
             }
+            work.did(STEPS_OF_OBJECT * (probes / names.len()) as u64).await;
         }
         slots
     }
@@ -232,13 +274,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn add_label(&mut self, requirement: &'a LabelRequirement) {
+    async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
         let postings = self.snapshot.postings();
         let key = &*requirement.key;
-        let some_of = |values: &[String]| values.iter().filter_map(|value| postings.label(key, value)).collect();
         let (postings, includes) = match &requirement.operator {
-            LabelOperator::In(values) => (some_of(values), true),
-            LabelOperator::NotIn(values) => (some_of(values), false),
+            LabelOperator::In(values) => (found(values, |value| postings.label(key, value), work).await, true),
+            LabelOperator::NotIn(values) => (found(values, |value| postings.label(key, value), work).await, false),
             LabelOperator::Exists => (postings.labelled(key), true),
             LabelOperator::DoesNotExist => (postings.labelled(key), false),
             LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
@@ -246,11 +287,11 @@ impl<'a> Plan<'a> {
                 (values.map(|(_, posting)| posting).collect(), true)
             }
         };
-        self.add(Set::union(postings, Operand::Label(requirement)), includes, Some(Part::Labels));
+        self.add(Set::union(postings, Operand::Label(requirement)), includes, Some(Part::Labels), work).await;
     }
 
     /// Runs the plan.
-    pub fn hits(&self) -> Hits {
+    pub async fn hits(&self, work: &mut Work) -> Hits {
         if self.nothing {
             return Hits::Slots(RoaringBitmap::new());
         }
@@ -265,32 +306,43 @@ impl<'a> Plan<'a> {
             Some(smallest) => smallest.to_bitmap(),
             None => self.snapshot.occupied().to_bitmap(),
         };
+        work.did(candidates.len()).await;
         for set in sets {
             if candidates.len() < TEST_OBJECTS_BELOW {
-                return Hits::Slots(self.tested(&candidates));
+                return Hits::Slots(self.tested(&candidates, work).await);
             }
             set.intersect(&mut candidates);
+            work.did(set.steps()).await;
         }
         for set in &self.exclude {
             if candidates.len() < TEST_OBJECTS_BELOW {
-                return Hits::Slots(self.tested(&candidates));
+                return Hits::Slots(self.tested(&candidates, work).await);
             }
             set.subtract_from(&mut candidates);
+            work.did(set.steps()).await;
         }
         for (_, slots) in &self.incomplete {
             let mut untested = candidates.clone();
             slots.intersect(&mut untested);
-            let selected = self.tested(&untested);
+            let selected = self.tested(&untested, work).await;
             candidates -= untested - selected;
         }
         Hits::Slots(candidates)
     }
 
-    fn tested(&self, candidates: &RoaringBitmap) -> RoaringBitmap {
-        candidates
-            .iter()
-            .filter(|slot| self.snapshot.object(*slot).is_some_and(|object| self.selection.matches(object)))
-            .collect()
+    async fn tested(&self, candidates: &RoaringBitmap, work: &mut Work) -> RoaringBitmap {
+        let mut selected = RoaringBitmap::new();
+        if candidates.is_empty() {
+            return selected;
+        }
+        let selection = CompactSelection::new(self.selection);
+        for slot in candidates {
+            if self.snapshot.object(slot).is_some_and(|object| selection.selects(object)) {
+                selected.insert(slot);
+            }
+            work.did(steps_of_test(&selection)).await;
+        }
+        selected
     }
 
     /// How many objects the plan begins with: the smallest of the sets that must hold, or all of them.
@@ -325,6 +377,25 @@ impl<'a> Plan<'a> {
             (parts, _) => parts.join(" & "),
         }
     }
+}
+
+/// The lists of those values that have one.
+async fn found<'a>(
+    values: &'a [String],
+    find: impl Fn(&'a str) -> Option<Posting<'a>>,
+    work: &mut Work,
+) -> Vec<Posting<'a>> {
+    let mut postings = Vec::new();
+    for value in values {
+        postings.extend(find(value));
+        work.did(STEPS_OF_LOOKUP).await;
+    }
+    postings
+}
+
+/// The work of testing one object.
+pub(super) fn steps_of_test(selection: &CompactSelection) -> u64 {
+    STEPS_OF_OBJECT + selection.requirements() as u64
 }
 
 /// Whether a term asks for objects without a namespace, by one empty value.

@@ -3,14 +3,14 @@
 //! Only for requests without selectors, as upstream tells it; a View may select all the same. The order of keys knows how many lie before one, so that
 //! nothing is counted one by one and nothing is remembered from page to page.
 
-use super::{Listing, Selection, State};
+use super::{Listing, Selection, State, Work};
 use crate::store::{Object, Snapshot, Undone};
 
 impl State {
     /// How many selected objects stand at `start` or behind it. Without selectors nothing is counted one by one.
-    pub fn remaining(&self, selection: &Selection, start: &str) -> u64 {
+    pub async fn remaining(&self, selection: &Selection, start: &str, work: &mut Work) -> u64 {
         if selection.is_selective() {
-            return Listing::new(self.clone(), selection, Some(start)).count() as u64;
+            return Listing::begin(self.clone(), selection, Some(start), work).await.count() as u64;
         }
         self.rest(selection.namespace.as_deref(), start)
     }

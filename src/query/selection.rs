@@ -105,7 +105,11 @@ impl Selection {
             _ => true,
         };
         let mut seen = HashSet::new();
-        self.labels.requirements.retain(|requirement| is_narrowest(requirement) && seen.insert(requirement.clone()));
+        let requirements = self.labels.requirements.iter();
+        let kept: Vec<bool> =
+            requirements.map(|requirement| is_narrowest(requirement) && seen.insert(requirement)).collect();
+        let mut kept = kept.into_iter();
+        self.labels.requirements.retain(|_| kept.next().unwrap_or(true));
         self.simplify_fields();
         self
     }

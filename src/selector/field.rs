@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::SelectorError;
+use super::{SelectorError, too_many};
 
 /// How a field requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,18 @@ impl FieldSelector {
     /// # Errors
     /// kube-apiserver's message.
     pub fn parse(text: &str) -> Result<FieldSelector, SelectorError> {
-        let mut terms = terms(text);
+        FieldSelector::parse_at_most(text, usize::MAX)
+    }
+
+    /// Like [`FieldSelector::parse`] for a selector of at most `most` terms. Nothing after them is read.
+    ///
+    /// # Errors
+    /// kube-apiserver's message, or that there are more terms.
+    pub fn parse_at_most(text: &str, most: usize) -> Result<FieldSelector, SelectorError> {
+        let mut terms: Vec<(usize, &str)> = terms(text).take(most.saturating_add(1)).collect();
+        if let Some((offset, _)) = terms.get(most) {
+            return Err(too_many("field selector", "terms", most, "send several requests", *offset));
+        }
         // Upstream sorts first and reads then, so the first broken term in this order is the one that is reported.
         terms.sort_by_key(|(_, term)| *term);
         let mut requirements = Vec::new();
@@ -147,24 +158,20 @@ fn is_escaped(character: char) -> bool {
 }
 
 /// Parts between commas that no backslash precedes, each with its offset; empty ones are left out.
-fn terms(text: &str) -> Vec<(usize, &str)> {
-    let mut terms = Vec::new();
-    let mut start = 0;
-    let mut after_backslash = false;
-    for (offset, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if after_backslash => after_backslash = false,
-            b'\\' => after_backslash = true,
-            b',' => {
-                terms.push((start, &text[start..offset]));
-                start = offset + 1;
-            }
-            _ => {}
-        }
-    }
-    terms.push((start, &text[start..]));
-    terms.retain(|(_, term)| !term.is_empty());
-    terms
+fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = Some(0);
+    let all = std::iter::from_fn(move || {
+        let begin = start?;
+        let mut after_backslash = false;
+        let end = text[begin..].bytes().position(|byte| {
+            let is_end = byte == b',' && !after_backslash;
+            after_backslash = byte == b'\\' && !after_backslash;
+            is_end
+        });
+        start = end.map(|end| begin + end + 1);
+        Some((begin, &text[begin..end.map_or(text.len(), |end| begin + end)]))
+    });
+    all.filter(|(_, term)| !term.is_empty())
 }
 
 /// Splits at the first place where an operator starts. The left side knows no escapes.

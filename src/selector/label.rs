@@ -5,12 +5,14 @@
 //! the path of a bad key is printed as `<nil>`. `=` and `==` are read as sets of one value, because they match alike.
 //! The JSON form is in [`super::wire`], key and value syntax in [`super::syntax`].
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use super::SelectorError;
 use super::syntax::{label_key_faults, label_value_faults};
+use super::{SelectorError, too_many};
 use crate::model::quote;
+
+/// Most faults of one set of values in a message. The text of a fault is hundreds of times as long as the value that it is about.
+const MOST_FAULTS: usize = 10;
 
 /// How a label requirement compares.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,8 +52,8 @@ impl LabelRequirement {
     pub fn matches(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.operator {
-            LabelOperator::In(allowed) => value.is_some_and(|value| allowed.iter().any(|one| one == value)),
-            LabelOperator::NotIn(refused) => value.is_none_or(|value| refused.iter().all(|one| one != value)),
+            LabelOperator::In(allowed) => value.is_some_and(|value| has(allowed, value)),
+            LabelOperator::NotIn(refused) => value.is_none_or(|value| !has(refused, value)),
             LabelOperator::Exists => value.is_some(),
             LabelOperator::DoesNotExist => value.is_none(),
             LabelOperator::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
@@ -60,13 +62,26 @@ impl LabelRequirement {
     }
 }
 
+/// Whether a value is in a sorted set.
+fn has(set: &[String], value: &str) -> bool {
+    set.binary_search_by(|held| held.as_str().cmp(value)).is_ok()
+}
+
 impl LabelSelector {
     /// Parses a selector text.
     ///
     /// # Errors
     /// kube-apiserver's message.
     pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
-        Parser { tokens: tokens(text), position: 0 }.selector()
+        LabelSelector::parse_at_most(text, usize::MAX)
+    }
+
+    /// Like [`LabelSelector::parse`] for a selector of at most `most` requirements. Nothing after them is read.
+    ///
+    /// # Errors
+    /// kube-apiserver's message, or that there are more requirements.
+    pub fn parse_at_most(text: &str, most: usize) -> Result<LabelSelector, SelectorError> {
+        Parser::new(text).selector(most)
     }
 
     /// From requirements in any order.
@@ -123,7 +138,7 @@ enum TokenKind {
     End,
 }
 
-/// A word, one of `= == != ! > < ( ) ,`, or the end, which repeats.
+/// A word, one of `= == != ! > < ( ) ,`, or the end, after which it is read again.
 #[derive(Clone, Copy, Debug)]
 struct Token<'text> {
     kind: TokenKind,
@@ -153,53 +168,54 @@ fn is_symbol(byte: u8) -> bool {
     matches!(byte, b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<')
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+/// Reads the token at a place or behind it; the second part of the result is where the next one is read.
+fn token(text: &str, mut offset: usize) -> (Token<'_>, usize) {
     let bytes = text.as_bytes();
-    let mut tokens = Vec::new();
-    let mut offset = 0;
-    loop {
-        while bytes.get(offset).is_some_and(|byte| is_blank(*byte)) {
-            offset += 1;
-        }
-        let Some(first) = bytes.get(offset).copied().filter(|byte| *byte != 0) else {
-            tokens.push(Token { kind: TokenKind::End, text: "", offset });
-            return tokens;
-        };
-        let length = if is_symbol(first) {
-            if matches!(&bytes[offset..], [b'=', b'=', ..] | [b'!', b'=', ..]) { 2 } else { 1 }
-        } else {
-            let is_word_end = |byte: &u8| *byte == 0 || is_symbol(*byte) || is_blank(*byte);
-            bytes[offset..].iter().position(is_word_end).unwrap_or(bytes.len() - offset)
-        };
-        let kind = if is_symbol(first) { TokenKind::Symbol } else { TokenKind::Word };
-        // Tokens end before ASCII bytes only, so these are character boundaries.
-        tokens.push(Token { kind, text: &text[offset..offset + length], offset });
-        offset += length;
-        // The upstream lexer takes one NUL for the end of a token and swallows it.
-        if bytes.get(offset) == Some(&0) {
-            offset += 1;
-        }
+    while bytes.get(offset).is_some_and(|byte| is_blank(*byte)) {
+        offset += 1;
     }
+    let Some(first) = bytes.get(offset).copied().filter(|byte| *byte != 0) else {
+        return (Token { kind: TokenKind::End, text: "", offset }, offset);
+    };
+    let length = if is_symbol(first) {
+        if matches!(&bytes[offset..], [b'=', b'=', ..] | [b'!', b'=', ..]) { 2 } else { 1 }
+    } else {
+        let is_word_end = |byte: &u8| *byte == 0 || is_symbol(*byte) || is_blank(*byte);
+        bytes[offset..].iter().position(is_word_end).unwrap_or(bytes.len() - offset)
+    };
+    let kind = if is_symbol(first) { TokenKind::Symbol } else { TokenKind::Word };
+    let end = offset + length;
+    // Tokens end before ASCII bytes only, so these are character boundaries.
+    let token = Token { kind, text: &text[offset..end], offset };
+    // The upstream lexer takes one NUL for the end of a token and swallows it.
+    (token, end + usize::from(bytes.get(end) == Some(&0)))
 }
 
+/// Reads one token ahead. A list of all tokens would take many times the memory of the text.
 struct Parser<'text> {
-    /// Invariant: the last one is the only [`TokenKind::End`].
-    tokens: Vec<Token<'text>>,
-    position: usize,
+    text: &'text str,
+    ahead: Token<'text>,
+    /// Where the token after that one is read.
+    offset: usize,
 }
 
 impl<'text> Parser<'text> {
+    fn new(text: &'text str) -> Parser<'text> {
+        let (ahead, offset) = token(text, 0);
+        Parser { text, ahead, offset }
+    }
+
     fn peek(&self) -> Token<'text> {
-        self.tokens[self.position.min(self.tokens.len() - 1)]
+        self.ahead
     }
 
     fn next(&mut self) -> Token<'text> {
-        let token = self.peek();
-        self.position += 1;
-        token
+        let (following, offset) = token(self.text, self.offset);
+        self.offset = offset;
+        std::mem::replace(&mut self.ahead, following)
     }
 
-    fn selector(mut self) -> Result<LabelSelector, SelectorError> {
+    fn selector(mut self, most: usize) -> Result<LabelSelector, SelectorError> {
         let mut requirements = Vec::new();
         let first = self.peek();
         if first.kind == TokenKind::End {
@@ -209,6 +225,10 @@ impl<'text> Parser<'text> {
             return Err(found(first, ", expected: !, identifier, or 'end of string'"));
         }
         loop {
+            if requirements.len() == most {
+                let remedy = "name all values of one key in one set, such as 'key in (a,b)', or send several requests";
+                return Err(too_many("label selector", "requirements", most, remedy, self.peek().offset));
+            }
             requirements.push(self.requirement().map_err(|error| SelectorError {
                 message: format!("unable to parse requirement: {}", error.message),
                 offset: error.offset,
@@ -276,24 +296,26 @@ impl<'text> Parser<'text> {
         if !first.is_word() && !first.is_symbol(",") {
             return Err(found(first, ", expected: ',', ')' or identifier"));
         }
-        let mut values = BTreeSet::new();
+        let mut values = Vec::new();
         loop {
             let token = self.next();
             let following = self.peek();
             if token.is_word() {
-                values.insert(token.text);
+                values.push(token.text);
                 if !following.is_symbol(",") && !following.is_symbol(")") {
                     return Err(found(following, ", expected: ',' or ')'"));
                 }
             } else if token.is_symbol(",") {
                 if values.is_empty() || following.is_symbol(",") || following.is_symbol(")") {
-                    values.insert("");
+                    values.push("");
                 }
             } else {
                 return Err(found(token, ", expected: ',', or identifier"));
             }
             if following.is_symbol(")") {
                 self.next();
+                values.sort_unstable();
+                values.dedup();
                 let values: Vec<String> = values.into_iter().map(str::to_owned).collect();
                 return checked(key, &values, &[], first.offset).map(|()| values);
             }
@@ -335,15 +357,21 @@ fn found(token: Token<'_>, rest: &str) -> SelectorError {
     SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
 }
 
-/// The syntax of values; `earlier` are faults already found. Several are written as upstream's aggregate: `[a, b]`.
+/// The syntax of values; `earlier` are faults already found. Several are written as upstream's aggregate: `[a, b]`. Of more than
+/// [`MOST_FAULTS`] the others are left out.
 fn checked(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
     let mut faults = earlier.to_vec();
-    for (index, value) in values.iter().enumerate() {
-        let value_faults = label_value_faults(value);
-        if !value_faults.is_empty() {
-            let quoted = quote(value);
-            faults.push(format!("values[{index}][{key}]: Invalid value: {quoted}: {}", value_faults.join("; ")));
+    let faulty = values.iter().enumerate().filter_map(|(index, value)| {
+        let faults = label_value_faults(value);
+        (!faults.is_empty()).then_some((index, value, faults))
+    });
+    for (index, value, value_faults) in faulty {
+        if faults.len() == MOST_FAULTS {
+            faults.push("further values are invalid".to_owned());
+            break;
         }
+        let quoted = quote(value);
+        faults.push(format!("values[{index}][{key}]: Invalid value: {quoted}: {}", value_faults.join("; ")));
     }
     let message = match &faults[..] {
         [] => return Ok(()),

@@ -27,3 +27,8 @@ pub struct SelectorError {
     /// Byte offset in the text where reading stopped.
     pub offset: usize,
 }
+
+/// A selector of more than `most` parts.
+fn too_many(what: &str, parts: &str, most: usize, remedy: &str, offset: usize) -> SelectorError {
+    SelectorError { message: format!("the {what} has more than {most} {parts}: {remedy}"), offset }
+}

@@ -22,12 +22,13 @@ const DNS_1035_LABEL_PATTERN: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 pub fn label_key_faults(key: &str) -> Vec<String> {
     let rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                 character";
-    let pattern_fault = pattern_fault(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
+    // Nearly all keys are right, and a selector may have very many.
+    let pattern_fault = || pattern_fault(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
     let mut faults = Vec::new();
-    let parts: Vec<&str> = key.split('/').collect();
-    let name = match parts[..] {
-        [name] => name,
-        [prefix, name] => {
+    let mut parts = key.split('/');
+    let name = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), None, _) => name,
+        (Some(prefix), Some(name), None) => {
             if prefix.is_empty() {
                 faults.push("prefix part must be non-empty".to_owned());
             } else {
@@ -37,8 +38,8 @@ pub fn label_key_faults(key: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a valid label key {pattern_fault} with an optional DNS subdomain prefix and '/' (e.g. \
-                 'example.com/MyName')"
+                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                pattern_fault()
             )];
         }
     };
@@ -48,7 +49,7 @@ pub fn label_key_faults(key: &str) -> Vec<String> {
         faults.push(format!("name part {}", length_fault(LABEL_MAX)));
     }
     if !is_label_text(name) {
-        faults.push(format!("name part {pattern_fault}"));
+        faults.push(format!("name part {}", pattern_fault()));
     }
     faults
 }

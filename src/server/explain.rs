@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::body::Body;
-use crate::query::{Explanation, Selection, State};
+use crate::query::{Explanation, Selection, State, Work};
 use crate::registry::Resource;
 
 /// A longer plan is cut here, in bytes: clients bound the size of a head, and a set may name thousands of values.
@@ -28,10 +28,10 @@ pub(super) async fn explanation(
     selection: &Selection,
     state: &State,
 ) -> Explanation {
-    let fields = resource.plan.fields();
+    let (fields, mut work) = (resource.plan.fields(), Work::default());
     match asked.may_list_all(&resource.gvr).await {
-        true => Explanation::of(selection, state, fields),
-        false => Explanation::without_counts(selection, state, fields),
+        true => Explanation::of(selection, state, fields, &mut work).await,
+        false => Explanation::without_counts(selection, state, fields, &mut work).await,
     }
 }
 

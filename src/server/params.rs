@@ -22,6 +22,10 @@ pub struct Query(Vec<(String, String)>);
 /// URL until the response is made, and Kubernetes has some twenty.
 pub const MOST_PARAMETERS: usize = 256;
 
+/// Most requirements of a label selector, and most terms of a field selector. The work of a list or of an event is so many times that of a
+/// usual one. A set may name any number of values.
+const MOST_REQUIREMENTS: usize = 1024;
+
 impl Query {
     /// Whether a query has more parameters than are read.
     pub fn is_too_long(text: &str) -> bool {
@@ -151,8 +155,11 @@ impl ListOptions {
             ..ListOptions::default()
         };
         let refused = |error: crate::selector::SelectorError| Failure::BadRequest(error.message);
-        options.labels = LabelSelector::parse(&text("labelSelector")).map_err(refused)?;
-        options.fields = FieldSelector::parse(&text("fieldSelector")).map_err(refused)?;
+        let selector = |key: &str| query.get(key).unwrap_or_default();
+        options.labels =
+            LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?;
+        options.fields =
+            FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?;
         options.set_watch_defaults();
         let faults = options.faults();
         if faults.is_empty() { Ok(options) } else { Err(Failure::InvalidOptions(faults)) }
