@@ -41,6 +41,9 @@ const SLOTS_IN_STEP: u64 = 64;
 /// Names are found by probes up to this share of all objects (one in so many); for more, a walk over all objects is cheaper.
 const PROBE_BELOW_ONE_IN: usize = 8;
 
+/// So many probes are few whatever the number of objects.
+const MOST_PROBES: usize = 64;
+
 /// The slots that a selection selects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hits {
@@ -235,7 +238,7 @@ impl<'a> Plan<'a> {
             None => names.len().saturating_mul(postings.namespaces().count().max(1)),
         };
         let mut slots = RoaringBitmap::new();
-        if probes > self.snapshot.len() / PROBE_BELOW_ONE_IN {
+        if probes > MOST_PROBES.max(self.snapshot.len() / PROBE_BELOW_ONE_IN) {
             let names: HashSet<&str> = names.iter().map(String::as_str).collect();
             for (slot, object) in self.snapshot.range(Bound::Unbounded) {
                 if names.contains(object.name()) {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
-use crate::query::{ContinueToken, Listing, Selection, State};
+use crate::query::{ContinueToken, Listing, Selection, State, Work};
 use crate::registry::{Live, Resource, ResourceOrigin};
 use crate::store::{Object, Revocation, Snapshot};
 
@@ -19,7 +19,7 @@ use super::body::{Body, Pieces};
 use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
 use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
-use super::limits::past;
+use super::limits::{past, unread};
 use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::params::{ListOptions, read_version};
 use super::route::Address;
@@ -65,13 +65,14 @@ async fn answer_in(
         routed(asked.headers, &LISTS)?;
     }
     let agreed = negotiate(asked.headers, Offer::Resource, offered)?;
-    let options = ListOptions::read(&asked.query)?;
-    let selection = read::selection(resource, address, &options)?;
-    let wanted = Wanted::read(&options, &selection, resource)?;
-    let is_selective = selection.is_selective();
-    let selection = resource.restrict(selection);
+    let request = Arc::new(Request::read(asked, address, resource)?);
+    let selection = &request.selection;
+    // It is held while the list waits: for the copy, for a turn, or for its place among large lists.
+    let held_bytes = selection.held_bytes() as u64;
+    let of_selection = (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, held_bytes));
+    let of_selection = of_selection.transpose().map_err(Failure::Limited)?;
     let consistency = strong::consistency(server, asked)?;
-    let (mut state, mut from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
+    let (state, mut from) = shown(server, asked, &request, consistency).await?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::Partial(_) = agreed.form {
         return Err(Failure::NotAcceptable(format!(
@@ -81,7 +82,7 @@ async fn answer_in(
     }
     let include = Include::read(&asked.query, &agreed.form)?;
     let mut begun = Instant::now();
-    let mut page = Page::take(state.clone(), &selection, &wanted, resource);
+    let (mut state, mut page) = taken(&request, state).await?;
     let mut place = None;
     let is_indented = agreed.format == Format::Yaml || asked.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
@@ -92,20 +93,17 @@ async fn answer_in(
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
                 drop((page, state));
                 let place = Box::pin(waiting.turn()).await.map_err(Failure::Limited)?;
-                (state, from) = shown(server, asked, resource, &selection, &wanted, consistency).await?;
+                (state, from) = shown(server, asked, &request, consistency).await?;
                 begun = Instant::now();
-                page = Page::take(state.clone(), &selection, &wanted, resource);
+                (state, page) = taken(&request, state).await?;
                 place
             }
         });
     }
     let took = begun.elapsed();
     asked.noted.accessed(selection.access());
-    if let Some(next) = page.next.take().filter(|_| !is_selective) {
-        page.meta.remaining = Some(state.remaining(&selection, &next));
-    }
     let explanation = match asked.explains() {
-        true => Some(explain::explanation(asked, resource, &selection, &state).await),
+        true => Some(explain::explanation(asked, resource, selection, &state).await),
         false => None,
     };
     let held_bytes = page.held_bytes;
@@ -119,15 +117,18 @@ async fn answer_in(
         let catalog = server.catalog(asked);
         // In a box: what it holds meanwhile is held by no list in another format.
         let written = Box::pin(async {
-            let shape = protobuf::Objects::of(&catalog, resource, &agreed.form)?;
-            let again = Page::take(state.clone(), &selection, &wanted, resource);
-            Some(encoded_pieces([again, page], state, resource, shape).await)
+            let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
+            // There are two listings while it is measured, which takes many turns.
+            let both_bytes = 2 * held_bytes;
+            let of_both = (both_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, both_bytes));
+            let _of_both = of_both.transpose().map_err(Failure::Limited)?;
+            let (state, again) = taken(&request, state).await?;
+            encoded_pieces([again, page], state, resource, shape).await
         });
-        match written.await {
-            Some(Ok(Some(pieces))) => pieces,
-            Some(Err(failure)) => return Err(failure),
-            Some(Ok(None)) | None => {
-                drop(place);
+        match written.await? {
+            Some(pieces) => pieces,
+            None => {
+                drop((place, of_selection, request));
                 return Box::pin(answer_in(server, asked, address, resource, offered.without())).await;
             }
         }
@@ -170,11 +171,10 @@ async fn answer_in(
 async fn shown(
     server: &Server,
     asked: &Asked<'_>,
-    resource: &Arc<Resource>,
-    selection: &Selection,
-    wanted: &Wanted,
+    request: &Request,
     consistency: Consistency,
 ) -> Result<(State, ReadFrom), Failure> {
+    let Request { selection, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(asked.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
@@ -208,6 +208,35 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
             let group = resource.gvr.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
             format!("*{group}.{kind}")
         }
+    }
+}
+
+/// The page that is wanted of a state, and the state again. Where it takes long to find, others have their turn meanwhile.
+async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Failure> {
+    let (snapshot, request) = (state.snapshot().clone(), request.clone());
+    let page = async move {
+        let page = Page::take(state.clone(), &request).await;
+        (state, page)
+    };
+    read::in_turns(snapshot, page).await
+}
+
+/// What is asked for, of a resource.
+struct Request {
+    selection: Selection,
+    wanted: Wanted,
+    /// Whether the request has selectors itself; its View may have some too.
+    is_selective: bool,
+    resource: Arc<Resource>,
+}
+
+impl Request {
+    fn read(asked: &Asked<'_>, address: &Address, resource: &Arc<Resource>) -> Result<Request, Failure> {
+        let mut options = ListOptions::read(&asked.query)?;
+        let selection = read::selection(resource, address, &mut options)?;
+        let wanted = Wanted::read(&options, &selection, resource)?;
+        let is_selective = selection.is_selective();
+        Ok(Request { selection: resource.restrict(selection), wanted, is_selective, resource: resource.clone() })
     }
 }
 
@@ -293,8 +322,6 @@ struct Page {
     bytes: u64,
     /// What it takes in memory until it has been sent, without the objects.
     held_bytes: u64,
-    /// Where the next one begins, as a key of the store.
-    next: Option<String>,
 }
 
 enum PageObjects {
@@ -334,10 +361,11 @@ impl PageObjects {
 }
 
 impl Page {
-    fn take(state: State, selection: &Selection, wanted: &Wanted, resource: &Resource) -> Page {
+    async fn take(state: State, request: &Request) -> Page {
+        let Request { selection, wanted, resource, is_selective } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
-        let walk = |state: State| Box::new(Listing::new(state, selection, start));
+        let mut work = Work::default();
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
         // Whether a list must wait says how long it is taken to be, so that depends on nothing but what is shown. Where a View leaves out a
         // part of objects, the size class of what it leaves out remains.
@@ -352,12 +380,12 @@ impl Page {
             if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, length) }
         };
         let Some(limit) = wanted.limit else {
-            let listing = walk(state);
+            let listing = Box::new(Listing::begin(state, selection, start, &mut work).await);
             let (bytes, held_bytes) = (estimated(&listing), listing.held_bytes());
             let objects = PageObjects::Walked { listing, left: usize::MAX };
-            return Page { meta, objects, bytes, held_bytes, next: None };
+            return Page { meta, objects, bytes, held_bytes };
         };
-        let mut scout = walk(state.clone());
+        let mut scout = Listing::begin(state.clone(), selection, start, &mut work).await;
         let kept: Vec<Object> = scout.by_ref().take(limit.min(KEPT_PAGE)).collect();
         let mut last = kept.last().map(|object| object.key().to_owned());
         let mut bytes: u64 = kept.iter().map(length).sum();
@@ -365,21 +393,22 @@ impl Page {
             bytes += length(&object);
             last = Some(object.key().to_owned());
         }
-        let mut next = None;
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
             let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
             meta.continue_token = ContinueToken::after(version, relative).encode();
-            next = Some(format!("{last}\0"));
+            if !is_selective {
+                meta.remaining = Some(state.remaining(selection, &format!("{last}\0"), &mut work).await);
+            }
         }
         let (objects, held_bytes) = if limit <= KEPT_PAGE {
             let held_bytes = (kept.capacity() * size_of::<Object>()) as u64;
             (PageObjects::Kept(kept.into_iter()), held_bytes)
         } else {
-            let listing = walk(state);
+            let listing = Box::new(Listing::begin(state, selection, start, &mut work).await);
             let held_bytes = listing.held_bytes();
             (PageObjects::Walked { listing, left: limit }, held_bytes)
         };
-        Page { meta, objects, bytes, held_bytes, next }
+        Page { meta, objects, bytes, held_bytes }
     }
 }
 

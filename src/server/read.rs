@@ -1,7 +1,9 @@
 //! What get, list and watch share: finding the resource, its snapshot, and the selection of a request.
 
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -14,7 +16,7 @@ use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
 use super::failure::Failure;
-use super::limits::Limited;
+use super::limits::{Limited, past};
 use super::params::ListOptions;
 use super::route::Address;
 
@@ -122,18 +124,20 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
     }
 }
 
-/// What a request selects: the namespace and name of its path, and its selectors with their labels resolved.
+/// What a request selects: the namespace and name of its path, and its selectors with their labels resolved. The selectors are taken out of
+/// the options, because a request that waits must not hold them twice.
 ///
 /// # Errors
 /// 400 for a field label that the resource does not offer, or a name selector that contradicts the path.
-pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) -> Result<Selection, Failure> {
-    let mut fields = Vec::with_capacity(options.fields.requirements.len());
-    for requirement in &options.fields.requirements {
+pub fn selection(resource: &Resource, address: &Address, options: &mut ListOptions) -> Result<Selection, Failure> {
+    let requirements = std::mem::take(&mut options.fields.requirements);
+    let mut fields = Vec::with_capacity(requirements.len());
+    for requirement in requirements {
         let field = resource
             .plan
             .resolve(&requirement.label)
             .map_err(|unsupported| Failure::BadRequest(unsupported.message))?;
-        fields.push(FieldTerm::new(field, requirement.operator, &*requirement.value));
+        fields.push(FieldTerm::new(field, requirement.operator, requirement.value));
     }
     if let Some(name) = &address.name {
         if fields.is_empty() {
@@ -144,7 +148,31 @@ pub fn selection(resource: &Resource, address: &Address, options: &ListOptions) 
         }
     }
     let namespace = namespace_of(resource, address).map(str::to_owned);
-    Ok(Selection { namespace, labels: options.labels.clone(), fields }.simplified())
+    let labels = std::mem::take(&mut options.labels);
+    Ok(Selection { namespace, labels, fields }.simplified())
+}
+
+/// Does work with a state that yields: each time that it goes on is a turn. From its second turn on it holds the state as a list does that is
+/// being sent.
+///
+/// # Errors
+/// 410 when the state was let go meanwhile.
+pub async fn in_turns<Done>(
+    snapshot: Snapshot,
+    work: impl Future<Output = Done> + Send + 'static,
+) -> Result<Done, Failure> {
+    let mut work = Box::pin(work);
+    // Nearly all of it is done in one turn.
+    if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
+        return Ok(done);
+    }
+    let held = snapshot.hold(work);
+    drop(snapshot);
+    poll_fn(|context| match held.with(|work| work.as_mut().poll(context)) {
+        Some(poll) => poll.map(Ok),
+        None => Poll::Ready(Err(past::let_go())),
+    })
+    .await
 }
 
 /// Whether an API server behind knows every field that a selection names: it does not know those of a FieldCache.
