@@ -4,6 +4,8 @@
 //! answers with (apimachinery `api/errors/errors.go`). Few failures have a plain text body, because upstream's do.
 //! This room writes no response: see `answer` in the parent module, and `watch` for errors inside of a stream.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -157,23 +159,54 @@ impl OptionFault {
 }
 
 /// The parts of a Status that differ between failures.
-struct Parts {
+struct Parts<'a> {
     code: StatusCode,
     reason: Option<&'static str>,
-    message: String,
+    message: Cow<'a, str>,
     details: Option<Value>,
 }
 
-impl Parts {
-    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Parts {
+impl<'a> Parts<'a> {
+    fn new(code: StatusCode, reason: &'static str, message: impl Into<Cow<'a, str>>) -> Parts<'a> {
         Parts { code, reason: Some(reason), message: message.into(), details: None }
     }
 
-    fn with(mut self, details: Value) -> Parts {
+    fn with(mut self, details: Value) -> Parts<'a> {
         self.details = Some(details);
         self
     }
+
+    /// With texts of at most [`LONGEST_MESSAGE`] bytes. Causes say the same as the message, so they have as much together.
+    fn bounded(mut self) -> Parts<'a> {
+        shorten(&mut self.message, LONGEST_MESSAGE);
+        let causes = self.details.as_mut().and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut);
+        if let Some(causes) = causes {
+            let mut left = LONGEST_MESSAGE;
+            causes.retain_mut(|cause| {
+                let Some(Value::String(message)) = cause.get_mut("message") else { return true };
+                let is_kept = left > 0;
+                let mut text = Cow::Owned(std::mem::take(message));
+                shorten(&mut text, left);
+                left = left.saturating_sub(text.len());
+                *message = text.into_owned();
+                is_kept
+            });
+        }
+        self
+    }
 }
+
+/// Leaves out the end of a text of more than `most` bytes.
+fn shorten(text: &mut Cow<'_, str>, most: usize) {
+    if text.len() > most {
+        let end = text.floor_char_boundary(most);
+        *text = Cow::Owned(format!("{} ...", &text[..end]));
+    }
+}
+
+/// Longest message of a Status, in bytes. A message shows what a client has sent, which can be as long as a URL or a body, and there are
+/// several copies of it while a response is made.
+const LONGEST_MESSAGE: usize = 64 << 10;
 
 /// Problems that one Status names, as an API server names unknown fields (`sigs.k8s.io/json`).
 pub(super) const MOST_PROBLEMS: usize = 100;
@@ -203,7 +236,7 @@ impl Failure {
 
     /// What is wrong, in words.
     pub(super) fn message(&self) -> String {
-        self.parts().message
+        self.parts().message.into_owned()
     }
 
     /// The plain text body, for those failures that have no Status.
@@ -230,6 +263,11 @@ impl Failure {
 
     /// The metav1 Status as one line of JSON, keys in the order of the Go type.
     pub fn status(&self) -> Vec<u8> {
+        self.code_and_status().1
+    }
+
+    /// The HTTP status, and the metav1 Status.
+    pub fn code_and_status(&self) -> (StatusCode, Vec<u8>) {
         let parts = self.parts();
         let token = match self {
             Failure::Expired { continue_token: Some(token), .. } => json!({ "continue": token }),
@@ -253,10 +291,14 @@ impl Failure {
         }
         member("code", &Value::from(parts.code.as_u16()));
         text.push(b'}');
-        text
+        (parts.code, text)
     }
 
-    fn parts(&self) -> Parts {
+    fn parts(&self) -> Parts<'_> {
+        self.unbounded().bounded()
+    }
+
+    fn unbounded(&self) -> Parts<'_> {
         match self {
             Failure::PageNotFound | Failure::UnknownResource => {
                 Parts::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
@@ -292,10 +334,10 @@ impl Failure {
             .with(json!({})),
             Failure::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
             Failure::Rejected(code, message) => {
-                Parts { code: *code, reason: None, message: message.clone(), details: None }
+                Parts { code: *code, reason: None, message: message.into(), details: None }
             }
             Failure::Bare(message) => {
-                Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.clone(), details: None }
+                Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.into(), details: None }
             }
             Failure::InvalidOptions(faults) => invalid_options("ListOptions", faults),
             Failure::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
@@ -363,7 +405,7 @@ impl Failure {
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             Failure::Limited(limited) => limited_parts(limited),
             Failure::Unavailable(message) => {
-                Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message.clone())
+                Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             }
             Failure::Internal(message) => Parts::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -378,7 +420,7 @@ impl Failure {
 /// Whose fault it is decides the code: the asker's 401, 403 and 429, nobody's 500 and 503. Upstream has 401 for a token
 /// that could not be reviewed; that it was not the token is worth telling. Upstream serves nothing before it has read its authorities; we
 /// do, and tell that it was not the certificate.
-fn refused(refusal: &Refusal) -> Parts {
+fn refused(refusal: &Refusal) -> Parts<'_> {
     match refusal {
         Refusal::Unauthorized(accepted) => {
             Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", format!("Unauthorized: {accepted}"))
@@ -438,7 +480,7 @@ fn refused(refusal: &Refusal) -> Parts {
 
 /// 429 for what others, or the client itself, take up; 503 for a copy that there is no memory for, as asking less often
 /// does not help there. The cause names the limit for programs.
-fn limited_parts(limited: &Limited) -> Parts {
+fn limited_parts(limited: &Limited) -> Parts<'_> {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
         Limit::Connections
@@ -471,7 +513,7 @@ fn details(name: &str, gvr: &Gvr) -> Value {
     Value::Object(details)
 }
 
-fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts {
+fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
     let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.body())).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
@@ -486,7 +528,7 @@ fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts {
 }
 
 /// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).
-fn invalid_review(group: &str, kind: &str, problems: &[Problem]) -> Parts {
+fn invalid_review(group: &str, kind: &str, problems: &[Problem]) -> Parts<'static> {
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let message = match &messages[..] {
         [single] => single.clone(),

@@ -101,6 +101,7 @@ impl Asked<'_> {
 
 /// A failure as an answer.
 pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
+    let (code, status) = failure.code_and_status();
     let mut response = match failure.plain_text() {
         Some(text) => {
             let mut response = with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8");
@@ -109,7 +110,6 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
             response
         }
         None => {
-            let status = failure.status();
             let mut text = Vec::new();
             let encoded = if format == Format::Protobuf { protobuf::document("v1", "Status", &status) } else { None };
             let format = if format == Format::Protobuf && encoded.is_none() { Format::Json } else { format };
@@ -130,7 +130,7 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
     if matches!(failure, Failure::Refused(Refusal::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
-    *response.status_mut() = failure.code();
+    *response.status_mut() = code;
     if let Some(seconds) = failure.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

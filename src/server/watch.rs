@@ -3,10 +3,11 @@
 //! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
 //! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
 //! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
-//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; initial
-//! events of large objects take turns by [`large`]; [`batch`] is what a pull gives, compressed or not.
+//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; [`initial`] finds
+//! the objects of initial events, of which large ones take turns by [`large`]; [`batch`] is what a pull gives, compressed or not.
 
 mod batch;
+mod initial;
 mod large;
 mod shape;
 
@@ -22,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::access::Admitted;
 use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
-use crate::query::{Explanation, Listing, Selection, State};
+use crate::query::{Explanation, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::consumer::FollowedPod;
 use crate::registry::routed::Routed;
@@ -37,7 +38,6 @@ use super::body::Body;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
 use super::gzip::{self, Member};
-use super::limits::Share;
 use super::limits::past;
 use super::limits::seats::{Seats, UNIT_TIME};
 use super::limits::watches::CountedWatch;
@@ -47,7 +47,8 @@ use super::route::Address;
 use super::strong::{self, Consistency};
 use super::{Asked, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
 use batch::Batch;
-use large::{LargeEvents, large_object};
+use initial::{Events, Initial, SELECTORS};
+use large::large_object;
 use shape::{Kind, Mark, Shape};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
@@ -57,6 +58,11 @@ const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
 
 /// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// What each change costs that is looked at, and what each requirement that it is compared with, as bytes that could be read instead. So a
+/// turn reads a mebibyte of events, or looks at thousands of changes that are for others.
+const LOOK_COST: usize = 256;
+const REQUIREMENT_COST: usize = 16;
 
 /// Length of a watch whose client names none: kube-apiserver's `--min-request-timeout`, up to twice that.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
@@ -73,8 +79,11 @@ pub(super) async fn answer(
     let catalog = server.catalog(asked);
     let offered = protobuf::offered(&catalog, resource);
     negotiate(asked.headers, Offer::Resource, offered)?;
-    let options = ListOptions::read(&asked.query)?;
-    let selection = resource.restrict(read::selection(resource, address, &options)?);
+    let mut options = ListOptions::read(&asked.query)?;
+    let selection = resource.restrict(read::selection(resource, address, &mut options)?);
+    // Before the first wait. It takes more than the form in which it is followed.
+    let of_selection =
+        server.limits.watches().hold(asked.user, selection.held_bytes(), SELECTORS).map_err(Failure::Limited)?;
     let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
     let mut agreed = negotiate(asked.headers, Offer::Watch, offered)?;
     let encoded = match agreed.format {
@@ -129,11 +138,9 @@ pub(super) async fn answer(
     shape.count(server.limits.watches(), asked.user).map_err(Failure::Limited)?;
     let counted = server.limits.watches().open(asked.user, held_bytes).map_err(Failure::Limited)?;
     let initial = match start {
-        Start::Initial { .. } => Some(Initial::new(server, asked, selection)?),
+        Start::Initial { .. } => Some(Initial::new(server, asked, selection, of_selection)),
         Start::After(_) | Start::Now => None,
     };
-    // Most of it is the text of the selectors, which nobody needs any more.
-    drop(options);
     let watch = Watch {
         lease,
         subscription,
@@ -159,7 +166,7 @@ pub(super) async fn answer(
         let mut watch = watch?;
         match watch.next_batch().await {
             Some(batch) => Some((watch.sent(batch), Some(watch))),
-            None => watch.gzip.map(|member| (member.end(), None)),
+            None => watch.gzip.take().map(|member| (member.end(), None)),
         }
     });
     let media_type =
@@ -211,28 +218,12 @@ impl Place {
     }
 }
 
-/// What initial events are made of.
-struct Initial {
-    selection: Box<Selection>,
-    large: Box<LargeEvents>,
-    /// Of the selection, which takes more than the form in which it is followed.
-    _share: Share,
-}
-
-impl Initial {
-    fn new(server: &Server, asked: &Asked<'_>, selection: Selection) -> Result<Initial, Failure> {
-        let share = server.limits.watches().hold(asked.user, selection.held_bytes()).map_err(Failure::Limited)?;
-        let large = Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone()));
-        Ok(Initial { selection: Box::new(selection), large, _share: share })
-    }
-}
-
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
     Before { start: Start, snapshot: Held<Snapshot>, initial: Option<Initial> },
     /// In the middle of its initial events.
-    Listing { listing: Held<Listing>, version: Version, then: Cursor, large: Box<LargeEvents> },
+    Listing(Events),
     /// Following history.
     Following(Following),
     /// No more.
@@ -334,6 +325,13 @@ struct Watch {
     deadline: Instant,
 }
 
+/// What it did since its last turn is paid for, also when its client resets the stream before a turn is due.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.seats.settle(self.counted.user(), self.unpaid);
+    }
+}
+
 impl Watch {
     /// The next lines, at least one; `None` at the end.
     async fn next_batch(&mut self) -> Option<Batch> {
@@ -359,22 +357,31 @@ impl Watch {
             if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
+            let begins = matches!(self.place, Place::Before { .. });
             let is_waiting = match std::mem::replace(&mut self.place, Place::Ended) {
                 Place::Before { start, snapshot, initial } => {
                     // In a box, so that its place is not held for as long as the watch lasts.
                     match snapshot.take() {
+                        // To find what initial events show is work like a list.
+                        Some(snapshot) if matches!(start, Start::Initial { .. }) => {
+                            Box::pin(async {
+                                let mut worker = self.seats.turn_of(self.counted.user()).await;
+                                worker.work_through(self.begin(start, snapshot, initial, &mut batch.rest)).await;
+                            })
+                            .await;
+                        }
                         Some(snapshot) => Box::pin(self.begin(start, snapshot, initial, &mut batch.rest)).await,
                         None => self.shape.write_error(&past::let_go(), &mut batch.rest),
                     }
                     false
                 }
-                Place::Listing { listing, version, then, mut large } => {
-                    let size = listing.with(large_object).flatten();
-                    match Box::pin(large.admit(size)).await {
+                Place::Listing(mut events) => {
+                    let size = events.listing.with(large_object).flatten();
+                    match Box::pin(events.large.admit(size)).await {
                         Ok(()) => {
                             let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
                             worker.work(|| {
-                                self.list(listing, version, then, large, &mut batch.rest);
+                                self.list(events, &mut batch.rest);
                                 self.deflate(&mut batch);
                             });
                         }
@@ -410,6 +417,9 @@ impl Watch {
             }
             if is_waiting {
                 self.wait().await;
+            } else if !begins && self.is_under_way() {
+                // Much was looked at, and nothing of it is for this watch.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -433,8 +443,34 @@ impl Watch {
     /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out or that is compressed.
     fn needs_turn(&self, place: &Following) -> bool {
         let is_copied = !self.shape.is_table() && self.resource.is_shown_whole() && self.gzip.is_none();
-        let has_missed = place.is_behind || !place.is_new && self.subscription.is_overflowed();
-        has_missed || self.unpaid >= UNIT_TIME || !is_copied && !self.subscription.is_empty()
+        let has_missed = if place.is_new { self.has_history(place) } else { self.subscription.is_overflowed() };
+        place.is_behind || has_missed || self.unpaid >= UNIT_TIME || !is_copied && !self.subscription.is_empty()
+    }
+
+    /// Whether it is in the middle of its initial events, or of changes.
+    fn is_under_way(&self) -> bool {
+        match &self.place {
+            Place::Listing(_) => true,
+            Place::Following(place) => !place.is_new,
+            Place::Before { .. } | Place::Ended => false,
+        }
+    }
+
+    /// Whether a watch that has read nothing yet begins with changes of the past.
+    fn has_history(&self, place: &Following) -> bool {
+        match self.resource.live.state() {
+            LiveState::Ready(snapshot) => snapshot.end() > place.cursor,
+            LiveState::Gone(_)
+            | LiveState::Idle
+            | LiveState::Loading(_)
+            | LiveState::Refused { .. }
+            | LiveState::OverMemory(_) => true,
+        }
+    }
+
+    /// The work of looking at one change, as bytes that could be read instead.
+    fn cost_of_look(&self) -> usize {
+        LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
     /// Why a View shows something else now than when the watch began.
@@ -464,10 +500,11 @@ impl Watch {
         let version = snapshot.version();
         self.place = match start {
             Start::Initial { .. } => {
-                let Some(Initial { selection, large, .. }) = initial else { return };
-                let then = snapshot.end();
-                let listing = snapshot.hold(Listing::new(State::current(snapshot.clone()), &selection, None));
-                Place::Listing { listing, version, then, large }
+                let Some(initial) = initial else { return };
+                match initial.events(snapshot, self.counted.user()).await {
+                    Ok(events) => Place::Listing(events),
+                    Err(failure) => return self.shape.write_error(&failure, batch),
+                }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
             Start::After(asked) => match snapshot.since(asked) {
@@ -480,15 +517,9 @@ impl Watch {
         };
     }
 
-    fn list(
-        &mut self,
-        listing: Held<Listing>,
-        version: Version,
-        then: Cursor,
-        large: Box<LargeEvents>,
-        batch: &mut Vec<u8>,
-    ) {
+    fn list(&mut self, events: Events, batch: &mut Vec<u8>) {
         let most = self.most_together();
+        let Events { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, Failure> {
             let mut read = 0;
             while batch.len() < most && read < MOST_READ && large.admits(listing) {
@@ -506,12 +537,12 @@ impl Watch {
             Some(Err(failure)) => self.shape.write_error(&failure, batch),
             Some(Ok(true)) => {
                 // Before the bookmark, which ends the watch if it cannot be sent.
-                self.place = Place::following(then, version, version);
+                self.place = Place::following(events.then, events.version, events.version);
                 if self.marks_initial_end {
-                    self.write_bookmark(version, true, batch);
+                    self.write_bookmark(events.version, true, batch);
                 }
             }
-            Some(Ok(false)) => self.place = Place::Listing { listing, version, then, large },
+            Some(Ok(false)) => self.place = Place::Listing(events),
         }
     }
 
@@ -528,23 +559,25 @@ impl Watch {
     /// Tells what has changed since the watch's place; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
         place.is_new = false;
+        let cost_of_look = self.cost_of_look();
         let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
             Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
             Mailed::Changes { changes, end, version } => (changes, end, version),
         };
-        let mut read = 0;
+        let (mut read, mut looked) = (0, 0);
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
             // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
             let is_work = self.shape.is_table() || self.gzip.is_some() || !self.resource.is_shown_whole();
-            if is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
+            if looked >= MOST_READ || is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
                 read += routed.bytes();
+                looked += cost_of_look;
                 if let Err(failure) = self.tell_routed(&routed, batch) {
                     self.shape.write_error(&failure, &mut batch.rest);
                     return true;
@@ -589,13 +622,14 @@ impl Watch {
         }
         let Some(changes) = snapshot.changes(place.cursor) else { return false };
         place.is_behind = false;
-        let mut read = 0;
+        let (mut read, cost_of_look) = (0, self.cost_of_look());
         for change in changes {
             if batch.len() >= self.most_together() || read >= MOST_READ {
                 place.is_behind = true;
                 break;
             }
             place.cursor = place.cursor.advanced(1);
+            read += cost_of_look;
             if change.is_after(place.after)
                 && let Some(told) = transition(self.subscription.selection(), change)
             {

@@ -128,6 +128,14 @@ impl Seats {
         worker
     }
 
+    /// Charges work that was done without a turn, as far as it comes to units.
+    pub fn settle(&self, user: &User, unpaid: Duration) {
+        let units = units_of(unpaid);
+        if units > 0 {
+            self.charge(user, units);
+        }
+    }
+
     /// Seats taken in this round, while requests wait for the next one; otherwise none.
     pub fn taken(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
@@ -212,6 +220,11 @@ impl Seats {
     }
 }
 
+/// Whole units of this much work.
+fn units_of(work: Duration) -> u64 {
+    u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
 /// that another task wakes, which runs next.
 async fn go_to_the_end() {
@@ -281,8 +294,7 @@ impl Worker {
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
         let done = work();
-        let units = (begun.elapsed() + unpaid).as_micros() / UNIT_TIME.as_micros();
-        let owed = u64::try_from(units).unwrap_or(u64::MAX).saturating_sub(self.paid);
+        let owed = units_of(begun.elapsed() + unpaid).saturating_sub(self.paid);
         self.paid = 0;
         if owed > 0 {
             self.seats.charge(&self.user, owed);

@@ -1,7 +1,7 @@
 //! Open watches of each user, and the most that one may have.
 //!
 //! A watch counts as one, and as one more for each [`WATCH_BYTES`] that it holds of its request: selectors, the question about its
-//! permission, its path for the audit log. A selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as many as one, shared
+//! permission, its path for the audit log; and until they are sent, places of its initial events. A selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as many as one, shared
 //! as [`Shares`] says. A watch is counted from its answer to its end; in between nothing is looked at.
 
 use std::sync::Arc;
@@ -44,25 +44,25 @@ impl Watches {
     /// 429 when the user has the most already. Without a time to come again at: that lets whoever asked see the message at once
     /// instead of trying for a while, as client-go does for those with one, and its informers back off by themselves.
     pub fn open(&self, user: &User, held_bytes: usize) -> Result<CountedWatch, Limited> {
-        let share = self.take(user, 1, held_bytes)?;
+        let share = self.take(user, 1, held_bytes, "its selectors take")?;
         Ok(CountedWatch { user: user.clone(), _share: share })
     }
 
-    /// Counts what a watch holds beside that for some time.
+    /// Counts what a watch holds beside that for some time; `what` takes it, such as "its selectors take".
     ///
     /// # Errors
     /// The same.
-    pub fn hold(&self, user: &User, held_bytes: usize) -> Result<Share, Limited> {
-        self.take(user, 0, held_bytes)
+    pub fn hold(&self, user: &User, held_bytes: usize, what: &str) -> Result<Share, Limited> {
+        self.take(user, 0, held_bytes, what)
     }
 
-    fn take(&self, user: &User, watches: u64, held_bytes: usize) -> Result<Share, Limited> {
+    fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<Share, Limited> {
         let weight = watches + (held_bytes / WATCH_BYTES) as u64;
         let open = self.held.of(user);
         let share = if open + weight <= self.most { self.held.take(user, weight) } else { None };
         share.ok_or_else(|| {
             let counts = if weight > 1 {
-                format!(" This one counts as {weight}: its selectors take {held_bytes} bytes of memory.")
+                format!(" This one counts as {weight}: {what} {held_bytes} bytes of memory.")
             } else {
                 String::new()
             };

@@ -1,0 +1,67 @@
+//! Initial events: what is needed to find them, and the objects that are left.
+//!
+//! A selection takes several times the memory of its text, and the places of objects that were found take some too. Both count among what
+//! the user's watches hold, for as long as each is held.
+
+use std::sync::Arc;
+
+use super::super::failure::Failure;
+use super::super::limits::{Limits, Share, User};
+use super::super::{Asked, Server, read};
+use super::large::LargeEvents;
+use crate::model::Version;
+use crate::query::{Listing, Selection, State, Work};
+use crate::store::{Cursor, Held, Snapshot};
+
+/// What a watch holds, in words.
+pub(super) const SELECTORS: &str = "its selectors take";
+const INITIAL_EVENTS: &str = "its initial events take";
+
+/// What initial events are made of.
+pub(super) struct Initial {
+    selection: Box<Selection>,
+    large: Box<LargeEvents>,
+    limits: Arc<Limits>,
+    /// Of the selection.
+    _share: Share,
+}
+
+/// The objects of initial events that are left.
+pub(super) struct Events {
+    pub(super) listing: Held<Listing>,
+    /// The version of their state.
+    pub(super) version: Version,
+    /// Where the changes after it begin.
+    pub(super) then: Cursor,
+    pub(super) large: Box<LargeEvents>,
+    /// Of what the listing holds.
+    _share: Share,
+}
+
+impl Initial {
+    pub(super) fn new(server: &Server, asked: &Asked<'_>, selection: Selection, share: Share) -> Initial {
+        let large = Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone()));
+        Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
+    }
+
+    /// Finds the objects, in turns.
+    ///
+    /// # Errors
+    /// 429 when the user's watches hold as much as they may, 410 when the state was let go meanwhile.
+    pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<Events, Failure> {
+        let Initial { selection, large, limits, _share } = self;
+        let (version, then) = (snapshot.version(), snapshot.end());
+        let state = State::current(snapshot.clone());
+        let found = read::in_turns(snapshot, async move {
+            let snapshot = state.snapshot().clone();
+            (Listing::begin(state, &selection, None, &mut Work::default()).await, snapshot)
+        });
+        let (listing, snapshot) = found.await?;
+        let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
+        let of_listing = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
+            limits.count(limited.limit);
+            Failure::Limited(limited)
+        })?;
+        Ok(Events { listing: snapshot.hold(listing), version, then, large, _share: of_listing })
+    }
+}
