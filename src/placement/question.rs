@@ -135,6 +135,9 @@ impl PlacementReviewSpec {
             Problem::with_value(Reason::Invalid, field, &value, "there is no node of that name")
         };
         for (index, taint) in what_if.taints.iter().enumerate() {
+            if problems.len() >= validate::MOST_PROBLEMS {
+                break;
+            }
             let path = format!("spec.whatIf.taints[{index}]");
             if cluster.known_node(&taint.node).is_none() {
                 problems.push(unknown(format!("{path}.node"), &taint.node));
@@ -146,6 +149,9 @@ impl PlacementReviewSpec {
             }
         }
         for (index, label) in what_if.labels.iter().enumerate() {
+            if problems.len() >= validate::MOST_PROBLEMS {
+                break;
+            }
             let path = format!("spec.whatIf.labels[{index}]");
             if cluster.known_node(&label.node).is_none() {
                 problems.push(unknown(format!("{path}.node"), &label.node));

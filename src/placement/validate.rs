@@ -19,11 +19,35 @@ use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonica
 use super::warning::Warning;
 use crate::model::quote;
 use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
-use crate::selector::wire::label_selector;
+use crate::selector::wire::label_selector_with;
 use crate::selector::{Problem, Reason};
+
+/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of what it is about, and nobody reads more.
+pub const MOST_PROBLEMS: usize = 100;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// The first problems, up to [`MOST_PROBLEMS`].
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn push(&mut self, problem: Problem) {
+        self.extend([problem]);
+    }
+
+    /// How many are still taken.
+    fn left(&self) -> usize {
+        MOST_PROBLEMS.saturating_sub(self.0.len())
+    }
+}
+
+impl Extend<Problem> for Problems {
+    fn extend<All: IntoIterator<Item = Problem>>(&mut self, problems: All) {
+        self.0.extend(problems.into_iter().take(self.left()));
+    }
+}
 
 fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display) -> Problem {
     Problem::with_text(Reason::Invalid, field, &quote(value), detail)
@@ -43,8 +67,11 @@ fn key_problems(field: &str, key: &str) -> impl Iterator<Item = Problem> {
     label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
 }
 
-fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Vec<Problem>) {
+fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems) {
     for (key, value) in labels {
+        if problems.left() == 0 {
+            break;
+        }
         problems.extend(key_problems(path, key));
         problems.extend(label_value_faults(value).into_iter().map(|fault| invalid(path, value, fault)));
     }
@@ -57,9 +84,12 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
     if containers.is_empty() {
         return vec![Problem::without_value(Reason::Required, path, "")];
     }
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let mut seen = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         let path = format!("{path}[{index}]");
         if !container.is_object() && !container.is_null() {
             problems.push(Problem::with_value(Reason::TypeInvalid, path, container, "must be an object"));
@@ -91,38 +121,41 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
             problems.push(Problem::with_text(Reason::Duplicate, name_path, &quote(name), ""));
         }
     }
-    problems
+    problems.0
 }
 
 /// What an API server refuses in a Pod that is created.
 pub fn pod(pod: &Pod, options: &Options) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     labels(&pod.metadata.labels, "metadata.labels", &mut problems);
     problems.extend(pod_spec(&pod.spec, "spec", options));
     if !pod.spec.node_name.is_empty() && !pod.spec.scheduling_gates.is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
         problems.push(Problem::without_value(Reason::Forbidden, "spec.nodeName", detail));
     }
-    problems
+    problems.0
 }
 
 /// What it refuses in a pod template that stands at `path` (`spec.template` in a Deployment). The paths are upstream's: labels
 /// stand right below the template.
 pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     labels(&template.metadata.labels, &format!("{path}.labels"), &mut problems);
     problems.extend(pod_spec(&template.spec, &format!("{path}.spec"), options));
-    problems
+    problems.0
 }
 
 fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     labels(&spec.node_selector, &format!("{path}.nodeSelector"), &mut problems);
     if let Some(affinity) = &spec.affinity {
         affinities(affinity, &format!("{path}.affinity"), &mut problems);
     }
     let mut seen = BTreeSet::new();
     for (index, gate) in spec.scheduling_gates.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         let field = format!("{path}.schedulingGates[{index}]");
         problems.extend(key_problems(&field, &gate.name));
         if !seen.insert(&gate.name) {
@@ -134,12 +167,15 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<Problem> {
         problems.extend(faults.map(|fault| invalid(format!("{path}.nodeName"), &spec.node_name, fault)));
     }
     for (index, toleration) in spec.tolerations.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         tolerations(toleration, &format!("{path}.tolerations[{index}]"), options, &mut problems);
     }
-    problems
+    problems.0
 }
 
-fn affinities(affinity: &Affinity, path: &str, problems: &mut Vec<Problem>) {
+fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
     if let Some(node_affinity) = &affinity.node_affinity {
         let path = format!("{path}.nodeAffinity");
         if let Some(required) = &node_affinity.required {
@@ -167,7 +203,7 @@ fn affinities(affinity: &Affinity, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn weight(weight: i32, path: &str, problems: &mut Vec<Problem>) {
+fn weight(weight: i32, path: &str, problems: &mut Problems) {
     if !(1..=100).contains(&weight) {
         let value = Value::from(weight);
         let detail = "must be in the range 1-100";
@@ -175,16 +211,22 @@ fn weight(weight: i32, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems: &mut Vec<Problem>) {
+fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems: &mut Problems) {
     for (index, requirement) in term.match_expressions.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         node_requirement(requirement, judges_values, &format!("{path}.matchExpressions[{index}]"), problems);
     }
     for (index, requirement) in term.match_fields.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         field_requirement(requirement, &format!("{path}.matchFields[{index}]"), problems);
     }
 }
 
-fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Vec<Problem>) {
+fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     let wrong_values = |reason: Reason, detail: &str| Problem::without_value(reason, format!("{path}.values"), detail);
     match &**operator {
@@ -205,12 +247,15 @@ fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, 
     }
     problems.extend(key_problems(&format!("{path}.key"), key));
     for (index, value) in values.iter().enumerate().filter(|_| judges_values) {
+        if problems.left() == 0 {
+            break;
+        }
         let faults = label_value_faults(value).into_iter();
         problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
     }
 }
 
-fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Vec<Problem>) {
+fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     match &**operator {
         "In" | "NotIn" if values.len() == 1 => {}
@@ -225,33 +270,45 @@ fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Vec<P
         return;
     }
     for (index, value) in values.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         let faults = dns_subdomain_faults(value).into_iter();
         problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
     }
 }
 
-fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Vec<Problem>) {
+fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Problems) {
     for (index, term) in affinity.required.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         pod_term(term, &format!("{path}.{REQUIRED}[{index}]"), problems);
     }
     for (index, weighted) in affinity.preferred.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         let path = format!("{path}.{PREFERRED}[{index}]");
         weight(weighted.weight, &path, problems);
         pod_term(&weighted.pod_affinity_term, &format!("{path}.podAffinityTerm"), problems);
     }
 }
 
-fn selector(selector: Option<&LabelSelector>, path: &str, problems: &mut Vec<Problem>) {
+fn selector(selector: Option<&LabelSelector>, path: &str, problems: &mut Problems) {
     let written = selector.map(|selector| serde_json::to_value(selector).unwrap_or_default()).unwrap_or_default();
-    if let Err(found) = label_selector(&written, path) {
+    if let Err(found) = label_selector_with(&written, path, problems.left()) {
         problems.extend(found);
     }
 }
 
-fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
+fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     selector(term.label_selector.as_ref(), &format!("{path}.labelSelector"), problems);
     selector(term.namespace_selector.as_ref(), &format!("{path}.namespaceSelector"), problems);
     for name in &term.namespaces {
+        if problems.left() == 0 {
+            break;
+        }
         // The member is called `namespaces`; upstream's path is not.
         let faults = dns_label_faults(name).into_iter();
         problems.extend(faults.map(|fault| invalid(format!("{path}.namespace"), name, fault)));
@@ -266,7 +323,7 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
 
 /// matchLabelKeys and mismatchLabelKeys. That a key is in the selector too is seen as its second occurrence, because the first
 /// one is what was merged.
-fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
+fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
     for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         let path = format!("{path}.{member}");
@@ -292,6 +349,9 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
         }
     }
     for (index, key) in term.match_label_keys.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         if term.mismatch_label_keys.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
             problems.push(invalid(format!("{path}.matchLabelKeys[{index}]"), key, detail));
@@ -299,7 +359,7 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems: &mut Vec<Problem>) {
+fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems: &mut Problems) {
     let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let operator_path = format!("{path}.operator");
     if !key.is_empty() {
@@ -359,9 +419,12 @@ fn effect_problem(effect: &str, path: &str) -> Option<Problem> {
 
 /// What an API server refuses in the taints of a Node; `path` is `spec.taints` there.
 pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let mut seen = BTreeSet::new();
     for (index, taint) in taints.iter().enumerate() {
+        if problems.left() == 0 {
+            break;
+        }
         let path = format!("{path}[{index}]");
         problems.extend(key_problems(&format!("{path}.key"), &taint.key));
         let faults = label_value_faults(&taint.value);
@@ -380,7 +443,7 @@ pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
             problems.push(Problem::with_value(Reason::Duplicate, path, &shown, detail));
         }
     }
-    problems
+    problems.0
 }
 
 /// What to use instead of a node label that is deprecated (upstream's `pkg/api/node`).
@@ -435,10 +498,16 @@ pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
 
 fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<Warning>) {
     for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
+        if warnings.len() >= MOST_PROBLEMS {
+            break;
+        }
         if let Some(message) = deprecated_node_label(key) {
             warnings.push(warning(format!("{path}.matchExpressions[{index}].key"), format!("{key} is {message}")));
         }
         for (position, value) in values.iter().enumerate().filter(|_| judges_values) {
+            if warnings.len() >= MOST_PROBLEMS {
+                break;
+            }
             let faults = label_value_faults(value).into_iter();
             let field = format!("{path}.matchExpressions[{index}].values[{position}]");
             warnings.extend(faults.map(|fault| warning(field.clone(), format!("{value} is invalid, {fault}"))));

@@ -229,7 +229,7 @@ fn expressions(selector: &Map<String, Value>, path: &str, most: usize, problems:
         };
         let (key, operator) = (member("key"), member("operator"));
         let values_path = format!("{path}.values");
-        let values = list_of_texts(entry.get("values").unwrap_or(&Value::Null), &values_path, problems);
+        let values = list_of_texts(entry.get("values").unwrap_or(&Value::Null), &values_path, most, problems);
         if found == problems.len() {
             read.push(Expression { path, key, operator, values });
         }
@@ -291,7 +291,13 @@ fn text(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<String
     }
 }
 
-fn list_of_texts(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Vec<String> {
-    let items = list(value, path, problems).iter().enumerate();
-    items.filter_map(|(index, item)| text(item, &format!("{path}[{index}]"), problems)).collect()
+fn list_of_texts(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (index, item) in list(value, path, problems).iter().enumerate() {
+        if problems.len() >= most {
+            break;
+        }
+        texts.extend(text(item, &format!("{path}[{index}]"), problems));
+    }
+    texts
 }

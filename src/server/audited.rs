@@ -44,7 +44,7 @@ pub(super) struct Audited {
     peer: Option<IpAddr>,
     known: OnceLock<Arc<Identity>>,
     decided: OnceLock<Decided>,
-    failed: Mutex<Option<Failure>>,
+    failed: Mutex<Option<Vec<u8>>>,
     code: OnceLock<u16>,
     /// Whether its event must be written before the response is sent.
     must_write: AtomicBool,
@@ -203,7 +203,9 @@ impl Audited {
 
     /// The response is this failure.
     pub(super) fn failed(&self, failure: &Failure) {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+        // Its Status, which is bounded.
+        let status = failure.plain_text().is_none().then(|| failure.status());
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
     /// The response is ready; `goes_on`: its body is a stream. Returns when its event is written.
@@ -250,10 +252,9 @@ impl Audited {
             annotations.extend(decision.map(|decision| (DECISION, decision.to_owned())));
             annotations.insert(REASON, reason.clone());
         }
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let status = code.map(|code| {
-            let document = failed.filter(|failure| failure.plain_text().is_none());
-            let document = document.and_then(|failure| serde_json::from_slice(&failure.status()).ok());
+            let document = failed.as_ref().and_then(|status| serde_json::from_slice(status).ok());
             document.map_or_else(|| event::status(code), |document| event::failure(document, code))
         });
         Event {
