@@ -1,17 +1,20 @@
 //! Planner against the obviously right filter; pages against the whole list; tokens against kube-apiserver's texts.
 
+mod compact;
 mod explain;
 mod many;
+mod work;
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::{ContinueToken, FieldTerm, Listing, Plan, Selection, State};
-use crate::extract::FieldRef;
+use super::work::at_once;
+use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, Plan, Selection, State, Work};
+use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Record, Version};
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::tests::record;
-use crate::store::{HistoryLimits, Object, Store};
+use crate::store::{HistoryLimits, Object, Snapshot, Store};
 
 fn store(records: Vec<Record>) -> Store {
     let mut store = Store::new(HistoryLimits::default());
@@ -25,6 +28,17 @@ fn term(field: FieldRef, operator: FieldOperator, value: &str) -> FieldTerm {
 
 fn names(listing: Listing) -> Vec<String> {
     listing.map(|object| object.key().to_owned()).collect()
+}
+
+fn explained(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
+    at_once(Explanation::of(selection, state, fields, &mut Work::default()))
+}
+
+fn hits_of(selection: &Selection, snapshot: &Snapshot) -> Hits {
+    at_once(async {
+        let mut work = Work::default();
+        Plan::new(selection, snapshot, &mut work).await.hits(&mut work).await
+    })
 }
 
 #[test]
@@ -43,7 +57,7 @@ fn a_plan_starts_with_the_smallest_list() {
         fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "blue")],
     };
     assert_eq!(
-        Plan::new(&selection, &snapshot).explain(&explain::fields()),
+        at_once(Plan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
         "app=shop (3) & spec.color=blue (100) & tier=web (100) & metadata.namespace=a (100) & !old (less 0)"
     );
 }

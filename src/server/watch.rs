@@ -39,7 +39,7 @@ use super::encode::{CHUNK, MOST_READ, Shown};
 use super::failure::Failure;
 use super::gzip::{self, Member};
 use super::limits::past;
-use super::limits::seats::{Seats, UNIT_TIME};
+use super::limits::seats::Unpaid;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::params::{ListOptions, read_version};
@@ -149,8 +149,7 @@ pub(super) async fn answer(
         pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: open,
         counted,
-        seats: server.limits.seats().clone(),
-        unpaid: Duration::ZERO,
+        unpaid: Unpaid::new(server.limits.seats(), asked.user),
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
@@ -166,7 +165,7 @@ pub(super) async fn answer(
         let mut watch = watch?;
         match watch.next_batch().await {
             Some(batch) => Some((watch.sent(batch), Some(watch))),
-            None => watch.gzip.take().map(|member| (member.end(), None)),
+            None => watch.gzip.map(|member| (member.end(), None)),
         }
     });
     let media_type =
@@ -305,10 +304,8 @@ struct Watch {
     _open: OpenWatch,
     /// Of whose watches it is one.
     counted: CountedWatch,
-    /// For its initial events, and what it has missed: both are work like a list.
-    seats: Arc<Seats>,
-    /// Work since its last turn.
-    unpaid: Duration,
+    /// Work since its last turn. Initial events, and what it has missed, are work like a list and take turns.
+    unpaid: Unpaid,
     resource: Arc<Resource>,
     shape: Shape,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
@@ -323,13 +320,6 @@ struct Watch {
     /// What was sent so far, if it is compressed.
     gzip: Option<Member>,
     deadline: Instant,
-}
-
-/// What it did since its last turn is paid for, also when its client resets the stream before a turn is due.
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.seats.settle(self.counted.user(), self.unpaid);
-    }
 }
 
 impl Watch {
@@ -365,7 +355,7 @@ impl Watch {
                         // To find what initial events show is work like a list.
                         Some(snapshot) if matches!(start, Start::Initial { .. }) => {
                             Box::pin(async {
-                                let mut worker = self.seats.turn_of(self.counted.user()).await;
+                                let mut worker = self.unpaid.turn().await;
                                 worker.work_through(self.begin(start, snapshot, initial, &mut batch.rest)).await;
                             })
                             .await;
@@ -379,7 +369,7 @@ impl Watch {
                     let size = events.listing.with(large_object).flatten();
                     match Box::pin(events.large.admit(size)).await {
                         Ok(()) => {
-                            let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
+                            let mut worker = Box::pin(self.unpaid.turn()).await;
                             worker.work(|| {
                                 self.list(events, &mut batch.rest);
                                 self.deflate(&mut batch);
@@ -390,8 +380,8 @@ impl Watch {
                     false
                 }
                 Place::Following(place) if self.needs_turn(&place) => {
-                    let mut worker = Box::pin(self.seats.turn_of(self.counted.user())).await;
-                    let unpaid = std::mem::take(&mut self.unpaid);
+                    let mut worker = Box::pin(self.unpaid.turn()).await;
+                    let unpaid = self.unpaid.take();
                     worker.work_and_settle(unpaid, || {
                         let is_waiting = self.follow(place, &mut batch);
                         self.deflate(&mut batch);
@@ -402,7 +392,7 @@ impl Watch {
                     let begun = Instant::now();
                     let is_waiting = self.follow(place, &mut batch);
                     self.deflate(&mut batch);
-                    self.unpaid += begun.elapsed();
+                    self.unpaid.add(begun.elapsed());
                     is_waiting
                 }
                 Place::Ended => return None,
@@ -444,7 +434,7 @@ impl Watch {
     fn needs_turn(&self, place: &Following) -> bool {
         let is_copied = !self.shape.is_table() && self.resource.is_shown_whole() && self.gzip.is_none();
         let has_missed = if place.is_new { self.has_history(place) } else { self.subscription.is_overflowed() };
-        place.is_behind || has_missed || self.unpaid >= UNIT_TIME || !is_copied && !self.subscription.is_empty()
+        place.is_behind || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
     }
 
     /// Whether it is in the middle of its initial events, or of changes.

@@ -3,8 +3,8 @@
 use proptest::prelude::any;
 use proptest::{prop_assert_eq, proptest};
 
-use super::super::{Access, Explanation, Hits, Plan, Selection, State};
-use super::{names, objects, selections, store, term};
+use super::super::{Access, Explanation, Hits, Selection, State};
+use super::{explained, hits_of, names, objects, selections, store, term};
 use crate::extract::{Field, FieldRef, Origin};
 use crate::model::{FieldIndex, Version};
 use crate::query::Listing;
@@ -98,7 +98,7 @@ fn explanations_say_what_is_looked_up_and_how_much_there_is() {
             labels: LabelSelector::parse(labels).unwrap(),
             fields: terms.into_iter().map(|(field, operator, value)| term(field, operator, value)).collect(),
         };
-        let found = Explanation::of(&selection, &State::current(store.snapshot()), &fields());
+        let found = explained(&selection, &State::current(store.snapshot()), &fields());
         let bytes = bytes.map(|objects: u64| objects * object_bytes);
         assert_eq!(
             found,
@@ -121,9 +121,9 @@ fn an_explanation_of_the_past_counts_the_past() {
     };
     for (version, hits, everything) in [(10, 2, 2), (11, 1, 2), (12, 0, 1), (13, 1, 2)] {
         let state = State::at(store.snapshot(), Version::new(version), None).unwrap();
-        let found = Explanation::of(&red, &state, &fields());
+        let found = explained(&red, &state, &fields());
         assert_eq!((found.hits, found.bytes.is_some()), (hits, version == 13), "red at {version}");
-        let found = Explanation::of(&Selection::default(), &state, &fields());
+        let found = explained(&Selection::default(), &state, &fields());
         assert_eq!((found.hits, found.bytes.is_some()), (everything, version == 13), "everything at {version}");
     }
 }
@@ -144,9 +144,9 @@ proptest! {
             }
             let state = State::at(store.snapshot(), version, selection.namespace.as_deref()).unwrap();
             let listed = names(Listing::new(state.clone(), &selection, None));
-            let explanation = Explanation::of(&selection, &state, &fields());
+            let explanation = explained(&selection, &state, &fields());
             prop_assert_eq!(explanation.hits, listed.len() as u64);
-            let walks_all = Plan::new(&selection, state.snapshot()).hits() == Hits::Everything;
+            let walks_all = hits_of(&selection, state.snapshot()) == Hits::Everything;
             prop_assert_eq!(explanation.access == Access::Scan, walks_all);
         }
     }

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 
-use super::{names, term};
+use super::{explained, hits_of, names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
-use crate::query::{Explanation, FieldTerm, Listing, Selection, State};
+use crate::query::{FieldTerm, Hits, Listing, Selection, State};
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::slots::SlotSet;
-use crate::store::tests::record_of_many;
+use crate::store::tests::{record_of_many, work};
 use crate::store::{HistoryLimits, IndexLimits, Part, Store};
 use crate::subscribe::routes::Routes;
 use crate::subscribe::{Transition, transition};
@@ -161,7 +161,7 @@ proptest! {
         let expected: Vec<&String> =
             held.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
-        let explained = Explanation::of(&selection, &state, &[]);
+        let explained = explained(&selection, &state, &[]);
         prop_assert_eq!(explained.hits, expected.len() as u64, "{:?}", explained);
         let found = names(Listing::new(state.clone(), &selection, None));
         prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected.clone());
@@ -244,7 +244,7 @@ fn a_plan_tells_how_many_objects_are_compared_one_by_one() {
     ] {
         let labels_parsed = LabelSelector::parse(labels).unwrap();
         let selection = Selection { labels: labels_parsed, fields: fields.to_vec(), ..Selection::default() };
-        let explained = Explanation::of(&selection, &State::current(store.snapshot()), &super::explain::fields());
+        let explained = explained(&selection, &State::current(store.snapshot()), &super::explain::fields());
         assert_eq!((&*explained.plan, explained.hits), (expected, hits), "{labels}");
     }
 }
@@ -303,4 +303,20 @@ fn many_names_in_many_namespaces_are_found_by_a_walk() {
         let found = names(Listing::new(State::current(store.snapshot()), &selection, None)).len();
         assert!(found.abs_diff(expected) <= 4, "{found} of {expected}");
     }
+}
+
+/// A probe of a namespace costs some ten comparisons of keys, a look at an object one.
+#[test]
+fn one_name_in_as_many_namespaces_as_a_good_part_of_all_objects_is_found_by_a_walk() {
+    let mut store = Store::new(HistoryLimits::default());
+    let key = |number: u64| format!("n{:03}/x{}", number / 2, number % 2);
+    let records: Vec<_> = (0..800).map(|number| record_of_many(&key(number), number + 1, &[], &[])).collect();
+    store.replace(&records, Version::new(1_000));
+    let snapshot = store.snapshot();
+    let fields = vec![term(FieldRef::Name, FieldOperator::Equals, "x1")];
+    let selection = Selection { fields, ..Selection::default() };
+    let mut hits = Hits::Everything;
+    let read = work::of(|| hits = hits_of(&selection, &snapshot));
+    assert!(matches!(&hits, Hits::Slots(slots) if slots.len() == 400), "{hits:?}");
+    assert!(read < 2_000, "{read} texts of 800 objects");
 }

@@ -111,6 +111,38 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
     }
 }
 
+/// A fault is hundreds of times as long as the value that it is about.
+#[test]
+fn the_message_about_a_set_shows_its_first_ten_faults() {
+    let key = format!("{}/k", "x".repeat(200));
+    for count in [9, 10, 11, 1_000] {
+        let values: Vec<String> = (0..count).map(|number| format!("-{number:04}")).collect();
+        let shown = values.iter().take(10).enumerate();
+        let mut faults: Vec<String> = shown
+            .map(|(index, value)| format!("values[{index}][{key}]: Invalid value: \"{value}\": {VALUE_RULE}"))
+            .collect();
+        if count > 10 {
+            faults.push("further values are invalid".to_owned());
+        }
+        let error = LabelSelector::parse(&format!("{key} in ({})", values.join(","))).unwrap_err();
+        let expected = format!("unable to parse requirement: [{}]", faults.join(", "));
+        assert_eq!(error.message, expected, "{count} values");
+    }
+}
+
+#[test]
+fn the_number_of_requirements_can_be_bounded() {
+    let text = |count: usize| (0..count).map(|number| format!("k{number}")).collect::<Vec<_>>().join(",");
+    assert_eq!(LabelSelector::parse_at_most(&text(3), 3), LabelSelector::parse(&text(3)));
+    let set = format!("k in ({})", text(10));
+    assert_eq!(LabelSelector::parse_at_most(&set, 1), LabelSelector::parse(&set), "values are no requirements");
+    // What stands behind is not read.
+    let error = LabelSelector::parse_at_most(&format!("{},=", text(4)), 3).unwrap_err();
+    let expected = "the label selector has more than 3 requirements: name all values of one key in one set, such as 'key in \
+                    (a,b)', or send several requests";
+    assert_eq!((&*error.message, error.offset), (expected, 9));
+}
+
 #[test]
 fn what_is_accepted_prints_in_its_canonical_form() {
     for (text, canonical, why) in [

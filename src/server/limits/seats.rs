@@ -128,14 +128,6 @@ impl Seats {
         worker
     }
 
-    /// Charges work that was done without a turn, as far as it comes to units.
-    pub fn settle(&self, user: &User, unpaid: Duration) {
-        let units = units_of(unpaid);
-        if units > 0 {
-            self.charge(user, units);
-        }
-    }
-
     /// Seats taken in this round, while requests wait for the next one; otherwise none.
     pub fn taken(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
@@ -237,6 +229,51 @@ async fn go_to_the_end() {
         Poll::Pending
     })
     .await;
+}
+
+/// Work in pieces that are too short for a turn each. It is charged when it is dropped, unless a turn has paid for it: a client that ends its
+/// request before a turn is due does not get the work for nothing.
+#[derive(Debug)]
+pub struct Unpaid {
+    seats: Arc<Seats>,
+    user: User,
+    time: Duration,
+}
+
+impl Unpaid {
+    /// Nothing has been done yet.
+    pub fn new(seats: &Arc<Seats>, user: &User) -> Unpaid {
+        Unpaid { seats: seats.clone(), user: user.clone(), time: Duration::ZERO }
+    }
+
+    /// So much has been done without a turn.
+    pub fn add(&mut self, time: Duration) {
+        self.time += time;
+    }
+
+    /// Whether a turn is due.
+    pub fn is_due(&self) -> bool {
+        self.time >= UNIT_TIME
+    }
+
+    /// What the next turn pays for.
+    pub fn take(&mut self) -> Duration {
+        std::mem::take(&mut self.time)
+    }
+
+    /// Waits for one turn.
+    pub async fn turn(&self) -> Worker {
+        self.seats.turn_of(&self.user).await
+    }
+}
+
+impl Drop for Unpaid {
+    fn drop(&mut self) {
+        let units = units_of(self.time);
+        if units > 0 {
+            self.seats.charge(&self.user, units);
+        }
+    }
 }
 
 /// Works for a user, one turn after the other. When dropped it does not wait any longer.

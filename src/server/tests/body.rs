@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use tokio::time::advance;
 
 use crate::server::body::Body;
+use crate::server::gzip::Gzip;
 
 /// Pieces of a response that a client takes with a pause of so many seconds before each, at most a hundred.
 async fn taken(mut body: Body, pause: u64) -> Result<usize, String> {
@@ -57,4 +58,15 @@ fn a_long_answer_lets_others_have_their_turn() {
     let backlog = futures::stream::iter((0..20).map(move |_| chunk()));
     assert_eq!(turns(Body::stream(backlog)), [8, 8, 4], "a watch with much to tell");
     assert_eq!(turns(Body::whole("x")), [1], "a small answer");
+}
+
+/// Of text that repeats itself, a compressor takes megabytes before it gives a byte.
+#[test]
+fn compression_ends_its_turn_after_each_piece() {
+    let pieces = (0..100).map(|_| Bytes::from_static(&[b'x'; 64 << 10]));
+    let compressed: Vec<Bytes> = Gzip::new(Box::new(pieces)).collect();
+    assert_eq!(compressed.len(), 101, "one piece for each, and the end");
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*compressed.concat()), &mut plain).unwrap();
+    assert_eq!((plain.len(), plain.iter().all(|byte| *byte == b'x')), (100 << 16, true));
 }

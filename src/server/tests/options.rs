@@ -194,3 +194,67 @@ async fn queries_of_very_many_parameters_are_rejected() {
     let message = "the query has more than 256 parameters: send fewer";
     assert_eq!((rejected.code.as_u16(), &*rejected.message()), (400, message));
 }
+
+#[tokio::test]
+async fn a_request_has_at_most_so_many_requirements_and_any_number_of_values() {
+    let mut fixture = Fixture::new();
+    fixture.put("default", "x", "blue");
+    let many = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<Vec<_>>().join(",");
+    let keys = |count: usize| format!("labelSelector={}", many(count, &|number| format!("%21k{number}")));
+    let terms = |count: usize| format!("fieldSelector={}", many(count, &|number| format!("spec.color%21%3Dc{number}")));
+    let values = |count: usize| format!("labelSelector=tone%20in%20(blue,{})", many(count, &|number| format!("v{number}")));
+    let of_keys = "the label selector has more than 1024 requirements: name all values of one key in one set, such as 'key in \
+                   (a,b)', or send several requests";
+    let of_terms = "the field selector has more than 1024 terms: send several requests";
+    for (query, refused) in [
+        (keys(1024), ""),
+        (keys(1025), of_keys),
+        // What says the same twice counts twice: it is read twice.
+        (format!("labelSelector={}", many(2_000, &|_| "tone".to_owned())), of_keys),
+        (terms(1024), ""),
+        (terms(1025), of_terms),
+        (values(8_000), ""),
+    ] {
+        for path in [ALL_SHIRTS.to_owned(), format!("{ALL_SHIRTS}?watch=1")] {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let path = format!("{path}{separator}{query}");
+            if refused.is_empty() {
+                let response = fixture.ask(Method::GET, &path, &[]).await;
+                assert_eq!(response.status(), 200, "{path:.80}");
+            } else {
+                let answer = fixture.get(&path).await;
+                assert_eq!((answer.code.as_u16(), &*answer.message()), (400, refused), "{path:.80}");
+            }
+        }
+    }
+    assert_eq!(fixture.get(&format!("{ALL_SHIRTS}?{}", values(8_000))).await.names(), ["default/x"]);
+}
+
+/// A message shows what was sent, several copies of it are made, and a URL may have a mebibyte.
+#[test]
+fn the_message_of_a_failure_has_at_most_64_kib() {
+    const MOST: usize = 64 << 10;
+    let read = |failure: Failure| -> Value { serde_json::from_slice(&failure.status()).unwrap() };
+    for length in [10, MOST, MOST + 1, 1 << 20] {
+        let text = "x".repeat(length);
+        let shown = if length > MOST { format!("{} ...", &text[..MOST]) } else { text.clone() };
+        for failure in [Failure::BadRequest(text.clone()), Failure::Bare(text.clone()), Failure::NotAcceptable(text)] {
+            assert_eq!(read(failure)["message"], shown, "{length} bytes");
+        }
+    }
+    // The last character is left out whole.
+    let message = read(Failure::BadRequest("é".repeat(MOST)))["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, format!("{} ...", "é".repeat(MOST / 2)));
+    let problems = |count: usize, length: usize| {
+        let problem = |number: usize| Problem::without_value(Reason::Invalid, format!("f{number}"), "x".repeat(length));
+        Failure::invalid_review("g", "Kind", (0..count).map(problem).collect())
+    };
+    let few = read(problems(3, 100));
+    assert!(few["details"]["causes"].as_array().is_some_and(|causes| causes.len() == 3 && causes[2]["message"] != ""));
+    for (count, length) in [(100, 10_000), (2, 1 << 20), (1, 1 << 20)] {
+        let status = problems(count, length).status();
+        assert!(status.len() < 2 * MOST + 10_000, "{count} problems of {length} bytes: {}", status.len());
+        let status: Value = serde_json::from_slice(&status).unwrap();
+        assert!(!status["details"]["causes"].as_array().unwrap().is_empty());
+    }
+}

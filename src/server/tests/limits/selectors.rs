@@ -44,8 +44,12 @@ fn selectors(length: usize) -> [(&'static str, String); 5] {
 
 #[tokio::test]
 async fn a_watch_holds_a_few_times_the_length_of_its_selectors() {
-    for length in [1_000, 15_000, 50_000] {
+    for length in [1_000, 7_000, 50_000] {
         for (shape, query) in selectors(length) {
+            // As many requirements as this are refused.
+            if length > 7_000 && !matches!(shape, "values of one set" | "one long value") {
+                continue;
+            }
             for start in ["resourceVersion=100", "resourceVersion=0", "resourceVersion=101"] {
                 let what = format!("{shape} of {}, {start}", query.len());
                 let fixture = fixture();
