@@ -62,7 +62,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// What each change costs that is looked at, and what each requirement that it is compared with, as bytes that could be read instead. So a
 /// turn reads a mebibyte of events, or looks at thousands of changes that are for others.
 const LOOK_COST: usize = 256;
-const REQUIREMENT_COST: usize = 16;
+const REQUIREMENT_COST: usize = 32;
 
 /// Length of a watch whose client names none: kube-apiserver's `--min-request-timeout`, up to twice that.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);

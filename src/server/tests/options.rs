@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::selector::{Problem, Reason};
+use crate::server::failure::Failure;
 use crate::server::params::{Query, go_duration, percent_decode};
 
 #[test]

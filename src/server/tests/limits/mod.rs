@@ -9,6 +9,7 @@ mod places;
 mod seats;
 mod selectors;
 mod sockets;
+mod turns;
 mod unread;
 
 use std::sync::Arc;
