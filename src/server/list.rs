@@ -69,7 +69,8 @@ async fn answer_in(
     let selection = &request.selection;
     // It is held while the list waits: for the copy, for a turn, or for its place among large lists.
     let held_bytes = selection.held_bytes() as u64;
-    let of_selection = (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, held_bytes));
+    let of_selection =
+        (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, held_bytes));
     let of_selection = of_selection.transpose().map_err(Failure::Limited)?;
     let consistency = strong::consistency(server, asked)?;
     let (state, mut from) = shown(server, asked, &request, consistency).await?;
@@ -120,7 +121,8 @@ async fn answer_in(
             let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
             // There are two listings while it is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
-            let of_both = (both_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, both_bytes));
+            let of_both =
+                (both_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, both_bytes));
             let _of_both = of_both.transpose().map_err(Failure::Limited)?;
             let (state, again) = taken(&request, state).await?;
             encoded_pieces([again, page], state, resource, shape).await

@@ -156,10 +156,8 @@ impl ListOptions {
         };
         let refused = |error: crate::selector::SelectorError| Failure::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
-        options.labels =
-            LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?;
-        options.fields =
-            FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?;
+        options.labels = LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?;
+        options.fields = FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?;
         options.set_watch_defaults();
         let faults = options.faults();
         if faults.is_empty() { Ok(options) } else { Err(Failure::InvalidOptions(faults)) }

@@ -216,7 +216,7 @@ impl Columns {
             // Texts are held as values of JSON, which take about twice their length.
             let bytes = usize::try_from(self.held).unwrap_or(usize::MAX).saturating_mul(2);
             // Another watch may have counted them meanwhile; then this share is free again.
-            let _ = self.counted.set(watches.hold(user, bytes)?);
+            let _ = self.counted.set(watches.hold(user, bytes, "its columns take")?);
         }
         Ok(())
     }

@@ -499,21 +499,32 @@ fn a_document_has_at_most_a_hundred_problems_and_about_as_many_warnings() {
     let map: serde_json::Map<String, Value> = bad.iter().map(|text| (text.clone(), json!(text))).collect();
     let expressions = json!([{"key": "k", "operator": "In", "values": bad}]);
     let names: Vec<Value> = bad.iter().map(|name| json!({"key": name, "operator": "Exists"})).collect();
-    let pod_terms = |term: Value| json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    let pod_terms =
+        |term: Value| json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
     for (what, spec) in [
         ("a node selector", json!({"nodeSelector": map})),
         ("values of an expression", node_terms(json!([{"matchExpressions": expressions}]))),
         ("expressions", node_terms(json!([{"matchExpressions": names}]))),
-        ("terms", node_terms(Value::from(vec![json!({"matchExpressions": [{"key": "-", "operator": "Exists"}]}); 1_000]))),
+        (
+            "terms",
+            node_terms(Value::from(vec![json!({"matchExpressions": [{"key": "-", "operator": "Exists"}]}); 1_000])),
+        ),
         ("a selector's labels", pod_terms(json!({"topologyKey": "t", "labelSelector": {"matchLabels": map}}))),
-        ("a selector's values", pod_terms(json!({"topologyKey": "t", "labelSelector": {"matchExpressions": expressions}}))),
+        (
+            "a selector's values",
+            pod_terms(json!({"topologyKey": "t", "labelSelector": {"matchExpressions": expressions}})),
+        ),
         ("namespaces", pod_terms(json!({"topologyKey": "t", "namespaces": bad}))),
         ("tolerations", json!({"tolerations": names})),
-        ("scheduling gates", json!({"schedulingGates": bad.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()})),
+        (
+            "scheduling gates",
+            json!({"schedulingGates": bad.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()}),
+        ),
     ] {
         assert_eq!(problems(spec).len(), validate::MOST_PROBLEMS, "{what}");
     }
     let preferred = json!([{"weight": 1, "preference": {"matchExpressions": expressions}}]);
-    let found = warnings(json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}));
+    let found =
+        warnings(json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}));
     assert_eq!(found.len(), validate::MOST_PROBLEMS, "warnings");
 }

@@ -87,7 +87,9 @@ async fn a_watch_looks_at_changes_of_others_in_turns() {
 #[tokio::test]
 async fn the_start_of_a_watch_takes_a_turn_where_it_is_work() {
     let values = (0..3_000).map(|number| format!("v{number:04}")).collect::<Vec<_>>().join(",");
-    for (what, version, is_work) in [("initial events", 0, true), ("changes of the past", 100, true), ("news", 101, false)] {
+    for (what, version, is_work) in
+        [("initial events", 0, true), ("changes of the past", 100, true), ("news", 101, false)]
+    {
         let mut fixture = with_limits(LimitSettings { seats: 1, ..LimitSettings::default() });
         fixture.put("default", "x", "blue");
         let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion={version}&labelSelector=tone%20in%20({values})");
@@ -133,8 +135,7 @@ async fn the_places_of_initial_events_count_until_they_are_sent() {
 /// A selector of values takes many times the memory of its text.
 #[tokio::test(start_paused = true)]
 async fn the_selectors_of_lists_that_wait_are_counted() {
-    let mut fixture =
-        with_limits(LimitSettings { lists: 1, unread_bytes: Bytes(2 << 20), ..LimitSettings::default() });
+    let mut fixture = with_limits(LimitSettings { lists: 1, unread_bytes: Bytes(2 << 20), ..LimitSettings::default() });
     fill(&mut fixture);
     let first = get_as(&fixture, &user("a"), SHIRTS).await;
     assert_eq!(first.status(), 200);
@@ -167,7 +168,8 @@ async fn get_metadata(fixture: &Fixture, path: &str) -> Response<Body> {
 
 #[tokio::test]
 async fn what_a_list_holds_while_it_is_measured_is_counted() {
-    let mut fixture = with_limits(LimitSettings { unread_bytes: Bytes(1 << 20), seats: 1_000, ..LimitSettings::default() });
+    let mut fixture =
+        with_limits(LimitSettings { unread_bytes: Bytes(1 << 20), seats: 1_000, ..LimitSettings::default() });
     many(&mut fixture, 8_000);
     let path = format!("{ALL_SHIRTS}?fieldSelector=spec.color%3Dblue");
     let mut measured = Vec::new();
