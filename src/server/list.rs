@@ -121,8 +121,7 @@ async fn answer_in(
             let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
             // There are two listings while it is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
-            let of_both =
-                (both_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, both_bytes));
+            let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(asked.user, both_bytes));
             let _of_both = of_both.transpose().map_err(Failure::Limited)?;
             let (state, again) = taken(&request, state).await?;
             encoded_pieces([again, page], state, resource, shape).await

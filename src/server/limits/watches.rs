@@ -57,12 +57,13 @@ impl Watches {
     }
 
     fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<Share, Limited> {
-        let weight = watches + (held_bytes / WATCH_BYTES) as u64;
+        let more = (held_bytes / WATCH_BYTES) as u64;
+        let weight = watches + more;
         let open = self.held.of(user);
         let share = if open + weight <= self.most { self.held.take(user, weight) } else { None };
         share.ok_or_else(|| {
-            let counts = if weight > 1 {
-                format!(" This one counts as {weight}: {what} {held_bytes} bytes of memory.")
+            let counts = if more > 0 {
+                format!(" This one counts as {}: {what} {held_bytes} bytes of memory.", 1 + more)
             } else {
                 String::new()
             };
