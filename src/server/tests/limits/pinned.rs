@@ -7,8 +7,10 @@ use http_body_util::BodyExt;
 
 use super::fill;
 use crate::model::Version;
-use crate::server::Settings;
+use crate::query::State;
+use crate::server::failure::Failure;
 use crate::server::tests::{ALL_SHIRTS, Fixture};
+use crate::server::{Settings, read};
 use crate::store::{HistoryLimits, Pinned, Store};
 
 const MOST: u64 = 1 << 20;
@@ -74,4 +76,25 @@ async fn a_watch_whose_initial_state_is_let_go_ends_with_410() {
         watch.expect_end(what).await;
     }
     assert!(followed.next().await.is_some(), "a watch that follows holds no state");
+}
+
+/// A selection can take many turns to be planned.
+#[tokio::test]
+async fn work_in_turns_ends_with_410_when_its_state_is_let_go() {
+    for is_let_go in [false, true] {
+        let mut fixture = fixture();
+        let state = State::current(fixture.shirts.store.snapshot());
+        let version = state.version();
+        let mut work = Box::pin(read::in_turns(state.snapshot().clone(), async move {
+            tokio::task::yield_now().await;
+            state.version()
+        }));
+        assert!(futures::poll!(&mut work).is_pending());
+        if is_let_go {
+            churn(&mut fixture);
+            assert!(matches!(work.await, Err(Failure::Expired { .. })));
+        } else {
+            assert_eq!(work.await, Ok(version));
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::model::quantity::Bytes;
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::LimitSettings;
-use crate::server::limits::seats::Unpaid;
+use crate::server::limits::seats::{Seats, Unpaid};
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
 
 #[derive(Default)]
@@ -96,15 +96,27 @@ async fn the_start_of_a_watch_takes_a_turn_where_it_is_work() {
         let mut watch = get_as(&fixture, &user("a"), &path).await;
         let limits = fixture.server.limits();
         let held = limits.watches().of_busiest();
-        // Another user has taken all seats of this round, by a watch that has ended since.
-        let mut other = Unpaid::new(limits.seats(), &user("b"));
-        other.add(Duration::from_secs(1));
-        drop(other);
+        // Another user has taken all seats of this round.
+        limits.seats().turn_of(&user("b")).await.work_and_settle(Duration::from_secs(1), || ());
         assert!(futures::poll!(watch.body_mut().frame()).is_pending(), "{what}");
         assert_eq!(limits.seats().waiting(), usize::from(is_work), "{what}");
         assert_eq!(limits.watches().of_busiest(), held, "{what}: nothing has begun");
         drop(watch);
         assert_eq!((limits.seats().waiting(), limits.watches().of_busiest()), (0, 0), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn work_without_a_turn_is_charged_when_it_ends_before_one() {
+    let seats = Arc::new(Seats::new(1));
+    for (what, time, is_full) in
+        [("nothing", 0, false), ("less than a unit", 100, false), ("a second", 1_000_000, true)]
+    {
+        let mut ended = Unpaid::new(&seats, &user("a"));
+        ended.add(Duration::from_micros(time));
+        drop(ended);
+        let next = std::pin::pin!(seats.turn_of(&user("b")));
+        assert_eq!(futures::poll!(next).is_pending(), is_full, "{what}");
     }
 }
 
