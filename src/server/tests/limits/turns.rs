@@ -115,7 +115,8 @@ async fn work_without_a_turn_is_charged_when_it_ends_before_one() {
         let mut ended = Unpaid::new(&seats, &user("a"));
         ended.add(Duration::from_micros(time));
         drop(ended);
-        let next = std::pin::pin!(seats.turn_of(&user("b")));
+        let other = user("b");
+        let next = std::pin::pin!(seats.turn_of(&other));
         assert_eq!(futures::poll!(next).is_pending(), is_full, "{what}");
     }
 }
