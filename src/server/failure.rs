@@ -182,15 +182,13 @@ impl<'a> Parts<'a> {
         let causes = self.details.as_mut().and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut);
         if let Some(causes) = causes {
             let mut left = LONGEST_MESSAGE;
-            causes.retain_mut(|cause| {
-                let Some(Value::String(message)) = cause.get_mut("message") else { return true };
-                let is_kept = left > 0;
-                let mut text = Cow::Owned(std::mem::take(message));
+            for message in causes.iter_mut().filter_map(|cause| cause.get_mut("message")) {
+                let Value::String(text) = message else { continue };
+                let mut text = Cow::Owned(std::mem::take(text));
                 shorten(&mut text, left);
                 left = left.saturating_sub(text.len());
-                *message = text.into_owned();
-                is_kept
-            });
+                *message = Value::from(text);
+            }
         }
         self
     }

@@ -168,9 +168,16 @@ pub async fn in_turns<Done>(
     }
     let held = snapshot.hold(work);
     drop(snapshot);
-    poll_fn(|context| match held.with(|work| work.as_mut().poll(context)) {
-        Some(poll) => poll.map(Ok),
-        None => Poll::Ready(Err(past::let_go())),
+    // It has woken this task already, and this turn is over.
+    let mut is_next_turn = false;
+    poll_fn(|context| {
+        if !std::mem::replace(&mut is_next_turn, true) {
+            return Poll::Pending;
+        }
+        match held.with(|work| work.as_mut().poll(context)) {
+            Some(poll) => poll.map(Ok),
+            None => Poll::Ready(Err(past::let_go())),
+        }
     })
     .await
 }
