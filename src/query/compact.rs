@@ -16,7 +16,7 @@ use crate::model::FieldIndex;
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
 use crate::store::Object;
 
-/// With more requirements than this, the labels of an object are walked once instead of being searched for each.
+/// Up to so many texts are searched in an object one by one. Of more requirements, its labels are walked once instead.
 const SEARCHED: u32 = 8;
 
 /// Tests objects.
@@ -294,7 +294,7 @@ impl Set<'_> {
 
     /// Whether one of the many values of a field is in it. Those of the smaller side are searched in the larger one.
     fn meets(&self, object: &Object, field: FieldIndex) -> bool {
-        if object.values(field).nth(self.ends.len()).is_some() {
+        if self.ends.len() <= SEARCHED as usize || object.values(field).nth(self.ends.len()).is_some() {
             (0..self.ends.len()).any(|index| object.has_value(field, self.value(index)))
         } else {
             object.values(field).any(|value| self.has(value))
