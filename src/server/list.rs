@@ -104,7 +104,7 @@ async fn answer_in(
     let took = begun.elapsed();
     asked.noted.accessed(selection.access());
     let explanation = match asked.explains() {
-        true => Some(explain::explanation(asked, resource, selection, &state).await),
+        true => Some(Box::pin(explain::explanation(asked, resource, selection, &state)).await),
         false => None,
     };
     let held_bytes = page.held_bytes;
@@ -215,11 +215,14 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 /// The page that is wanted of a state, and the state again. Where it takes long to find, others have their turn meanwhile.
 async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Failure> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
-    let page = async move {
-        let page = Page::take(state.clone(), &request).await;
-        (state, page)
-    };
-    read::in_turns(snapshot, page).await
+    read::in_turns(
+        snapshot,
+        Box::pin(async move {
+            let page = Page::take(state.clone(), &request).await;
+            (state, page)
+        }),
+    )
+    .await
 }
 
 /// What is asked for, of a resource.

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -159,9 +160,8 @@ pub fn selection(resource: &Resource, address: &Address, options: &mut ListOptio
 /// 410 when the state was let go meanwhile.
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
-    work: impl Future<Output = Done> + Send + 'static,
+    mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
 ) -> Result<Done, Failure> {
-    let mut work = Box::pin(work);
     // Nearly all of it is done in one turn.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);

@@ -197,7 +197,8 @@ async fn explanation(
     if !is_there || !asked.explains() {
         return None;
     }
-    Some(explain::explanation(asked, resource, selection, &State::current(snapshot.clone())).await)
+    let state = State::current(snapshot.clone());
+    Some(Box::pin(explain::explanation(asked, resource, selection, &state)).await)
 }
 
 /// Where a watch begins.

@@ -52,11 +52,11 @@ impl Initial {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());
         let state = State::current(snapshot.clone());
-        let found = read::in_turns(snapshot, async move {
+        let found = Box::pin(async move {
             let snapshot = state.snapshot().clone();
             (Listing::begin(state, &selection, None, &mut Work::default()).await, snapshot)
         });
-        let (listing, snapshot) = found.await?;
+        let (listing, snapshot) = read::in_turns(snapshot, found).await?;
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
         let of_listing = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
             limits.count(limited.limit);

@@ -85,10 +85,12 @@ async fn work_in_turns_ends_with_410_when_its_state_is_let_go() {
         let mut fixture = fixture();
         let state = State::current(fixture.shirts.store.snapshot());
         let version = state.version();
-        let mut work = Box::pin(read::in_turns(state.snapshot().clone(), async move {
+        let snapshot = state.snapshot().clone();
+        let version_of = Box::pin(async move {
             tokio::task::yield_now().await;
             state.version()
-        }));
+        });
+        let mut work = Box::pin(read::in_turns(snapshot, version_of));
         assert!(futures::poll!(&mut work).is_pending());
         if is_let_go {
             churn(&mut fixture);
