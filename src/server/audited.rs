@@ -162,7 +162,7 @@ impl Audited {
     /// What it takes in memory until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = failed.as_ref().map_or(0, |failure| failure.message().len());
+        let failed = failed.as_ref().map_or(0, Vec::len);
         let reason = self.decided.get().map_or(0, |decided| decided.reason.len());
         self.begun.held_bytes() + failed + reason + self.problem.as_ref().map_or(0, String::len)
     }

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::Criterion;
 use e2e::corpus::shirts::PAIR_SELECTOR;
-use fieldcache::query::{FieldTerm, Listing, Plan, Selection, State};
+use fieldcache::query::work::at_once;
+use fieldcache::query::{FieldTerm, Listing, Plan, Selection, State, Work};
 use fieldcache::selector::{FieldOperator, LabelSelector};
 
 use crate::samples::{self, STORED};
@@ -32,7 +33,12 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group(format!("plan over {STORED} shirts"));
     for (name, selection) in &cases {
         group.bench_function(*name, |bencher| {
-            bencher.iter(|| Plan::new(black_box(selection), &snapshot).hits());
+            bencher.iter(|| {
+                at_once(async {
+                    let mut work = Work::default();
+                    Plan::new(black_box(selection), &snapshot, &mut work).await.hits(&mut work).await
+                })
+            });
         });
     }
     group.finish();
