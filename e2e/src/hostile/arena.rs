@@ -324,6 +324,8 @@ impl Arena {
     /// # Errors
     /// If one is rejected.
     pub async fn fill(&self, count: usize) -> Result<()> {
+        // A case that failed leaves its objects.
+        self.empty().await?;
         for number in 0..count {
             let text = format!(
                 r#"{{"apiVersion":"{GROUP}/v1","kind":"Anything","metadata":{{"name":"large-{number}","namespace":"{NAMESPACE}","labels":{{"large":"true"}}}},"spec":{{"free":"{}"}}}}"#,

@@ -109,11 +109,11 @@ pub fn random(seed: u64) -> Case {
     })
 }
 
-/// The probes, and a user on a new connection, are served.
+/// The probes, and another user on a new connection, are served. The user of the attack may have to wait until its connections have gone.
 async fn others_are_served(arena: &Arena) -> Result<()> {
     let probe = arena.anonymous().client().get("/livez").await.context("the liveness probe")?;
     ensure!(probe.status == 200, "the liveness probe: {}", probe.status);
-    let user = arena.client(User::Administrator)?.get("/version").await.context("a new connection of a user")?;
+    let user = arena.client(User::Calm)?.get("/version").await.context("a new connection of a user")?;
     ensure!(user.status == 200, "a new connection of a user: {}", user.status);
     Ok(())
 }
