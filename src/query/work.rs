@@ -25,16 +25,22 @@ impl Work {
             return;
         }
         self.steps = 0;
-        let mut has_yielded = false;
-        poll_fn(|context| {
-            if std::mem::replace(&mut has_yielded, true) {
-                return Poll::Ready(());
-            }
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await;
+        give_way().await;
     }
+}
+
+/// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
+/// that another task wakes, which runs next.
+pub async fn give_way() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Does all of it without a turn for others.

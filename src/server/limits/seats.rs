@@ -46,6 +46,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
+use crate::query::work::give_way;
 
 /// Parts of a seat.
 const UNITS_PER_SEAT: u64 = 8;
@@ -187,7 +188,7 @@ impl Seats {
         tokio::spawn(async move {
             loop {
                 for _ in 0..EVENT_INTERVAL {
-                    go_to_the_end().await;
+                    give_way().await;
                 }
                 if !seats.next_round() {
                     break;
@@ -215,20 +216,6 @@ impl Seats {
 /// Whole units of this much work.
 fn units_of(work: Duration) -> u64 {
     u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
-/// that another task wakes, which runs next.
-async fn go_to_the_end() {
-    let mut has_gone = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_gone, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Work in pieces that are too short for a turn each. It is charged when it is dropped, unless a turn has paid for it: a client that ends its
