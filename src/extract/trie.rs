@@ -67,7 +67,7 @@ impl Paths {
         self.slot(steps, || steps.into())
     }
 
-    /// The same of a path that is shared with whoever holds it.
+    /// The same for a shared path.
     pub(super) fn share(&mut self, steps: &Arc<[Step]>) -> usize {
         self.slot(steps, || steps.clone())
     }

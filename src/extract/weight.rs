@@ -1,4 +1,4 @@
-//! How much memory the value of a JSON text takes, told from the text alone: whoever writes a text chooses how much that is.
+//! How much memory the value of a JSON text takes, computed from the text alone. The author of a text chooses how much that is.
 //!
 //! A [`Value`] takes far more than its text. An object of one member has a node of a B-tree with room for eleven, so `{"":` and `}` make 640
 //! bytes of five. The bounds of texts that others write are therefore bounds of their values as well, and a value is only made after the text

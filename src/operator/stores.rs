@@ -92,7 +92,7 @@ impl Basis {
     }
 
     /// Whether the verdict must be the same, but for the generation that it names. The status of a FieldCache changes more often than
-    /// what is read here, and a definition is read anew whenever its labels change.
+    /// what is read here, and every change of a definition's labels makes the source read it again.
     fn is_same(&self, other: &Basis) -> bool {
         let is_deleted = |field_cache: &FieldCache| field_cache.metadata.deletion_timestamp.is_some();
         let kept = |field_cache: &FieldCache| field_cache.status.as_ref().map(|status| status.versions.clone());

@@ -95,7 +95,7 @@ pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broke
             continue;
         }
         let mut next: Vec<Place<'_>> = Vec::new();
-        // From an open place on, everything is right and of no type. So one of them stands for all.
+        // Behind an open place every path is valid and has no type, so one such place is enough.
         let mut is_open = false;
         for place in &places {
             for (schema, taken) in take(step, place, &ways)? {

@@ -57,7 +57,7 @@ fn plans_of_views_take_no_memory_for_the_fields_of_their_resource() {
 fn the_plan_with_accepted_fields_is_made_once() {
     let (plan, fields) = long();
     let mut extended = Vec::with_capacity(1);
-    // Made anew, as for each catalog.
+    // Made again, as for each catalog.
     let own = pods();
     let taken = measure(|| extended.push(fields.extend(&own).unwrap()));
     assert_eq!((taken.count_total, &extended[0]), (0, &plan));
@@ -153,7 +153,7 @@ fn ways_through_a_schema_are_written_for_messages_alone() {
     assert!(message.starts_with("$.nnn") && message.contains("n.p0000 has nothing in it"), "{}", message.len());
 }
 
-/// Whoever names a field that a schema does not have is told of a similar one.
+/// The error for a field that the schema does not have names a similar one.
 #[test]
 fn names_of_a_schema_are_compared_up_to_a_number() {
     let near = |count: usize, name: &str| {

@@ -49,7 +49,7 @@ async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
     let service = service_fn(move |request: http::Request<kube::client::Body>| {
         let (asked, told, path) = (asked.clone(), told.clone(), request.uri().path().to_owned());
         async move {
-            // What fails is asked for again.
+            // The client repeats requests that fail.
             if path.contains("/leases/") {
                 asked.note("lease");
             } else if path.contains("/validatingadmissionpolicies") {

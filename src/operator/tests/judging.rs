@@ -67,7 +67,7 @@ fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
     assert_eq!((verdict.stores.len(), verdict.stores[0].fields.len()), (1, 1));
     let kept = [
         ("the same", first.clone(), known.clone()),
-        ("definitions that were read anew", first.clone(), with_crd(shirts())),
+        ("definitions that were read again", first.clone(), with_crd(shirts())),
         (
             "another count in the status",
             whole(|changed| changed.status = Some(serde_json::from_value(json!({"objects": 7})).unwrap())),
