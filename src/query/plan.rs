@@ -11,6 +11,7 @@
 //! A plan is made and run in turns, because a selection may have many requirements and each may stand for many lists: see [`super::work`].
 
 use std::collections::HashSet;
+use std::iter;
 use std::ops::Bound;
 
 use roaring::RoaringBitmap;
@@ -19,9 +20,9 @@ use super::explain::Operand;
 use super::work::Work;
 use super::{CompactSelection, FieldTerm, Selection, Selects};
 use crate::extract::{Field, FieldRef};
-use crate::model::Key;
+use crate::model::{FieldIndex, Key};
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
-use crate::store::postings::Posting;
+use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
 use crate::store::{Part, Snapshot};
 
@@ -74,48 +75,93 @@ struct Set<'a> {
     slots: Slots<'a>,
     /// How many slots, at most.
     cost: u64,
+    /// How many lists it is a union of.
+    lists: u64,
     about: Operand<'a>,
 }
 
 #[derive(Debug)]
 enum Slots<'a> {
-    /// The union of these lists.
-    Union(Vec<Posting<'a>>),
+    /// The union of these lists, and of the objects that are not indexed completely.
+    Union(Lists<'a>, Option<&'a SlotSet>),
     /// A set made for this plan: a few slots found by name.
     Made(RoaringBitmap),
 }
 
+/// Where the lists of a set are in the index. They are looked up again when the set is used: a requirement can stand for a list of each
+/// object, and a plan that yields must not hold them, because many plans are made at a time.
+#[derive(Clone, Copy, Debug)]
+enum Lists<'a> {
+    None,
+    One(Posting<'a>),
+    Namespaces(&'a [String]),
+    FieldIn(FieldIndex, &'a [String]),
+    FieldPresent(FieldIndex),
+    LabelIn(&'a str, &'a [String]),
+    LabelPresent(&'a str),
+    /// All values of the key that satisfy the requirement.
+    LabelCompared(&'a LabelRequirement),
+}
+
+impl<'a> Lists<'a> {
+    /// Looks each of the lists up. Where one is missing, or does not belong to the set, it is `None`: that is work too.
+    fn of(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
+        match self {
+            Lists::None => Box::new(iter::empty()),
+            Lists::One(posting) => Box::new(iter::once(Some(posting))),
+            Lists::Namespaces(values) => Box::new(values.iter().map(|value| postings.namespace(value))),
+            Lists::FieldIn(field, values) => Box::new(values.iter().map(move |value| postings.field(field, value))),
+            Lists::FieldPresent(field) => {
+                let values = postings.field_values(field);
+                Box::new(values.map(|(value, posting)| (!value.is_empty()).then_some(posting)))
+            }
+            Lists::LabelIn(key, values) => Box::new(values.iter().map(move |value| postings.label(key, value))),
+            Lists::LabelPresent(key) => Box::new(postings.labelled(key).into_iter().map(Some)),
+            Lists::LabelCompared(requirement) => {
+                let values = postings.label_values(&requirement.key);
+                Box::new(values.map(|(value, posting)| requirement.matches(Some(value)).then_some(posting)))
+            }
+        }
+    }
+}
+
 impl<'a> Set<'a> {
-    fn union(postings: Vec<Posting<'a>>, about: Operand<'a>) -> Set<'a> {
-        let cost = postings.iter().map(|posting| posting.len()).sum();
-        Set { slots: Slots::Union(postings), cost, about }
+    /// Counts the slots of each list.
+    async fn union(lists: Lists<'a>, postings: &'a Postings, about: Operand<'a>, work: &mut Work) -> Set<'a> {
+        let (mut cost, mut count, mut last) = (0, 0, None);
+        for posting in lists.of(postings) {
+            work.did(STEPS_OF_LOOKUP).await;
+            let Some(posting) = posting else { continue };
+            (cost, count, last) = (cost + posting.len(), count + 1, Some(posting));
+        }
+        let lists = match (count, last) {
+            (0, _) => Lists::None,
+            (1, Some(posting)) => Lists::One(posting),
+            _ => lists,
+        };
+        Set { slots: Slots::Union(lists, None), cost, lists: count, about }
     }
 
     fn made(slots: RoaringBitmap, about: Operand<'a>) -> Set<'a> {
-        Set { cost: slots.len(), slots: Slots::Made(slots), about }
+        Set { cost: slots.len(), lists: 1, slots: Slots::Made(slots), about }
     }
 
-    /// How many lists it is a union of.
-    fn lists(&self) -> u64 {
-        match &self.slots {
-            Slots::Made(_) => 1,
-            Slots::Union(postings) => postings.len() as u64,
-        }
+    /// The work of using one of its lists: slots of several lists are brought together one by one.
+    fn steps_of(&self, posting: Option<Posting<'_>>) -> u64 {
+        let slots = posting.map_or(0, |posting| posting.len());
+        STEPS_OF_LOOKUP + if self.lists > 1 { slots } else { slots / SLOTS_IN_STEP }
     }
 
-    /// The work of using it: slots of several lists are brought together one by one.
-    fn steps(&self) -> u64 {
-        let slots = if self.lists() > 1 { self.cost } else { self.cost / SLOTS_IN_STEP };
-        STEPS_OF_LOOKUP * self.lists() + slots
-    }
-
-    fn to_bitmap(&self) -> RoaringBitmap {
+    async fn to_bitmap(&self, postings: &'a Postings, work: &mut Work) -> RoaringBitmap {
         match &self.slots {
             Slots::Made(slots) => slots.clone(),
-            Slots::Union(postings) => {
+            Slots::Union(lists, incomplete) => {
                 let mut set = RoaringBitmap::new();
-                for posting in postings {
-                    posting.add_to(&mut set);
+                for posting in lists.of(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
+                    work.did(self.steps_of(posting)).await;
+                    if let Some(posting) = posting {
+                        posting.add_to(&mut set);
+                    }
                 }
                 set
             }
@@ -123,28 +169,30 @@ impl<'a> Set<'a> {
     }
 
     /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
-    fn intersect(&self, candidates: &mut RoaringBitmap) {
+    async fn intersect(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         match &self.slots {
             Slots::Made(slots) => *candidates &= slots,
-            Slots::Union(postings) => match postings[..] {
-                [Posting::Set(slots)] => slots.intersect(candidates),
-                _ => *candidates &= self.to_bitmap(),
-            },
+            Slots::Union(Lists::One(Posting::Set(slots)), None) => slots.intersect(candidates),
+            Slots::Union(..) => *candidates &= self.to_bitmap(postings, work).await,
         }
+        work.did(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
     }
 
-    fn subtract_from(&self, candidates: &mut RoaringBitmap) {
-        match &self.slots {
-            Slots::Made(slots) => *candidates -= slots,
-            Slots::Union(postings) => {
-                for posting in postings {
-                    match posting {
-                        Posting::One(slot) => {
-                            candidates.remove(*slot);
-                        }
-                        Posting::Set(slots) => slots.subtract_from(candidates),
-                    }
+    async fn subtract_from(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
+        let Slots::Union(lists, incomplete) = &self.slots else {
+            if let Slots::Made(slots) = &self.slots {
+                *candidates -= slots;
+            }
+            return work.did(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
+        };
+        for posting in lists.of(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
+            work.did(self.steps_of(posting)).await;
+            match posting {
+                Some(Posting::One(slot)) => {
+                    candidates.remove(slot);
                 }
+                Some(Posting::Set(slots)) => slots.subtract_from(candidates),
+                None => {}
             }
         }
     }
@@ -164,8 +212,8 @@ impl<'a> Plan<'a> {
             plan.add_label(requirement, work).await;
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
-            let posting = snapshot.postings().namespace(namespace);
-            plan.include.push(Set::union(posting.into_iter().collect(), Operand::Namespace(namespace)));
+            let lists = snapshot.postings().namespace(namespace).map_or(Lists::None, Lists::One);
+            plan.include.push(Set::union(lists, snapshot.postings(), Operand::Namespace(namespace), work).await);
         }
         plan.include.sort_by_key(|set| set.cost);
         plan.nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
@@ -180,12 +228,16 @@ impl<'a> Plan<'a> {
         }
         let (set, includes) = match &term.operator {
             // Cluster-scoped objects alone have no namespace, and a store holds one scope.
-            FieldExpressionOperator::In(values) if is_no_namespace(term, values) => (self.not_empty(term), false),
-            FieldExpressionOperator::NotIn(values) if is_no_namespace(term, values) => (self.not_empty(term), true),
+            FieldExpressionOperator::In(values) if is_no_namespace(term, values) => {
+                (self.not_empty(term, work).await, false)
+            }
+            FieldExpressionOperator::NotIn(values) if is_no_namespace(term, values) => {
+                (self.not_empty(term, work).await, true)
+            }
             FieldExpressionOperator::In(values) => (self.some_of(term, values, namespace, work).await, true),
             FieldExpressionOperator::NotIn(values) => (self.some_of(term, values, namespace, work).await, false),
-            FieldExpressionOperator::Exists => (self.not_empty(term), true),
-            FieldExpressionOperator::DoesNotExist => (self.not_empty(term), false),
+            FieldExpressionOperator::Exists => (self.not_empty(term, work).await, true),
+            FieldExpressionOperator::DoesNotExist => (self.not_empty(term, work).await, false),
         };
         let part = match term.field {
             FieldRef::Field(index) => Some(Part::Field(index)),
@@ -202,28 +254,27 @@ impl<'a> Plan<'a> {
         namespace: Option<&str>,
         work: &mut Work,
     ) -> Set<'a> {
-        let (about, postings) = (Operand::Field(term), self.snapshot.postings());
-        match term.field {
-            FieldRef::Name => Set::made(self.named(values, namespace, work).await, about),
-            FieldRef::Namespace => Set::union(found(values, |value| postings.namespace(value), work).await, about),
-            FieldRef::Field(index) => {
-                Set::union(found(values, |value| postings.field(index, value), work).await, about)
-            }
-            FieldRef::Empty => Set::union(Vec::new(), about),
-        }
+        let about = Operand::Field(term);
+        let lists = match term.field {
+            FieldRef::Name => return Set::made(self.named(values, namespace, work).await, about),
+            FieldRef::Namespace => Lists::Namespaces(values),
+            FieldRef::Field(index) => Lists::FieldIn(index, values),
+            FieldRef::Empty => Lists::None,
+        };
+        Set::union(lists, self.snapshot.postings(), about, work).await
     }
 
     /// Adds a set that must hold, or must not. What of an object is not indexed is in no set of the index, so the object stays in
     /// either way.
     async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<Part>, work: &mut Work) {
-        work.did(STEPS_OF_LOOKUP + set.lists()).await;
+        work.did(STEPS_OF_LOOKUP).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
         if let Some((part, slots)) = incomplete {
             if !self.incomplete.iter().any(|(held, _)| *held == part) {
                 self.incomplete.push((part, slots));
             }
-            if includes && let Slots::Union(postings) = &mut set.slots {
-                postings.push(Posting::Set(slots));
+            if includes && let Slots::Union(_, added) = &mut set.slots {
+                *added = Some(slots);
                 set.cost += slots.len();
             }
         }
@@ -263,34 +314,29 @@ impl<'a> Plan<'a> {
     }
 
     /// Objects with a value that is not empty.
-    fn not_empty(&self, term: &'a FieldTerm) -> Set<'a> {
+    async fn not_empty(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = Operand::Field(term);
         let postings = self.snapshot.postings();
-        match term.field {
-            FieldRef::Namespace => Set::union(vec![Posting::Set(postings.namespaced())], about),
-            FieldRef::Field(index) => {
-                let values = postings.field_values(index);
-                Set::union(values.filter(|(value, _)| !value.is_empty()).map(|(_, posting)| posting).collect(), about)
-            }
-            FieldRef::Name => Set::made(self.snapshot.occupied().to_bitmap(), about),
-            FieldRef::Empty => Set::union(Vec::new(), about),
-        }
+        let lists = match term.field {
+            FieldRef::Namespace => Lists::One(Posting::Set(postings.namespaced())),
+            FieldRef::Field(index) => Lists::FieldPresent(index),
+            FieldRef::Name => Lists::One(Posting::Set(self.snapshot.occupied())),
+            FieldRef::Empty => Lists::None,
+        };
+        Set::union(lists, postings, about, work).await
     }
 
     async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
-        let postings = self.snapshot.postings();
         let key = &*requirement.key;
-        let (postings, includes) = match &requirement.operator {
-            LabelOperator::In(values) => (found(values, |value| postings.label(key, value), work).await, true),
-            LabelOperator::NotIn(values) => (found(values, |value| postings.label(key, value), work).await, false),
-            LabelOperator::Exists => (postings.labelled(key), true),
-            LabelOperator::DoesNotExist => (postings.labelled(key), false),
-            LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
-                let values = postings.label_values(key).filter(|(value, _)| requirement.matches(Some(value)));
-                (values.map(|(_, posting)| posting).collect(), true)
-            }
+        let (lists, includes) = match &requirement.operator {
+            LabelOperator::In(values) => (Lists::LabelIn(key, values), true),
+            LabelOperator::NotIn(values) => (Lists::LabelIn(key, values), false),
+            LabelOperator::Exists => (Lists::LabelPresent(key), true),
+            LabelOperator::DoesNotExist => (Lists::LabelPresent(key), false),
+            LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => (Lists::LabelCompared(requirement), true),
         };
-        self.add(Set::union(postings, Operand::Label(requirement)), includes, Some(Part::Labels), work).await;
+        let set = Set::union(lists, self.snapshot.postings(), Operand::Label(requirement), work).await;
+        self.add(set, includes, Some(Part::Labels), work).await;
     }
 
     /// Runs the plan.
@@ -304,9 +350,10 @@ impl<'a> Plan<'a> {
                 None => Hits::Everything,
             };
         }
+        let postings = self.snapshot.postings();
         let mut sets = self.include.iter();
         let mut candidates = match sets.next() {
-            Some(smallest) => smallest.to_bitmap(),
+            Some(smallest) => smallest.to_bitmap(postings, work).await,
             None => self.snapshot.occupied().to_bitmap(),
         };
         work.did(candidates.len()).await;
@@ -314,15 +361,13 @@ impl<'a> Plan<'a> {
             if candidates.len() < TEST_OBJECTS_BELOW {
                 return Hits::Slots(self.tested(&candidates, work).await);
             }
-            set.intersect(&mut candidates);
-            work.did(set.steps()).await;
+            set.intersect(&mut candidates, postings, work).await;
         }
         for set in &self.exclude {
             if candidates.len() < TEST_OBJECTS_BELOW {
                 return Hits::Slots(self.tested(&candidates, work).await);
             }
-            set.subtract_from(&mut candidates);
-            work.did(set.steps()).await;
+            set.subtract_from(&mut candidates, postings, work).await;
         }
         for (_, slots) in &self.incomplete {
             let mut untested = candidates.clone();
@@ -380,20 +425,6 @@ impl<'a> Plan<'a> {
             (parts, _) => parts.join(" & "),
         }
     }
-}
-
-/// The lists of those values that have one.
-async fn found<'a>(
-    values: &'a [String],
-    find: impl Fn(&'a str) -> Option<Posting<'a>>,
-    work: &mut Work,
-) -> Vec<Posting<'a>> {
-    let mut postings = Vec::new();
-    for value in values {
-        postings.extend(find(value));
-        work.did(STEPS_OF_LOOKUP).await;
-    }
-    postings
 }
 
 /// The work of testing one object.

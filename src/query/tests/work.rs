@@ -4,9 +4,12 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use allocation_counter::measure;
+
 use super::{explained, names};
 use crate::model::Version;
-use crate::query::{Explanation, Listing, Selection, State, Work};
+use crate::query::work::at_once;
+use crate::query::{Explanation, Hits, Listing, Plan, Selection, State, Work};
 use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, IndexLimits, Store};
@@ -26,6 +29,40 @@ fn yields<Done>(work: impl Future<Output = Done>) -> (Done, usize) {
 fn labels(requirements: impl Iterator<Item = (String, LabelOperator)>) -> Selection {
     let requirements = requirements.map(|(key, operator)| LabelRequirement { key, operator }).collect();
     Selection { labels: LabelSelector::new(requirements), ..Selection::default() }
+}
+
+/// Plans are made in turns, so that many of them exist at a time.
+#[test]
+fn a_plan_holds_little_however_many_lists_its_requirements_stand_for() {
+    let mut store = Store::new(HistoryLimits::default());
+    for number in 0..1_000 {
+        let value = number.to_string();
+        store.apply(&record_of_many(&format!("a/{number:04}"), number + 1, &[("n", &value)], &[]));
+    }
+    let snapshot = store.snapshot();
+    let values: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
+    for (what, operator) in [
+        ("numbers", LabelOperator::GreaterThan(10)),
+        ("a set", LabelOperator::In(values.clone())),
+        ("a negative set", LabelOperator::NotIn(values)),
+    ] {
+        let selection = labels((0..200).map(|_| ("n".to_owned(), operator.clone())));
+        let mut hits = None;
+        let measured = measure(|| {
+            hits = Some(at_once(async {
+                let mut work = Work::default();
+                Plan::new(&selection, &snapshot, &mut work).await.hits(&mut work).await
+            }));
+        });
+        let expected = match what {
+            "numbers" => 989,
+            "a set" => 1_000,
+            _ => 0,
+        };
+        let Some(Hits::Slots(hits)) = hits else { panic!("{what}: {hits:?}") };
+        assert_eq!(hits.len(), expected, "{what}");
+        assert!(measured.bytes_max < 200_000, "{what}: {} bytes", measured.bytes_max);
+    }
 }
 
 #[test]
