@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,13 +33,14 @@ const GATHERED: Duration = Duration::from_millis(200);
 /// Objects that cannot be read and are remembered by name.
 const MOST_UNREADABLE: usize = 100;
 
-/// What the index keeps of an object whose JSON is longer is measured, in bytes. All others are counted by their number.
-const SHORT: usize = 16 << 10;
+/// A part of an object (its labels, its affinity, its tolerations, its taints) that is longer is measured, in bytes of JSON. All others are
+/// counted by their number.
+const SHORT: usize = 512;
 
-/// How much more memory it takes than its JSON has bytes.
-const GROWTH: usize = 10;
+/// How much more memory a part takes than its JSON has bytes: an affinity is kept as it is written, as terms and by their values.
+const GROWTH: usize = 12;
 
-/// What is kept of such objects may take so many bytes together, as JSON. A copy holds the same object compressed, so nothing else bounds it.
+/// Different long parts may take so many bytes together, as JSON. A store holds the same objects compressed, so nothing else bounds them.
 pub(in crate::server) const MOST_LONG: usize = 16 << 20;
 
 /// The copies that are needed.
@@ -170,11 +172,91 @@ struct Index {
     places: [Place; 3],
     /// By kind and key: why an object is not in the index.
     unreadable: BTreeMap<(usize, String), String>,
-    /// By kind and key: how long what is kept of a long object is as JSON, in bytes.
-    long: HashMap<(usize, String), usize>,
-    /// The sum of it.
-    long_bytes: usize,
+    long: LongParts,
     account: Account,
+}
+
+/// The long parts of objects, each counted once: pods of a template share theirs in the index too.
+#[derive(Debug, Default)]
+struct LongParts {
+    /// By kind and key: the parts of an object, as hashes.
+    objects: HashMap<(usize, String), Vec<u64>>,
+    /// How many objects have a part, and how long it is.
+    parts: HashMap<u64, (usize, usize)>,
+    /// The sum of the lengths.
+    bytes: usize,
+    hashes: RandomState,
+}
+
+/// A part of an object that can be written as JSON.
+trait Measured {
+    fn json(&self) -> serde_json::Result<Vec<u8>>;
+}
+
+impl<T: Serialize> Measured for T {
+    fn json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
+impl LongParts {
+    /// Counts the long parts of an object instead of those that it had before. `length` is that of its JSON.
+    ///
+    /// # Errors
+    /// There is no room for them beside those of other objects.
+    fn measure(
+        &mut self,
+        kind: usize,
+        key: &str,
+        length: usize,
+        name: &'static str,
+        parts: &[&dyn Measured],
+    ) -> Result<(), ReadError> {
+        self.forget(kind, key);
+        if length <= SHORT {
+            return Ok(());
+        }
+        let unreadable = |message: String| ReadError { kind: name, message };
+        let mut held = Vec::new();
+        for part in parts {
+            let json = part.json().map_err(|error| unreadable(error.to_string()))?;
+            if json.len() > SHORT {
+                // Only pods share their parts.
+                let owner = if NEEDED[kind] == "pods" { "" } else { key };
+                held.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
+            }
+        }
+        let is_new = |(hash, _): &&(u64, usize)| !self.parts.contains_key(hash);
+        let added: usize = held.iter().filter(is_new).map(|(_, length)| length).sum();
+        if self.bytes + added > MOST_LONG {
+            return Err(unreadable(format!(
+                "its labels, affinity, tolerations and taints take {added} bytes, and those of all objects may take {MOST_LONG} \
+                 where they are longer than {SHORT}: make them shorter"
+            )));
+        }
+        if held.is_empty() {
+            return Ok(());
+        }
+        for (hash, length) in &held {
+            let (objects, _) = self.parts.entry(*hash).or_insert((0, *length));
+            *objects += 1;
+            self.bytes += if *objects == 1 { *length } else { 0 };
+        }
+        self.objects.insert((kind, key.to_owned()), held.into_iter().map(|(hash, _)| hash).collect());
+        Ok(())
+    }
+
+    /// The object is not in the index any more.
+    fn forget(&mut self, kind: usize, key: &str) {
+        for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
+            let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
+            *objects -= 1;
+            if *objects == 0 {
+                self.bytes -= *length;
+                self.parts.remove(&hash);
+            }
+        }
+    }
 }
 
 /// How far one copy has been followed.
@@ -300,7 +382,7 @@ impl State {
             },
         };
         // What is answered from stays, whatever it grows to, as copies do.
-        index.account.set(index.cluster.counts().held_bytes() + (index.long_bytes * GROWTH) as u64);
+        index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
         Ok(self.index.insert(index))
     }
 }
@@ -317,8 +399,7 @@ impl Index {
             cluster: Cluster::default(),
             places: copies.all().map(Place::of),
             unreadable: BTreeMap::new(),
-            long: HashMap::new(),
-            long_bytes: 0,
+            long: LongParts::default(),
             account,
         };
         for (kind, held) in copies.all().into_iter().enumerate() {
@@ -367,18 +448,20 @@ impl Index {
 
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
-        let place = (kind, object.key());
+        let key = object.key();
         let result: Result<bool, ReadError> = match NEEDED[kind] {
             "nodes" => Node::read(&json).and_then(|node| {
-                self.measure(place, json.len(), "Node", &node)?;
+                self.long.measure(kind, key, json.len(), "Node", &[&node.metadata.labels, &node.spec.taints])?;
                 Ok(self.cluster.upsert_node(&node))
             }),
             "pods" => Pod::read(&json).and_then(|pod| {
-                self.measure(place, json.len(), "Pod", &pod)?;
+                let asked = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
+                let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &asked, &pod.spec.tolerations];
+                self.long.measure(kind, key, json.len(), "Pod", &parts)?;
                 Ok(self.cluster.upsert_pod(&pod))
             }),
             _ => Namespace::read(&json).and_then(|namespace| {
-                self.measure(place, json.len(), "Namespace", &namespace)?;
+                self.long.measure(kind, key, json.len(), "Namespace", &[&namespace.metadata.labels])?;
                 Ok(self.cluster.upsert_namespace(&namespace))
             }),
         };
@@ -393,40 +476,8 @@ impl Index {
         }
     }
 
-    /// Notes how long what is kept of an object is, if its JSON is long.
-    ///
-    /// # Errors
-    /// There is no room for it beside other long objects.
-    fn measure(
-        &mut self,
-        (place, key): (usize, &str),
-        length: usize,
-        kind: &'static str,
-        kept: &impl Serialize,
-    ) -> Result<(), ReadError> {
-        self.forget_length(place, key);
-        if length <= SHORT {
-            return Ok(());
-        }
-        let unreadable = |message: String| ReadError { kind, message };
-        let kept = serde_json::to_vec(kept).map_err(|error| unreadable(error.to_string()))?.len();
-        if self.long_bytes + kept > MOST_LONG {
-            return Err(unreadable(format!(
-                "its labels, affinity, tolerations and taints take {kept} bytes, and those of all objects of more than {SHORT} bytes may take \
-                 {MOST_LONG}: make them shorter"
-            )));
-        }
-        self.long.insert((place, key.to_owned()), kept);
-        self.long_bytes += kept;
-        Ok(())
-    }
-
-    fn forget_length(&mut self, kind: usize, key: &str) {
-        self.long_bytes -= self.long.remove(&(kind, key.to_owned())).unwrap_or(0);
-    }
-
     fn remove(&mut self, kind: usize, key: &str) {
-        self.forget_length(kind, key);
+        self.long.forget(kind, key);
         match NEEDED[kind] {
             "nodes" => self.cluster.remove_node(key),
             "pods" => {

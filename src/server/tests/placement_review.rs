@@ -576,6 +576,36 @@ async fn an_object_that_cannot_be_read_is_told_and_its_old_version_goes() {
     assert_eq!((&status["total"], status.get("warnings")), (&json!(2), None), "{status}");
 }
 
+/// Each of some thousand bytes takes ten times as much in the index, and a tenant can have any number of such Pods.
+#[tokio::test]
+async fn affinities_of_many_pods_have_a_bound_together_and_equal_ones_count_once() {
+    let mut fixture = Fixture::with(Settings::default());
+    let pod = |name: usize, affinity: usize| {
+        let values: Vec<String> = (0..3_000).map(|value| format!("{affinity:05}-{value:05}")).collect();
+        let term = json!({"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": values}]}});
+        let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+        json!({"metadata": {"name": format!("p{name:04}"), "namespace": "default"}, "spec": {"affinity": affinity}})
+    };
+    let each = serde_json::to_vec(&pod(0, 0)["spec"]["affinity"]).unwrap().len();
+    let fitting = MOST_LONG / each;
+    let is_whole = async |fixture: &Fixture| {
+        let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+        !status["warnings"].to_string().contains("left out of pods")
+    };
+    for name in 0..fitting + 20 {
+        fixture.put("pods", pod(name, 1));
+    }
+    assert!(is_whole(&fixture).await, "Pods of one template");
+    for name in 0..fitting - 5 {
+        fixture.put("pods", pod(name, name));
+    }
+    assert!(is_whole(&fixture).await, "{fitting} different ones of {each} bytes have room");
+    for name in 0..fitting + 20 {
+        fixture.put("pods", pod(name, name));
+    }
+    assert!(!is_whole(&fixture).await, "more do not");
+}
+
 #[tokio::test]
 async fn long_affinity_has_a_bound_for_all_pods_together() {
     let mut fixture = Fixture::with(Settings::default());
