@@ -76,6 +76,13 @@ impl Nodes {
         Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
     }
 
+    fn len(&self) -> usize {
+        match self.parts.last() {
+            None => self.first.len(),
+            Some(last) => self.parts.len() * PART + last.len(),
+        }
+    }
+
     fn push(&mut self, node: Node) -> NodeId {
         if self.first.len() < PART {
             self.first.push(node);
@@ -133,6 +140,14 @@ impl<'b> Tree<'b> {
     /// # Errors
     /// Bytes that are no JSON value, or nest deeper than an API server stores.
     pub(crate) fn read(bytes: &'b [u8]) -> Result<Tree<'b>, Unreadable> {
+        Tree::of_at_most(bytes, usize::MAX)
+    }
+
+    /// The same of at most so many values: each takes 20 bytes, however short it is.
+    ///
+    /// # Errors
+    /// As above, and more values.
+    pub(crate) fn of_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, Unreadable> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Unreadable::Syntax { offset: 0, expected: "less than 4 GiB" });
         }
@@ -144,6 +159,9 @@ impl<'b> Tree<'b> {
         loop {
             let start = cursor.position();
             let kind = kind_at(&cursor);
+            if tree.nodes.len() >= most {
+                return Err(Unreadable::Syntax { offset: start, expected: "fewer values" });
+            }
             let start = position(start);
             let id = tree.nodes.push(Node { key, start, end: start, first: 0, next: 0 });
             if let Some(container) = open.last_mut() {

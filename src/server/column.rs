@@ -54,6 +54,9 @@ impl ColumnKind {
     }
 }
 
+/// Most values of an object of which cells are shown. Values that an object in etcd can have are fewer: they have at least two bytes each.
+pub(super) const MOST_VALUES: usize = 1 << 20;
+
 /// How Go prints null.
 const NO_VALUE: &str = "<no value>";
 
@@ -78,7 +81,7 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
 
 /// An object or list as Go writes it: by a [`Tree`], which takes a fraction of the memory of values, and any depth.
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
-    let tree = Tree::read(json).ok()?;
+    let tree = Tree::of_at_most(json, MOST_VALUES).ok()?;
     let mut text = Vec::with_capacity(json.len());
     let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();

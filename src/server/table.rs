@@ -20,7 +20,7 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
 use super::body::Pieces;
-use super::column::{ColumnKind, literal_cell, untyped_integer_cell};
+use super::column::{ColumnKind, MOST_VALUES, literal_cell, untyped_integer_cell};
 use super::encode::{
     Chunks, Envelope, ListMeta, Show, Shown, Unfinished as _, begin, write_string, write_type, write_value,
 };
@@ -342,7 +342,7 @@ impl Columns {
     pub(super) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
             Cells::Paths(paths) => {
-                let tree = Tree::read(json).ok();
+                let tree = Tree::of_at_most(json, MOST_VALUES).ok();
                 let mut search = tree.as_ref().map(Search::new);
                 let cell = |(kind, path): &(ColumnKind, Option<JsonPath>)| {
                     let found = search.as_mut().zip(path.as_ref()).and_then(|(search, path)| search.first(path));

@@ -40,6 +40,16 @@ proptest! {
 }
 
 #[test]
+fn a_tree_has_at_most_as_many_values_as_are_asked_for() {
+    let json = br#"{"a":[1,2,3],"b":{}}"#;
+    assert!(Tree::of_at_most(json, 6).is_ok());
+    assert!(Tree::of_at_most(json, 5).is_err());
+    let many = format!("[{}0]", "0,".repeat(5_000));
+    assert!(Tree::of_at_most(many.as_bytes(), 5_002).is_ok());
+    assert!(Tree::of_at_most(many.as_bytes(), 5_001).is_err());
+}
+
+#[test]
 fn members_are_found_by_their_keys_however_these_are_written() {
     let json = concat!(
         r#"{"a":1,"ab":2,"\u0061c":3,"a\"b":4,"a\\":5,"":6,"é":7,"\u00e9\u00e9":8,"a\u0062c":9,"twice":0,"twice":10,"#,

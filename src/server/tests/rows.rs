@@ -14,6 +14,7 @@ use crate::crd::PrinterColumn;
 use crate::extract::scan::bytes_read;
 use crate::model::{Gvr, Scope, Version};
 use crate::registry::Resource;
+use crate::server::column::MOST_VALUES;
 use crate::server::encode::{CHUNK, LONG, ListMeta, Shown, Unfinished as _, json_bytes};
 use crate::server::negotiate::Format;
 use crate::server::row::{JsonRow, Row};
@@ -93,6 +94,20 @@ fn a_long_row_is_written_in_short_pieces() {
             }
             assert_eq!(row["object"].is_null(), include == Include::None);
         }
+    }
+}
+
+/// Each value takes 20 bytes while the row is made, and only aggregated APIs have objects with so many.
+#[test]
+fn cells_of_an_object_with_very_many_values_are_empty() {
+    let resource = wide([".spec.small", ".spec.list"]);
+    for (values, expected) in [(MOST_VALUES - 100, json!("1")), (MOST_VALUES, Value::Null)] {
+        let object = stored(&resource, shirt("x", &json!({"list": vec![0; values], "small": 1})));
+        let pieces = pieces(&resource, Include::None, vec![object], Format::Json);
+        let table: Value = serde_json::from_slice(&pieces.concat()).unwrap();
+        let cells = &table["rows"][0]["cells"];
+        assert_eq!((&cells[0], &cells[1]), (&json!("x"), &expected), "{values} values");
+        assert_eq!(cells[2].is_null(), expected.is_null(), "{values} values");
     }
 }
 
