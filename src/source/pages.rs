@@ -12,7 +12,7 @@ use super::unfinished::{Room, Share};
 use crate::model::Version;
 
 /// The largest item; etcd rejects far smaller objects.
-pub(super) const MAX_ITEM_BYTES: usize = 64 << 20;
+pub(super) const MAX_ITEM_BYTES: usize = 16 << 20;
 
 /// The largest rest of a list: its kind and metadata. Also the most white space between two items.
 const MAX_REST_BYTES: usize = 1 << 20;

@@ -22,8 +22,8 @@ use crate::eventually::eventually;
 use crate::random::Random;
 use crate::{fixtures, objects};
 
-/// The bound on an object or line is 64 MiB. While a buffer doubles, the old and the new one exist: 64 and 128 MiB.
-const GROWTH: u64 = 224;
+/// The bound on an object or line is 16 MiB. While a buffer doubles, the old and the new one exist: 16 and 32 MiB.
+const GROWTH: u64 = 96;
 const SECONDS: u64 = 120;
 /// An endless answer is one of so many pieces.
 const PIECES: u64 = 6_000;
