@@ -32,6 +32,7 @@
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
+//! | `request` | what a request asks for: method, path and query, read once |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
 //! | `turns` | places that users take turns for; of large lists and of reviews |
 //! | `access` | who asks and may they; the operator's server only |
@@ -61,6 +62,8 @@ pub mod placement;
 pub mod printer;
 pub mod protobuf;
 pub mod query;
+#[cfg(feature = "net")]
+pub mod request;
 pub mod schema;
 pub mod selector;
 pub mod store;

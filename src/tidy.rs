@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 29] = [
+const EDGES: [(&str, &[&str]); 30] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("crd", &["model"]),
@@ -40,14 +40,16 @@ const EDGES: [(&str, &[&str]); 29] = [
             "registry",
         ],
     ),
+    // What a request asks for. It looks nothing up.
+    ("request", &["model", "selector"]),
     // Sleeping and waking around a queue of `model`.
     ("turns", &["model"]),
     // Who may what. Of the registry it knows only whom to ask.
-    ("access", &["model", "selector", "registry", "turns"]),
+    ("access", &["model", "selector", "registry", "request", "turns"]),
     // Who asked for what, written down; a document and a file, told by `server`.
     ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
-    ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "source"]),
+    ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "request", "source"]),
     (
         "server",
         &[
@@ -64,13 +66,14 @@ const EDGES: [(&str, &[&str]); 29] = [
             "placement",
             "manifest",
             "registry",
+            "request",
             "access",
             "audit",
             "turns",
         ],
     ),
     // The outermost: it reads what the server counted, what the stores hold and what the controllers wrote, and nothing reads it but `cli`.
-    ("metrics", &["model", "query", "store", "registry", "access", "audit", "operator", "server"]),
+    ("metrics", &["model", "query", "store", "registry", "request", "access", "audit", "operator", "server"]),
     ("telemetry", &[]),
     (
         "cli",

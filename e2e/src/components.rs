@@ -42,6 +42,8 @@ pub enum Component {
     PlacementJudge,
     /// The columns of CustomResourceDefinitions as a judge, `e2e/go/cmd/column-judge`.
     ColumnJudge,
+    /// kube-apiserver's reader of requests as a judge, `e2e/go/cmd/request-judge`.
+    RequestJudge,
     /// The serializers of Kubernetes' own types as a judge, `e2e/go/cmd/protobuf-judge`.
     ProtobufJudge,
     /// Our comparison of fuzzed objects through kube-apiserver and fieldcache, `e2e/go/cmd/protobuf-fuzz`.
@@ -50,7 +52,7 @@ pub enum Component {
 
 impl Component {
     /// All of them.
-    pub const ALL: [Component; 11] = [
+    pub const ALL: [Component; 12] = [
         Component::Etcd,
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -60,6 +62,7 @@ impl Component {
         Component::SelectableFieldsBench,
         Component::PlacementJudge,
         Component::ColumnJudge,
+        Component::RequestJudge,
         Component::ProtobufJudge,
         Component::ProtobufFuzz,
     ];
@@ -77,6 +80,7 @@ impl Component {
             Component::SelectableFieldsBench => "selectable-fields-bench",
             Component::PlacementJudge => "placement-judge",
             Component::ColumnJudge => "column-judge",
+            Component::RequestJudge => "request-judge",
             Component::ProtobufJudge => "protobuf-judge",
             Component::ProtobufFuzz => "protobuf-fuzz",
         }
@@ -146,6 +150,7 @@ pub fn build() -> Result<Built> {
         "placement-judge",
         "protobuf-fuzz",
         "protobuf-judge",
+        "request-judge",
         "selectable-fields-bench",
     ];
     let own = own.map(|name| format!("./cmd/{name}"));

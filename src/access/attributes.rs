@@ -1,16 +1,14 @@
-//! What a request is, for whoever decides whether it may be: method, path and query -> verb, resource, name, selectors.
+//! A request as authorizers see it, made of its [`RequestInfo`] by the rules of apiserver `endpoints/filters/authorization.go`.
 //!
-//! The rules are those of apiserver `endpoints/request/requestinfo.go` and `endpoints/filters/authorization.go`, so that
-//! a rule that somebody wrote for kube-apiserver means the same here. What is answered to a path is decided elsewhere
-//! (`server::route`); [`Attributes::names`] is how that is held against what was asked for.
+//! Does not read paths or queries; [`crate::request`] does.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::Method;
-
-use crate::model::{GroupVersion, Gvr};
-use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector};
+use crate::model::Gvr;
+use crate::request::RequestInfo;
+use crate::request::info::{Incomplete, LONGEST_SELECTOR, MOST_REQUIREMENTS};
+use crate::selector::{FieldRequirement, LabelOperator, LabelRequirement};
 
 /// A request as authorizers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,44 +39,36 @@ pub struct ResourceAttributes {
     pub labels: Vec<LabelRequirement>,
 }
 
-/// A path that says which special verb, but not on what; kube-apiserver answers 500.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unable to determine kind and namespace from url, {0}")]
-pub struct Incomplete(pub String);
-
-/// Verbs that a path can begin with.
-const SPECIAL_VERBS: [&str; 2] = ["proxy", "watch"];
-
-/// What may follow a namespace's name without being a resource in it.
-const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
-
 /// Verbs that come with selectors.
 const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
-
-const NAME_FIELD: &str = "metadata.name";
-
-/// Requirements that are asked for, at most.
-pub const MOST_REQUIREMENTS: usize = 256;
-
-/// Bytes of selectors that are asked for, at most. A longer one is not even read here, but when it is known that the caller is permitted to
-/// do what it asks for.
-pub const LONGEST_SELECTOR: usize = 8 << 10;
 
 /// What each value counts for, beside its length.
 const VALUE_BYTES: usize = 8;
 
 impl Attributes {
-    /// Reads a request: its method, its path after percent-decoding, and how to look up the first value of a query
-    /// parameter.
+    /// Of a request. Reads its selectors, if they are short.
     ///
     /// # Errors
     /// [`Incomplete`].
-    pub fn read<'query>(
-        method: &Method,
-        path: &str,
-        query: impl Fn(&str) -> Option<&'query str>,
-    ) -> Result<Attributes, Incomplete> {
-        Ok(PathAttributes::read(method, path)?.with_query(query))
+    pub fn of(request: &RequestInfo) -> Result<Attributes, Incomplete> {
+        let resource = request.resource()?.map(|named| {
+            let has_selectors = !named.legacy_watch && WITH_SELECTORS.contains(&&*request.verb);
+            // Watches by path take selectors in some forms only, so upstream asks for the whole there.
+            let selectors = has_selectors.then(|| request.selectors());
+            let fields = selectors.and_then(|selectors| selectors.fields.read());
+            let labels = selectors.and_then(|selectors| selectors.labels.read());
+            ResourceAttributes {
+                group: named.gvr.group.to_string(),
+                version: named.gvr.version.to_string(),
+                resource: named.gvr.resource.to_string(),
+                subresource: named.subresource_name().to_owned(),
+                namespace: named.namespace.clone().unwrap_or_default(),
+                name: request.name().to_owned(),
+                fields: fields.map(|selector| selector.requirements.clone()).unwrap_or_default(),
+                labels: labels.map(|selector| selector.requirements.clone()).unwrap_or_default(),
+            }
+        });
+        Ok(Attributes { verb: request.verb.to_string(), path: request.path.clone(), resource })
     }
 
     /// The right to use something by its name: not a request that anybody can make, but one that stands behind others.
@@ -129,38 +119,6 @@ impl Attributes {
         {
             (resource.fields, resource.labels) = (Vec::new(), Vec::new());
         }
-    }
-
-    /// Whether what is about to be answered is what permission was asked for. Two readings of one path may differ in
-    /// corners (a resource called `watch`), and nothing may be shown in the gap.
-    pub fn names(
-        &self,
-        gvr: &Gvr,
-        namespace: Option<&str>,
-        name: Option<&str>,
-        subresource: Option<&str>,
-        watches_by_path: bool,
-    ) -> bool {
-        let Some(asked) = &self.resource else { return false };
-        let below = subresource.unwrap_or_default().split('/').next().unwrap_or_default();
-        let is_name = match name {
-            Some(name) => asked.name == name,
-            // A name can have come of the selector, which then selects it here as well.
-            None => {
-                let is_selected = |field: &FieldRequirement| {
-                    field.label == NAME_FIELD && field.operator == FieldOperator::Equals && field.value == asked.name
-                };
-                asked.name.is_empty() || asked.fields.iter().any(is_selected)
-            }
-        };
-        let is_verb = self.verb != "proxy" && (!watches_by_path || self.verb == "watch");
-        is_verb
-            && is_name
-            && *gvr.group == *asked.group
-            && *gvr.version == *asked.version
-            && *gvr.resource == *asked.resource
-            && namespace.unwrap_or_default() == asked.namespace
-            && below == asked.subresource
     }
 
     /// How much of it the requester can make as long as it likes; see `authorization`.
@@ -235,123 +193,4 @@ impl RequiredPermissions {
         };
         itself.into_iter().chain(self.namespaces.iter().map(within))
     }
-}
-
-/// What method and path say of a request. It is cheap to read, so it is read before the request is authenticated; selectors are not.
-#[derive(Debug)]
-pub struct PathAttributes {
-    /// Without what the query says.
-    attributes: Attributes,
-    /// The verb of a request for a resource, as far as method and path say it, and whether the path begins with it.
-    verb: Option<(&'static str, bool)>,
-}
-
-impl PathAttributes {
-    /// Reads a method, and a path after percent-decoding.
-    ///
-    /// # Errors
-    /// [`Incomplete`].
-    pub fn read(method: &Method, path: &str) -> Result<PathAttributes, Incomplete> {
-        let mut attributes =
-            Attributes { verb: method.as_str().to_ascii_lowercase(), path: path.to_owned(), resource: None };
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let (GroupVersion { group, version }, parts) = match parts[..] {
-            ["api", version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new("", version), rest),
-            ["apis", group, version, ref rest @ ..] if !rest.is_empty() => (GroupVersion::new(group, version), rest),
-            _ => return Ok(PathAttributes { attributes, verb: None }),
-        };
-        let special = SPECIAL_VERBS.into_iter().find(|verb| *verb == parts[0]);
-        let parts = if special.is_some() { &parts[1..] } else { parts };
-        let Some(first) = parts.first() else { return Err(Incomplete(path.to_owned())) };
-        let verb = special.unwrap_or_else(|| method_verb(method));
-        let (namespace, parts) = match parts {
-            [_, namespace, after, ..] if *first == "namespaces" && !NAMESPACE_SUBRESOURCES.contains(after) => {
-                (*namespace, &parts[2..])
-            }
-            [_, namespace, ..] if *first == "namespaces" => (*namespace, parts),
-            _ => ("", parts),
-        };
-        let at = |index: usize| parts.get(index).copied().unwrap_or_default();
-        let subresource = if verb == "proxy" { "" } else { at(2) };
-        let resource = ResourceAttributes {
-            group: group.to_string(),
-            version: version.to_string(),
-            resource: at(0).to_owned(),
-            subresource: subresource.to_owned(),
-            namespace: namespace.to_owned(),
-            name: at(1).to_owned(),
-            fields: Vec::new(),
-            labels: Vec::new(),
-        };
-        attributes.resource = Some(resource);
-        Ok(PathAttributes { attributes, verb: Some((verb, special.is_some())) })
-    }
-
-    /// The path, decoded, if it names nothing below `/api` and `/apis`.
-    pub fn other_path(&self) -> Option<&str> {
-        self.verb.is_none().then_some(&self.attributes.path)
-    }
-
-    /// Reads what the query says: selectors, the name in them, and whether a list is a watch.
-    pub fn with_query<'query>(self, query: impl Fn(&str) -> Option<&'query str>) -> Attributes {
-        let PathAttributes { mut attributes, verb } = self;
-        let (Some(resource), Some((verb, is_special))) = (&mut attributes.resource, verb) else { return attributes };
-        let short = |key| query(key).filter(|text| text.len() <= LONGEST_SELECTOR);
-        let fields = short("fieldSelector").map(FieldSelector::parse);
-        let labels = short("labelSelector").map(LabelSelector::parse);
-        let has_few = {
-            let fields = fields.iter().flatten().flat_map(|selector| &selector.requirements).count();
-            let labels = labels.iter().flatten().flat_map(|selector| &selector.requirements).count();
-            fields + labels <= MOST_REQUIREMENTS
-        };
-        let (fields, labels) = if has_few { (fields, labels) } else { (None, None) };
-        let is_nameless = resource.name.is_empty();
-        let verb = match verb {
-            "get" if is_nameless => {
-                let is_readable = matches!(fields, None | Some(Ok(_)))
-                    && matches!(labels, None | Some(Ok(_)))
-                    && ["limit", "timeoutSeconds"]
-                        .iter()
-                        .all(|key| query(key).is_none_or(|text| text.parse::<i64>().is_ok()));
-                // One option that cannot be read makes upstream forget them all, but for `watch`.
-                if let (true, Some(Ok(fields))) = (is_readable, &fields)
-                    && let Some(name) = exact_name(fields)
-                {
-                    name.clone_into(&mut resource.name);
-                }
-                let watches = query("watch").is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"));
-                if watches { "watch" } else { "list" }
-            }
-            "delete" if is_nameless => "deletecollection",
-            verb => verb,
-        };
-        // Watches by path take selectors in some forms only, so upstream asks for the whole there.
-        if !is_special && WITH_SELECTORS.contains(&verb) {
-            resource.fields = fields.and_then(Result::ok).map(|fields| fields.requirements).unwrap_or_default();
-            resource.labels = labels.and_then(Result::ok).map(|labels| labels.requirements).unwrap_or_default();
-        }
-        verb.clone_into(&mut attributes.verb);
-        attributes
-    }
-}
-
-fn method_verb(method: &Method) -> &'static str {
-    match *method {
-        Method::GET | Method::HEAD => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        _ => "",
-    }
-}
-
-/// The name that a field selector asks for, if it can be a part of a path.
-fn exact_name(fields: &FieldSelector) -> Option<&str> {
-    let exact = fields
-        .requirements
-        .iter()
-        .find(|requirement| requirement.label == NAME_FIELD && requirement.operator == FieldOperator::Equals)?;
-    let value = &*exact.value;
-    (value != "." && value != ".." && !value.contains(['/', '%'])).then_some(value)
 }

@@ -36,12 +36,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
-use attributes::{Attributes, PathAttributes, RequiredPermissions, ResourceAttributes};
+use crate::request::RequestInfo;
+use crate::request::info::Incomplete;
+use attributes::{Attributes, RequiredPermissions, ResourceAttributes};
 use authentication::{Credential, Found, Peer, Recognized};
 use authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use backend::{Backend, Unanswered};
@@ -123,6 +125,12 @@ pub enum Refusal {
     Incomplete(String),
 }
 
+impl From<Incomplete> for Refusal {
+    fn from(incomplete: Incomplete) -> Refusal {
+        Refusal::Incomplete(incomplete.to_string())
+    }
+}
+
 impl Refusal {
     /// Of a request about which there is no decision.
     pub fn without_decision(why: &Unanswered) -> Refusal {
@@ -186,14 +194,10 @@ impl Admitted {
 pub struct Arrived<'a> {
     /// From where; `None` where that is not known.
     pub peer: Option<&'a Arc<Peer>>,
-    /// Its method.
-    pub method: &'a Method,
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// Its path, decoded.
-    pub path: &'a str,
-    /// Looks up the first value of a query parameter.
-    pub query: &'a (dyn Fn(&str) -> Option<&'a str> + Send + Sync),
+    /// What it asks for.
+    pub info: &'a RequestInfo,
     /// Where it is left who asks, as soon as that is known.
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
     /// What of it has to be asked about.
@@ -330,13 +334,13 @@ impl Access {
     /// [`Refusal`].
     pub async fn admit_recognized(&self, arrived: &Arrived<'_>, recognized: Recognized) -> Result<Admitted, Refusal> {
         // Upstream reads the path first of all.
-        let path = PathAttributes::read(arrived.method, arrived.path);
-        let path = path.map_err(|incomplete| Refusal::Incomplete(incomplete.to_string()))?;
+        let named = arrived.info.resource()?;
         // In a View nobody is nobody: whether there is one is for those who are known.
-        let is_health = matches!(arrived.about, About::Request)
-            && path.other_path().is_some_and(|path| ALWAYS_ALLOWED.contains(&path));
+        let is_health =
+            matches!(arrived.about, About::Request) && named.is_none() && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
-        let mut attributes = path.with_query(arrived.query);
+        // Only now: selectors of callers that are not known are not read.
+        let mut attributes = Attributes::of(arrived.info)?;
         attributes.keep_fields(&*self.settings.known_field);
         let attributes = Arc::new(attributes);
         let decided = match arrived.about {

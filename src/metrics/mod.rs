@@ -37,6 +37,7 @@ use crate::access::authentication::Peer;
 use crate::access::{About, Access, Arrived};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
+use crate::request::{Query, RequestInfo};
 use crate::server::body::{self, Body, Finish};
 use crate::server::connection::ConnectionState;
 use crate::server::failure::Failure;
@@ -127,7 +128,7 @@ impl Metrics {
     }
 
     /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
-    async fn admit(&self, connection: &ConnectionState, parts: &Parts) -> Result<(), Failure> {
+    async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), Failure> {
         let access = match &self.scrapers {
             Scrapers::Anybody(None) => return Ok(()),
             Scrapers::Anybody(Some(guard)) => {
@@ -138,10 +139,8 @@ impl Metrics {
         let known = OnceLock::new();
         let arrived = Arrived {
             peer: parts.extensions.get::<Arc<Peer>>(),
-            method: &parts.method,
             headers: &parts.headers,
-            path: parts.uri.path(),
-            query: &|_| None,
+            info,
             known: Some(&known),
             about: About::Request,
         };
@@ -161,7 +160,9 @@ impl Metrics {
     /// Answers one request of a connection, whatever its body.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
-        let mut response = match (self.admit(connection, &parts).await.err(), parts.uri.path(), &parts.method) {
+        let info = RequestInfo::read(&parts.method, parts.uri.path(), Query::default());
+        let path = if info.view.is_none() { &*info.path } else { "" };
+        let mut response = match (self.admit(connection, &parts, &info).await.err(), path, &parts.method) {
             (Some(failure), _, _) => {
                 let mut response = plain(failure.code(), failure.status());
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -35,8 +35,9 @@ use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
-use crate::registry::views::{PATH, ViewDefinition, ViewPart, ViewRights};
+use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LiveState, ViewVerdicts};
+use crate::request::view_path::VIEWS;
 
 /// Changes that come together are looked at together.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -76,7 +77,7 @@ impl Address {
     fn endpoint(&self, name: &str) -> Endpoint {
         let bundle = self.authorities.borrow().clone();
         Endpoint {
-            url: format!("{}{}{name}/proxy", self.base.trim_end_matches('/'), PATH),
+            url: format!("{}{}{name}/proxy", self.base.trim_end_matches('/'), VIEWS),
             ca_bundle: (!bundle.is_empty()).then_some(ByteString(bundle)),
         }
     }

@@ -18,9 +18,6 @@ use crate::query::{FieldTerm, Selection};
 use crate::selector::{FieldExpression, FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::Object;
 
-/// What stands before the name of a View in its URL; `/proxy` follows the name.
-pub const PATH: &str = "/apis/view.fieldcache.dev/v1alpha1/views/";
-
 /// What a View shows of one resource, in every version that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewPart {

@@ -1,22 +1,20 @@
 //! Who asks and may they, asked before anything else of a request is looked at; the only place that asks.
 //!
-//! What is decided is [`crate::access`]'s. Here the request is taken apart for it, and what is then answered is held
-//! against what was asked for.
+//! What is decided is [`crate::access`]'s.
 
 use std::sync::{Arc, OnceLock};
 
 use http::request::Parts;
 
 use super::failure::Failure;
-use super::params::{Query, percent_decode};
-use super::route::Target;
-use super::through::{FoundView, Named};
-use super::{Asked, REQUEST_TIMEOUT};
+use super::through::FoundView;
+use super::{REQUEST_TIMEOUT, params};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};
 use crate::registry::View;
 use crate::registry::views::ViewRights;
+use crate::request::RequestInfo;
 
 /// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
 /// caller may know that. `recognized` is what the request says of its user. The caller's identity is left in `known`, also where the
@@ -27,14 +25,13 @@ use crate::registry::views::ViewRights;
 pub(super) async fn admit(
     access: &Access,
     parts: &mut Parts,
-    query: &Query,
-    (named, through): (Option<&Named<'_>>, Option<&FoundView>),
+    info: &RequestInfo,
+    through: Option<&FoundView>,
     (recognized, known): (Recognized, Option<&OnceLock<Arc<Identity>>>),
 ) -> Result<Option<Admitted>, Failure> {
-    query.timeout(REQUEST_TIMEOUT)?;
-    let path = percent_decode(parts.uri.path(), false);
+    params::timeout(&info.query, REQUEST_TIMEOUT)?;
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
-    let using = named.map(|named| use_of(named.name));
+    let using = info.view.as_ref().map(|view| use_of(&view.name));
     let namespaces =
         |group: &str, resource: &str| -> &[String] { view.map_or(&[], |view| view.namespaces(group, resource)) };
     let permitted_by = match view {
@@ -43,10 +40,8 @@ pub(super) async fn admit(
     };
     let arrived = Arrived {
         peer: parts.extensions.get::<Arc<Peer>>(),
-        method: &parts.method,
         headers: &parts.headers,
-        path: path.as_deref().unwrap_or(parts.uri.path()),
-        query: &|key| query.get(key),
+        info,
         known,
         about: match &using {
             Some(using) => About::View(ThroughView { using, permitted_by }),
@@ -91,31 +86,6 @@ fn permission<'v>(
         ViewRights::View => ViewPermission::Use,
         ViewRights::Caller => ViewPermission::Caller(namespaces),
     }
-}
-
-/// Refuses to answer anything but what was asked about. The two readings of a path agree; should they not, in a corner
-/// that nobody has thought of, nothing is shown in it.
-///
-/// # Errors
-/// 404.
-pub(super) fn check(asked: &Asked<'_>, path: &str, target: &Target) -> Result<(), Failure> {
-    let Some(Admitted { attributes, .. }) = &asked.admitted else { return Ok(()) };
-    let is_same = match target {
-        Target::Resource(address) => attributes.names(
-            &address.gvr,
-            address.namespace.as_deref(),
-            address.name.as_deref(),
-            address.subresource.as_deref(),
-            address.legacy_watch,
-        ),
-        Target::Unknown | Target::UnknownBuiltIn => true,
-        _ => attributes.resource.is_none(),
-    };
-    if is_same {
-        return Ok(());
-    }
-    tracing::debug!(parts = path.split('/').count(), "a path that is read in two ways is not answered");
-    Err(Failure::PageNotFound)
 }
 
 impl From<Refusal> for Failure {

@@ -11,14 +11,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, Uri};
 
 use super::failure::Failure;
 use super::heads::slots::LongQuery;
-use super::params::{Query, percent_decode};
 use super::tally::Noted;
-use super::through::{FoundView, Named};
+use super::through::FoundView;
 use super::{Clock, Server};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
@@ -28,6 +27,7 @@ use crate::access::{Admitted, Identity, Refusal};
 use crate::audit::event::{self, DECISION, MOST_ADDRESSES, REASON, User, VIEW, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
 use crate::registry::views::ViewRights;
+use crate::request::RequestInfo;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";
@@ -71,11 +71,7 @@ impl std::fmt::Debug for Audited {
 pub(super) struct Auditing<'r> {
     pub(super) server: &'r Server,
     pub(super) noted: &'r Noted,
-    /// Its address as it came.
-    pub(super) outside: &'r Uri,
-    /// The View that it names.
-    pub(super) named: Option<&'r Named<'r>>,
-    pub(super) query: &'r Query,
+    pub(super) info: &'r RequestInfo,
 }
 
 /// Who sent a rejected request, as far as that is known.
@@ -83,53 +79,51 @@ type RejectedCaller = Option<Arc<Identity>>;
 
 impl Auditing<'_> {
     /// Begins to audit a request, if the policy takes it and it is not audited yet. Tried at its arrival, and again if it is rejected.
-    /// `inside` has the path inside of the View.
-    pub(super) fn begin(&self, inside: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
+    pub(super) fn begin(&self, head: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
         let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
         let Some(log) = log else { return };
-        self.noted.begin_audit(self.audited(log, inside, view, rejected));
+        self.noted.begin_audit(self.audited(log, head, view, rejected));
     }
 
     fn audited(
         &self,
         log: &Arc<Log>,
-        inside: &Parts,
+        head: &Parts,
         view: Option<&FoundView>,
         rejected: Option<RejectedCaller>,
     ) -> Option<Audited> {
         // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
-        if self.named.is_none() && log.policy() != Policy::All {
+        let info = self.info;
+        if info.view.is_none() && log.policy() != Policy::All {
             return None;
         }
-        let path = percent_decode(inside.uri.path(), false);
-        let path = path.as_deref().unwrap_or(inside.uri.path());
         let is_rejected = rejected.is_some();
-        let subject = match (self.named, view.and_then(|view| view.as_ref().ok())) {
+        let subject = match (&info.view, view.and_then(|view| view.as_ref().ok())) {
             (Some(_), _) if is_rejected => Subject::RejectedView,
             (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
             (Some(_), _) => Subject::View,
-            (None, _) if ALWAYS_ALLOWED.contains(&path) => Subject::Health,
+            (None, _) if ALWAYS_ALLOWED.contains(&&*info.path) => Subject::Health,
             (None, _) => Subject::Other,
         };
         if !log.policy().takes(subject) {
             return None;
         }
-        let attributes = Attributes::read(&inside.method, path, |key| self.query.get(key)).ok();
-        let headers = &inside.headers;
+        let attributes = Attributes::of(info).ok();
+        let headers = &head.headers;
         let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let peer = inside.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
+        let peer = head.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
         let now = (self.server.settings.clock)();
-        let name = self.named.map(|named| (VIEW, named.name.to_owned()));
+        let name = info.view.as_ref().map(|view| (VIEW, view.name.clone()));
         let begun = Event {
-            audit_id: String::from_utf8_lossy(self.server.audit_id(&inside.headers).as_bytes()).into_owned(),
+            audit_id: String::from_utf8_lossy(self.server.audit_id(&head.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
-            uri: match inside.extensions.get::<LongQuery>() {
-                Some(query) => format!("{}?{query}", self.outside.path()),
-                None => self.outside.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            uri: match head.extensions.get::<LongQuery>() {
+                Some(query) => format!("{}?{query}", head.uri.path()),
+                None => head.uri.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
             },
             verb: match &attributes {
                 Some(attributes) => attributes.verb.clone(),
-                None => inside.method.as_str().to_ascii_lowercase(),
+                None => info.method.as_str().to_ascii_lowercase(),
             },
             user: None,
             source_addresses: source_addresses(headers, peer),

@@ -16,36 +16,36 @@ use super::failure::Failure;
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
 use super::offered::{self, Group, Offered};
 use super::pass_through::PassThrough;
-use super::route::Target;
 use super::{Asked, document, encode, protobuf, read, with_type};
+use crate::request::Route;
 
 pub(super) fn answer(
     catalog: &Catalog,
     passes: PassThrough,
-    target: &Target,
+    target: &Route,
     asked: &Asked<'_>,
 ) -> Result<Response<Body>, Failure> {
     let offer = Offered { catalog, passes, own: asked.own_group() };
     let groups = offer.groups();
     let body = match target {
-        Target::CoreVersions | Target::Groups => {
-            if *target == Target::CoreVersions {
+        Route::CoreVersions | Route::Groups => {
+            if *target == Route::CoreVersions {
                 asked.is_routed(&OBJECTS)?;
             }
             let agreed = negotiate(asked.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
-            let is_core = *target == Target::CoreVersions;
+            let is_core = *target == Route::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
                 return Ok(aggregated(&offer, &groups, is_core, agreed.format, asked));
             }
             if is_core { core_versions(&groups, asked) } else { group_list(&groups) }
         }
-        Target::Group(name) => {
+        Route::Group(name) => {
             let group = groups.iter().find(|group| group.name == *name && !name.is_empty());
             let mut body = json!({"kind": "APIGroup", "apiVersion": "v1"});
             merge(&mut body, group_members(group.ok_or(Failure::PageNotFound)?));
             body
         }
-        Target::GroupVersion(group_version) => {
+        Route::GroupVersion(group_version) => {
             let resources = resources(&offer, &groups, group_version)?;
             if read::is_built_in(catalog, &group_version.group) {
                 asked.is_routed(&OBJECTS)?;

@@ -20,13 +20,13 @@ use super::body::Body;
 use super::drain::Drained;
 use super::failure::Failure;
 use super::guards;
-use super::route::{Address, Target};
 use super::strong::{READ_HEADER, ReadFrom};
 use super::tally::AnswerPath;
 use super::written::Write;
 use super::{Asked, Server};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::request::{ResourcePath, Route};
 
 /// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
 pub const MOST_AT_ONCE: u64 = 512;
@@ -45,11 +45,11 @@ pub(super) async fn answer(
     server: &Server,
     upstream: &dyn Upstream,
     asked: &Asked<'_>,
-    (uri, target): (&Uri, &Target),
+    uri: &Uri,
     body: UpstreamBody,
 ) -> Result<Response<Body>, Failure> {
-    let address = match target {
-        Target::Resource(address) => Some(address),
+    let address = match asked.info.route() {
+        Route::Resource(address) => Some(address),
         _ => None,
     };
     if let Some(address) = address
@@ -65,13 +65,13 @@ pub(super) async fn answer(
     }
     let place = server.forwarding.take(asked.user, 1);
     let place = place.ok_or_else(|| Failure::TooManyHandedOn(server.forwarding.of(asked.user)))?;
-    let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let reads = matches!(asked.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
         guards::check_media_type(asked.headers)?;
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::new(if reads { empty() } else { Drained::wrap(body) });
-    *request.method_mut() = asked.method.clone();
+    *request.method_mut() = asked.info.method.clone();
     *request.uri_mut() =
         path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;
     *request.headers_mut() = sent_on(asked.headers);
@@ -117,10 +117,10 @@ fn empty() -> UpstreamBody {
 }
 
 /// Whether an answer may stay silent for as long as it likes: watches and logs.
-fn is_long_running(asked: &Asked<'_>, address: Option<&Address>) -> bool {
+fn is_long_running(asked: &Asked<'_>, address: Option<&ResourcePath>) -> bool {
     address.is_some_and(|address| {
         let is_log = address.subresource.as_deref().is_some_and(|name| name == "log");
-        address.legacy_watch || asked.query.flag("watch") || (is_log && asked.query.flag("follow"))
+        address.legacy_watch || asked.info.query.flag("watch") || (is_log && asked.info.query.flag("follow"))
     })
 }
 

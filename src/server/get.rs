@@ -19,16 +19,16 @@ use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
 use super::params::read_version;
-use super::route::Address;
 use super::row::Row;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
 use super::{Asked, Server, chunked, document, explain, length_as, protobuf, read, yaml};
+use crate::request::ResourcePath;
 
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     resource: &Resource,
 ) -> Result<Response<Body>, Failure> {
     answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
@@ -37,7 +37,7 @@ pub(super) async fn answer(
 async fn answer_in(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     resource: &Resource,
     offered: Protobuf,
 ) -> Result<Response<Body>, Failure> {
@@ -68,7 +68,7 @@ async fn answer_in(
     if let Some(problem) = problem_of_name(name) {
         return Err(Failure::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
     }
-    let version = read_version(asked.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
+    let version = read_version(asked.info.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
     let consistency = strong::consistency(server, asked)?;
     let key = match read::namespace_of(resource, address) {
         Some(namespace) => format!("{namespace}/{name}"),
@@ -186,7 +186,7 @@ fn form(
     form: &Form,
     object: &Object,
 ) -> Result<Content, Failure> {
-    let include = Include::read(&asked.query, form)?;
+    let include = Include::read(&asked.info.query, form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::new();
     match form {

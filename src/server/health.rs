@@ -17,10 +17,10 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::params::Query;
 use super::with_type;
 use crate::model::quote;
 use crate::registry::Readiness;
+use crate::request::Query;
 
 /// A name in the output and in `?exclude=`, and the outcome; its text is for the log.
 pub type Checked = (String, Readiness);

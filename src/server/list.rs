@@ -22,10 +22,10 @@ use super::limits::lists::{LARGE, Turn};
 use super::limits::{past, unread};
 use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::params::{ListOptions, read_version};
-use super::route::Address;
 use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
 use super::{Asked, Clock, Server, explain, protobuf, read, streamed, yaml};
+use crate::request::ResourcePath;
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.
@@ -48,7 +48,7 @@ const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
     answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
@@ -57,7 +57,7 @@ pub(super) async fn answer(
 async fn answer_in(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     resource: &Arc<Resource>,
     offered: Protobuf,
 ) -> Result<Response<Body>, Failure> {
@@ -81,7 +81,7 @@ async fn answer_in(
             go_type(resource, &resource.list_kind)
         )));
     }
-    let include = Include::read(&asked.query, &agreed.form)?;
+    let include = Include::read(&asked.info.query, &agreed.form)?;
     let mut begun = Instant::now();
     let (mut state, mut page) = taken(&request, state).await?;
     let mut place = None;
@@ -235,8 +235,8 @@ struct Request {
 }
 
 impl Request {
-    fn read(asked: &Asked<'_>, address: &Address, resource: &Arc<Resource>) -> Result<Request, Failure> {
-        let mut options = ListOptions::read(&asked.query)?;
+    fn read(asked: &Asked<'_>, address: &ResourcePath, resource: &Arc<Resource>) -> Result<Request, Failure> {
+        let mut options = ListOptions::read(asked.info)?;
         let selection = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
         let is_selective = selection.is_selective();

@@ -3,12 +3,12 @@
 use http::Method;
 
 use super::failure::Failure;
-use super::route::Address;
 use crate::model::Scope;
 use crate::registry::{Resource, ResourceOrigin};
+use crate::request::ResourcePath;
 
 /// Kubernetes' verb of a method that writes; `None` for a read.
-pub(super) fn write_verb(method: &Method, address: &Address) -> Option<&'static str> {
+pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'static str> {
     match *method {
         Method::GET | Method::HEAD => None,
         Method::POST => Some("create"),
@@ -25,7 +25,7 @@ pub(super) fn write_verb(method: &Method, address: &Address) -> Option<&'static 
 ///
 /// # Errors
 /// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
-pub(super) fn refuse_method(method: &Method, address: &Address, resource: &Resource) -> Result<(), Failure> {
+pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &Resource) -> Result<(), Failure> {
     let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
     let verb = match write_verb(method, address) {
         None if *method == Method::GET || !is_built_in => return Ok(()),

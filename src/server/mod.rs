@@ -2,8 +2,8 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; [`route`] reads the path, `methods` the method,
-//! [`params`] the query and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
+//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; the path and the query have been read by [`crate::request`], `methods` looks at the method,
+//! [`params`] at options and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
 //! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
 //! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
 //! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] and [`self_review`] are created here, and are not kept; [`sent`] reads their bodies, [`shape`] says what is in them.
@@ -48,7 +48,6 @@ mod protobuf;
 pub mod read;
 mod request_log;
 mod response;
-pub mod route;
 mod row;
 mod self_review;
 mod sent;
@@ -93,6 +92,8 @@ use crate::model::shares::Shares;
 use crate::registry::documents::{self as kept_documents, DocumentSource};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{Catalog, LiveState, Registry, Where};
+use crate::request::query::MOST_PARAMETERS;
+use crate::request::{Query, RequestInfo, ResourcePath, Route};
 use crate::turns::Turns;
 
 use audited::{Audited, Auditing};
@@ -107,16 +108,15 @@ use limits::{Head, Limited, Limits, User, header_bytes};
 use methods::refuse_method;
 use negotiate::Format;
 use own_group::OwnGroup;
-use params::{MOST_PARAMETERS, Query};
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
 use response::{chunked, completed, document, failed, length_as, mark_gzip, media_type, streamed, with_type};
-use route::{Address, Target};
+
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;
 use tally::{Noted, Tally};
-use through::{Named, Through};
+use through::Through;
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -150,10 +150,9 @@ pub struct Server {
 
 /// A request with what every handler wants to know of it.
 struct Asked<'a> {
-    method: &'a Method,
+    info: &'a RequestInfo,
     headers: &'a HeaderMap,
     authority: &'a str,
-    query: Query,
     /// Whether the query is longer than a URL can be that is handed on.
     is_long: bool,
     /// How long it may still take, unless it is a watch.
@@ -221,8 +220,8 @@ impl Server {
         let (begun, noted) = (Instant::now(), Noted::default());
         let (mut parts, body) = request.into_parts();
         let log = RequestLog::begin(&parts, begun);
-        // Nobody reads it but who stands behind, and who answers a review.
-        let is_read = self.upstream().is_some() || wants_body(&parts.method, parts.uri.path());
+        // Only an API server that a request is forwarded to reads a body, and reviews, which are created.
+        let is_read = self.upstream().is_some() || parts.method == Method::POST;
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
         let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
@@ -289,21 +288,14 @@ impl Server {
             return failed(&Failure::BadRequest(message), Format::Json, false);
         }
         let query_length = text.len();
-        let query = match &mut worker {
-            Some(worker) => worker.work(|| Query::parse(text)),
-            None => Query::parse(text),
+        let read = || RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text));
+        let info = match &mut worker {
+            Some(worker) => worker.work(read),
+            None => read(),
         };
-        // Who a View is for is asked about what is inside; whether there is one is told to those who are known.
-        let outside = parts.uri.clone();
-        let named = Named::of(outside.path());
-        let through = named.as_ref().map(|named| {
-            let view = named.view(&self.registry)?;
-            Ok(Through { view, prefix: named.prefix.to_owned(), consumer: None })
-        });
-        if let Some(inside) = named.as_ref().and_then(|named| named.uri(&outside)) {
-            parts.uri = inside;
-        }
-        let audit = Auditing { server: self, noted, outside: &outside, named: named.as_ref(), query: &query };
+        // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
+        let through = info.view.as_ref().map(|path| Through::find(path, &self.registry));
+        let audit = Auditing { server: self, noted, info: &info };
         match &mut worker {
             Some(worker) => worker.work(|| audit.begin(parts, through.as_ref(), None)),
             None => audit.begin(parts, through.as_ref(), None),
@@ -313,8 +305,8 @@ impl Server {
             None => Ok(None),
             Some((access, recognized)) => {
                 let known = noted.audited().map_or(&unaudited, Audited::known);
-                let (view, who) = ((named.as_ref(), through.as_ref()), (recognized, Some(known)));
-                let admission = Box::pin(admission::admit(access, parts, &query, view, who));
+                let admission =
+                    Box::pin(admission::admit(access, parts, &info, through.as_ref(), (recognized, Some(known))));
                 let admitted = match &mut worker {
                     Some(worker) => worker.work_through(admission).await,
                     None => admission.await,
@@ -354,10 +346,9 @@ impl Server {
             Err(failure) => ("", Err(failure)),
         };
         let mut asked = Asked {
-            method: &parts.method,
+            info: &info,
             headers: &parts.headers,
             authority,
-            query,
             is_long: parts.extensions.get::<LongQuery>().is_some(),
             timeout: REQUEST_TIMEOUT,
             through,
@@ -388,7 +379,7 @@ impl Server {
         }
         // Now that it is known for whom: the user, or still the address.
         let user = asked.user;
-        let is_exempt = is_exempt(parts.uri.path(), query_length, named.as_ref());
+        let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
             Some(worker) => Ok((!is_exempt).then_some(worker)),
             None => self.arrive(user, is_exempt).await.map_err(Failure::Limited),
@@ -479,25 +470,25 @@ impl Server {
             guard.check(asked.authority, asked.headers)?;
         }
         // A review changes nothing, and `kubectl create --raw` sends no media type.
+        let info = asked.info;
+        let route = info.route();
         let is_review = match asked.through {
-            Some(_) => self_review::is_posted(asked.method, uri.path()),
-            None => placement_review::wants_body(asked.method, uri.path()),
+            Some(_) => self_review::is_one(route),
+            None => placement_review::is_asked(route).is_some(),
         };
-        if !is_review {
-            guards::check_body(asked.method, asked.headers)?;
+        if !(is_review && info.method == Method::POST) {
+            guards::check_body(&info.method, asked.headers)?;
         }
-        asked.timeout = asked.query.timeout(REQUEST_TIMEOUT)?;
-        let target = Target::of(uri.path());
-        admission::check(asked, uri.path(), &target)?;
-        if let Some(address) = placement_review::is_asked(&target).filter(|_| asked.through.is_none()) {
+        asked.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
+        if let Some(address) = placement_review::is_asked(route).filter(|_| asked.through.is_none()) {
             return Box::pin(placement_review::answer(self, asked, address, body)).await;
         }
         if asked.through.is_some()
-            && let Some(review) = self_review::is_asked(&target, &self.catalog(asked))
+            && let Some(review) = self_review::is_asked(route, &self.catalog(asked))
         {
             return Box::pin(self_review::answer(self, asked, review, body)).await;
         }
-        if is_websocket_watch(asked, &target) {
+        if is_websocket_watch(asked) {
             tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
             return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
         }
@@ -505,9 +496,9 @@ impl Server {
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
             pass_through::check_impersonation(asked.headers)?;
             let catalog = self.registry.catalog();
-            if self.passes().takes(asked, uri.path(), &target, &catalog)? {
-                let forwarded = Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await?;
-                let is_new = is_read_of_discovery(asked, &target) && forwarded.status().is_success();
+            if self.passes().takes(asked, &catalog)? {
+                let forwarded = Box::pin(forward::answer(self, upstream, asked, uri, body)).await?;
+                let is_new = is_read_of_discovery(asked) && forwarded.status().is_success();
                 if !is_new {
                     return Ok(forwarded);
                 }
@@ -515,16 +506,16 @@ impl Server {
                 // find it there next: kube-apiserver never serves one before it lists it.
                 drop(forwarded);
                 self.registry.rediscovery().request(asked.timeout.min(REDISCOVERY)).await;
-                return self.around(asked, target);
+                return self.around(asked);
             }
         }
-        let address = match &target {
-            Target::Resource(address) => address,
-            Target::OpenApi => return self.documents(asked, uri).await,
-            Target::Health { endpoint, check: None } if !self.shows_checks(asked, endpoint).await => {
+        let address = match route {
+            Route::Resource(address) => address,
+            Route::OpenApi => return self.documents(asked, uri.query()).await,
+            Route::Health { endpoint, check: None } if !self.shows_checks(asked, endpoint).await => {
                 return Ok(health::plain(endpoint, self.is_well(endpoint)));
             }
-            _ => return self.around(asked, target),
+            _ => return self.around(asked),
         };
         // All attempts together wait as long as one may.
         let begun = Instant::now();
@@ -543,13 +534,13 @@ impl Server {
             let Some(upstream) = upstream else { return settled };
             asked.timeout = most.saturating_sub(begun.elapsed());
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-            return Box::pin(forward::answer(self, upstream, asked, (uri, &target), body)).await;
+            return Box::pin(forward::answer(self, upstream, asked, uri, body)).await;
         }
         Err(Failure::Replaced)
     }
 
     /// Whether the source refuses to show a resource as a whole.
-    fn is_refused(&self, address: &Address) -> bool {
+    fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
         matches!(state, Some(LiveState::Refused { code: 403, .. }))
@@ -581,8 +572,8 @@ impl Server {
     }
 
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
-    async fn documents(&self, asked: &Asked<'_>, uri: &Uri) -> Result<Response<Body>, Failure> {
-        let path = uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
+    async fn documents(&self, asked: &Asked<'_>, query: Option<&str>) -> Result<Response<Body>, Failure> {
+        let path = asked.info.path.trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
         let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
         let needed = async || {
             tokio::time::timeout(asked.timeout, Needed::by(path, &*source))
@@ -590,15 +581,15 @@ impl Server {
                 .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
                 .map_err(Failure::Unavailable)
         };
-        let (method, headers, now) = (asked.method.clone(), asked.headers.clone(), (self.settings.clock)());
-        let uri = uri.clone();
+        let (method, headers, now) = (asked.info.method.clone(), asked.headers.clone(), (self.settings.clock)());
+        let (document, query) = (path.to_owned(), query.map(str::to_owned));
         let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
         let answer = move |needed: &Needed, is_made_only: bool| {
             let request = documents::Request {
                 method: &method,
                 prefix: &prefix,
-                path: uri.path().trim_start_matches('/').strip_prefix("openapi").unwrap_or_default(),
-                query: uri.query(),
+                path: &document,
+                query: query.as_deref(),
                 headers: &headers,
                 now,
             };
@@ -643,7 +634,7 @@ impl Server {
             return false;
         };
         // Only then, so that plain health checks never wait for the API server.
-        health::wants_details(&asked.query)
+        health::wants_details(&asked.info.query)
             && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
     }
 
@@ -653,38 +644,38 @@ impl Server {
     }
 
     /// Everything that is no resource.
-    fn around(&self, asked: &Asked<'_>, target: Target) -> Result<Response<Body>, Failure> {
+    fn around(&self, asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
         let catalog = self.catalog(asked);
         let passes = if asked.through.is_some() { PassThrough::Off } else { self.passes() };
-        match target {
-            Target::Unknown => Err(Failure::PageNotFound),
-            Target::UnknownBuiltIn => Err(Failure::UnknownResource),
-            Target::Health { endpoint, check } => {
+        match asked.info.route() {
+            Route::Unknown => Err(Failure::PageNotFound),
+            Route::UnknownBuiltIn => Err(Failure::UnknownResource),
+            Route::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
                 // What else is kept, and how far it is, is not for whoever may see a View.
                 let checks = if asked.through.is_some() { &[] } else { &*self.settings.checks };
-                Ok(health::answer(endpoint, check.as_deref(), &asked.query, checks, draining))
+                Ok(health::answer(endpoint, check.as_deref(), &asked.info.query, checks, draining))
             }
-            Target::Version => {
+            Route::Version => {
                 asked.is_routed(&negotiate::VERSION)?;
                 Ok(version(&catalog))
             }
             other => {
                 self.registry.rediscovery().note_reader();
-                discovery::answer(&catalog, passes, &other, asked)
+                discovery::answer(&catalog, passes, other, asked)
             }
         }
     }
 
-    async fn resource(&self, asked: &Asked<'_>, address: &Address) -> Result<Response<Body>, Failure> {
+    async fn resource(&self, asked: &Asked<'_>, address: &ResourcePath) -> Result<Response<Body>, Failure> {
         let catalog = self.catalog(asked);
         let mut resource = read::find(&catalog, address)?;
         if let Some(through) = &asked.through {
             resource = through.seen(resource);
         }
         asked.noted.served(asked, address, &resource);
-        refuse_method(asked.method, address, &resource)?;
-        let answered = if address.legacy_watch || (address.name.is_none() && asked.query.flag("watch")) {
+        refuse_method(&asked.info.method, address, &resource)?;
+        let answered = if address.legacy_watch || (address.name.is_none() && asked.info.query.flag("watch")) {
             watch::answer(self, asked, address, &resource).await
         } else if address.name.is_some() {
             get::answer(self, asked, address, &resource).await
@@ -726,7 +717,7 @@ impl Asked<'_> {
     /// Asks what kube-apiserver's router asks before a built-in path is looked at: the method, which has to be GET, and
     /// whether one of the types can be sent. Its other paths answer every method alike.
     fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), Failure> {
-        if *self.method != Method::GET {
+        if self.info.method != Method::GET {
             return Err(Failure::MethodNotAllowedHere);
         }
         negotiate::routed(self.headers, offered)
@@ -743,35 +734,30 @@ impl Asked<'_> {
 
     /// Whether it asks how it is answered, and may know.
     fn explains(&self) -> bool {
-        self.through.is_none() && self.query.flag("explain")
+        self.through.is_none() && self.info.query.flag("explain")
     }
 
     fn is_read(&self) -> bool {
-        matches!(*self.method, Method::GET | Method::HEAD)
+        matches!(self.info.method, Method::GET | Method::HEAD)
     }
 
     fn pretty(&self) -> bool {
-        negotiate::is_pretty(self.headers, &self.query)
+        negotiate::is_pretty(self.headers, &self.info.query)
     }
 }
 
 /// Whether the description of a group, or of a version, is read.
-fn is_read_of_discovery(asked: &Asked<'_>, target: &Target) -> bool {
-    asked.is_read() && matches!(target, Target::Group(_) | Target::GroupVersion(_))
+fn is_read_of_discovery(asked: &Asked<'_>) -> bool {
+    asked.is_read() && matches!(asked.info.route(), Route::Group(_) | Route::GroupVersion(_))
 }
 
 /// Whether a watch is asked for by WebSocket. Clients of fabric8 open every watch so. They take a finished response for a server that
 /// does not speak WebSocket, and watch over HTTP at once; an endless one makes them wait for ever, and an error stops them or takes them
 /// many seconds.
-fn is_websocket_watch(asked: &Asked<'_>, target: &Target) -> bool {
-    let Target::Resource(address) = target else { return false };
-    let watches = address.legacy_watch || (address.subresource.is_none() && asked.query.flag("watch"));
+fn is_websocket_watch(asked: &Asked<'_>) -> bool {
+    let Route::Resource(address) = asked.info.route() else { return false };
+    let watches = address.legacy_watch || (address.subresource.is_none() && asked.info.query.flag("watch"));
     watches && asked.is_read() && pass_through::is_websocket(asked.headers)
-}
-
-/// Whether the body of a request is a review that is answered here.
-fn wants_body(method: &Method, path: &str) -> bool {
-    placement_review::wants_body(method, path) || self_review::wants_body(method, path)
 }
 
 /// `/version` is always indented.

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
 use super::failure::Failure;
-use super::params::Query;
+use crate::request::Query;
 
 /// How bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

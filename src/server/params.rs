@@ -7,86 +7,36 @@
 use std::time::Duration;
 
 use crate::model::Version;
+use crate::request::{Query, RequestInfo};
 use crate::selector::{FieldSelector, LabelSelector};
 
 use super::failure::{Failure, OptionFault, OptionProblem};
 use crate::model::quote;
 
-pub use crate::model::percent_decode;
-
-/// A decoded query string.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(Vec<(String, String)>);
-
-/// Most parameters of a query. Go's servers read 10,000 (net/url, `urlmaxqueryparams`); each takes many times as much memory as in the
-/// URL until the response is made, and Kubernetes has some twenty.
-pub const MOST_PARAMETERS: usize = 256;
-
 /// Most requirements of a label selector, and most terms of a field selector. The work of a list or of an event is so many times that of a
 /// usual one. A set may name any number of values.
 const MOST_REQUIREMENTS: usize = 1024;
 
-impl Query {
-    /// Whether a query has more parameters than are read.
-    pub fn is_too_long(text: &str) -> bool {
-        text.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
-    }
+fn integer(query: &Query, key: &str) -> Result<Option<i64>, Failure> {
+    let Some(text) = query.get(key) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Failure::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
+    })
+}
 
-    /// Decodes; a pair that cannot be decoded is left out, as Go leaves it out.
-    pub fn parse(text: &str) -> Query {
-        let pairs = text
-            .split('&')
-            .filter(|pair| !pair.is_empty() && !pair.contains(';'))
-            .filter_map(|pair| {
-                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                Some((percent_decode(key, true)?, percent_decode(value, true)?))
-            })
-            .collect();
-        Query(pairs)
+/// How long a request that is no watch may take at most, from `?timeout=`; absent and 0 mean `most`.
+///
+/// # Errors
+/// 400 for a text that is no Go duration.
+pub fn timeout(query: &Query, most: Duration) -> Result<Duration, Failure> {
+    let text = query.get("timeout").unwrap_or_default();
+    if text.is_empty() {
+        return Ok(most);
     }
-
-    /// The first value of a key.
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(held, _)| held == key).map(|(_, value)| &**value)
-    }
-
-    /// All values of a key.
-    pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(held, _)| held == key).map(|(_, value)| &**value)
-    }
-
-    /// A boolean: absent, `0` and `false` are false, everything else, the empty text too, is true.
-    pub fn flag(&self, key: &str) -> bool {
-        self.optional_flag(key).unwrap_or(false)
-    }
-
-    fn optional_flag(&self, key: &str) -> Option<bool> {
-        self.get(key).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
-    }
-
-    fn integer(&self, key: &str) -> Result<Option<i64>, Failure> {
-        let Some(text) = self.get(key) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| {
-            Failure::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
-        })
-    }
-
-    /// How long a request that is no watch may take at most, from `?timeout=`; absent and 0 mean `most`.
-    ///
-    /// # Errors
-    /// 400 for a text that is no Go duration.
-    pub fn timeout(&self, most: Duration) -> Result<Duration, Failure> {
-        let text = self.get("timeout").unwrap_or_default();
-        if text.is_empty() {
-            return Ok(most);
-        }
-        match go_duration(text) {
-            Ok(duration) if duration.is_zero() => Ok(most),
-            Ok(duration) => Ok(duration.min(most)),
-            Err(problem) => {
-                Err(Failure::BadRequest(format!("invalid timeout specified in the request URL - {problem}")))
-            }
-        }
+    match go_duration(text) {
+        Ok(duration) if duration.is_zero() => Ok(most),
+        Ok(duration) => Ok(duration.min(most)),
+        Err(problem) => Err(Failure::BadRequest(format!("invalid timeout specified in the request URL - {problem}"))),
     }
 }
 
@@ -136,7 +86,8 @@ impl ListOptions {
     ///
     /// # Errors
     /// 400 for what cannot be read, 422 for what contradicts.
-    pub fn read(query: &Query) -> Result<ListOptions, Failure> {
+    pub fn read(request: &RequestInfo) -> Result<ListOptions, Failure> {
+        let query = &request.query;
         if let Some(parameter) = NOT_SUPPORTED.iter().find(|parameter| query.get(parameter).is_some()) {
             return Err(Failure::BadRequest(format!(
                 "the query parameter {parameter} is not supported by this version of fieldcache: remove it"
@@ -148,16 +99,22 @@ impl ListOptions {
             bookmarks: query.flag("allowWatchBookmarks"),
             version: text("resourceVersion"),
             version_match: text(MATCH),
-            timeout_seconds: query.integer("timeoutSeconds")?,
-            limit: query.integer("limit")?.unwrap_or(0),
+            timeout_seconds: integer(query, "timeoutSeconds")?,
+            limit: integer(query, "limit")?.unwrap_or(0),
             continue_token: text("continue"),
             send_initial_events: query.optional_flag("sendInitialEvents"),
             ..ListOptions::default()
         };
         let refused = |error: crate::selector::SelectorError| Failure::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
-        options.labels = LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?;
-        options.fields = FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?;
+        options.labels = match request.selectors().labels.read() {
+            Some(labels) => labels.clone(),
+            None => LabelSelector::parse_at_most(selector("labelSelector"), MOST_REQUIREMENTS).map_err(refused)?,
+        };
+        options.fields = match request.selectors().fields.read() {
+            Some(fields) => fields.clone(),
+            None => FieldSelector::parse_at_most(selector("fieldSelector"), MOST_REQUIREMENTS).map_err(refused)?,
+        };
         options.set_watch_defaults();
         let faults = options.faults();
         if faults.is_empty() { Ok(options) } else { Err(Failure::InvalidOptions(faults)) }

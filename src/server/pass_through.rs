@@ -11,12 +11,11 @@ use http::{HeaderMap, Method};
 
 use super::failure::Failure;
 use super::methods::write_verb;
-use super::params::percent_decode;
-use super::route::{Address, Target};
 use super::{Asked, own_group, read};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::request::{RequestInfo, ResourcePath, Route};
 
 /// Which requests that are not answered here go on to the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,67 +59,62 @@ impl PassThrough {
     ///
     /// # Errors
     /// The reason, when it would have to go on and must not.
-    pub(super) fn takes(
-        self,
-        asked: &Asked<'_>,
-        path: &str,
-        target: &Target,
-        catalog: &Catalog,
-    ) -> Result<bool, Failure> {
+    pub(super) fn takes(self, asked: &Asked<'_>, catalog: &Catalog) -> Result<bool, Failure> {
+        let route = asked.info.route();
         if self == PassThrough::Off {
             return Ok(false);
         }
-        let reads = matches!(*asked.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        let goes_on = match target {
-            Target::Resource(address) => is_behind(asked, address, catalog),
-            Target::Unknown | Target::UnknownBuiltIn | Target::Root => true,
-            Target::Group(name) => {
+        let reads = matches!(asked.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let goes_on = match route {
+            Route::Resource(address) => is_behind(asked, address, catalog),
+            Route::Unknown | Route::UnknownBuiltIn | Route::Root => true,
+            Route::Group(name) => {
                 let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
                 !reads || !(is_offered || catalog.group(name).is_some() || name == own_group::GROUP)
             }
-            Target::GroupVersion(GroupVersion { group, version }) => {
+            Route::GroupVersion(GroupVersion { group, version }) => {
                 let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version))
                     || (group == own_group::GROUP && version == own_group::VERSION);
                 !reads || !(is_served || catalog.offers.version(group, version).is_some())
             }
-            Target::Health { .. } | Target::Version | Target::OpenApi | Target::CoreVersions | Target::Groups => !reads,
+            Route::Health { .. } | Route::Version | Route::OpenApi | Route::CoreVersions | Route::Groups => !reads,
         };
-        if !goes_on || *asked.method == Method::CONNECT {
+        if !goes_on || asked.info.method == Method::CONNECT {
             return Ok(false);
         }
         // Something between us and the API server may clean the path; what it means then is not what was looked at here.
-        if climbs(path) {
+        if asked.info.climbs() {
             return Ok(false);
         }
-        check_path(path)?;
+        check_path(asked.info)?;
         check_upgrade(asked.headers)?;
-        if reads || self == PassThrough::All || asks_about_itself(asked, target) {
+        if reads || self == PassThrough::All || asks_about_itself(asked) {
             return Ok(true);
         }
         // A write of something that nobody has is answered here, as not found.
-        match target {
-            Target::Resource(address) if is_known(address, catalog) => Err(refuse_write(asked.method, address)),
+        match route {
+            Route::Resource(address) if is_known(address, catalog) => Err(refuse_write(&asked.info.method, address)),
             _ => Ok(false),
         }
     }
 }
 
 /// Whether a request for a resource is not answered from a copy.
-fn is_behind(asked: &Asked<'_>, address: &Address, catalog: &Catalog) -> bool {
+fn is_behind(asked: &Asked<'_>, address: &ResourcePath, catalog: &Catalog) -> bool {
     if catalog.resource(&address.gvr).is_none() {
         return true;
     }
-    match write_verb(asked.method, address) {
+    match write_verb(&asked.info.method, address) {
         // A method that Kubernetes has no verb for.
         Some("") => false,
         Some(_) => true,
         None if address.legacy_watch => false,
         None if address.subresource.is_some() => true,
         None => {
-            let is_unset = |key: &str| asked.query.get(key).is_none_or(str::is_empty);
+            let is_unset = |key: &str| asked.info.query.get(key).is_none_or(str::is_empty);
             // Who asks for the copy gets it.
             let wants_copy = asked.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
-            address.name.is_some() && is_unset("resourceVersion") && !asked.query.flag("watch") && !wants_copy
+            address.name.is_some() && is_unset("resourceVersion") && !asked.info.query.flag("watch") && !wants_copy
         }
     }
 }
@@ -129,13 +123,13 @@ fn is_question(group: &str, resource: &str) -> bool {
     QUESTIONS.contains(&(group, resource))
 }
 
-fn asks_about_itself(asked: &Asked<'_>, target: &Target) -> bool {
-    let Target::Resource(address) = target else { return false };
+fn asks_about_itself(asked: &Asked<'_>) -> bool {
+    let Route::Resource(address) = asked.info.route() else { return false };
     let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
-    *asked.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
+    asked.info.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
 }
 
-fn is_known(address: &Address, catalog: &Catalog) -> bool {
+fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
     let gvr = &address.gvr;
     if catalog.resource(gvr).is_some() {
         // In a wrong scope it is not there either.
@@ -147,7 +141,7 @@ fn is_known(address: &Address, catalog: &Catalog) -> bool {
         .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
 }
 
-fn refuse_write(method: &Method, address: &Address) -> Failure {
+fn refuse_write(method: &Method, address: &ResourcePath) -> Failure {
     match write_verb(method, address) {
         None | Some("") => Failure::MethodNotAllowedHere,
         Some(verb) => Failure::WriteNotHandedOn { verb, gvr: address.gvr.clone() },
@@ -169,17 +163,10 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// Whether a path has a part that leads up.
-fn climbs(path: &str) -> bool {
-    percent_decode(path, false).is_some_and(|decoded| decoded.split(['/', '\\']).any(|part| part == ".."))
-}
-
 /// Refuses what leads into a workload. The path is read generously, since something between us and the API server may
 /// clean it before it is looked at.
-fn check_path(path: &str) -> Result<(), Failure> {
-    let Some(decoded) = percent_decode(path, false) else { return Ok(()) };
-    let parts: Vec<&str> = decoded.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
-    let Target::Resource(address) = Target::of(&encoded(&parts)) else { return Ok(()) };
+fn check_path(info: &RequestInfo) -> Result<(), Failure> {
+    let Some(address) = info.cleaned_resource() else { return Ok(()) };
     let Some(subresource) = &address.subresource else { return Ok(()) };
     // Below `proxy` comes the path of the workload.
     let first = subresource.split('/').next().unwrap_or_default();
@@ -196,10 +183,6 @@ fn check_path(path: &str) -> Result<(), Failure> {
             address.gvr.resource
         ))),
     }
-}
-
-fn encoded(parts: &[&str]) -> String {
-    parts.iter().map(|part| format!("/{}", part.replace('%', "%25"))).collect()
 }
 
 /// Whether a request asks to speak WebSocket.

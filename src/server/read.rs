@@ -19,7 +19,7 @@ use crate::store::Snapshot;
 use super::failure::Failure;
 use super::limits::{Limited, past};
 use super::params::ListOptions;
-use super::route::Address;
+use crate::request::ResourcePath;
 
 /// How long a read waits for the copy to reach a version (apiserver `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// 404: a Status where the API server has a built-in router for the group version, else plain text.
-pub fn find(catalog: &Catalog, address: &Address) -> Result<Arc<Resource>, Failure> {
+pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, Failure> {
     let gvr = &address.gvr;
     let unknown = || {
         if is_built_in(catalog, &gvr.group) { Failure::UnknownResource } else { Failure::PageNotFound }
@@ -56,7 +56,7 @@ pub fn is_built_in(catalog: &Catalog, group: &str) -> bool {
 }
 
 /// The namespace that selects objects: none for cluster-scoped resources, whatever the path carries.
-pub fn namespace_of<'a>(resource: &Resource, address: &'a Address) -> Option<&'a str> {
+pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Option<&'a str> {
     address.namespace.as_deref().filter(|_| resource.scope == Scope::Namespaced)
 }
 
@@ -130,7 +130,7 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
 ///
 /// # Errors
 /// 400 for a field label that the resource does not offer, or a name selector that contradicts the path.
-pub fn selection(resource: &Resource, address: &Address, options: &mut ListOptions) -> Result<Selection, Failure> {
+pub fn selection(resource: &Resource, address: &ResourcePath, options: &mut ListOptions) -> Result<Selection, Failure> {
     let requirements = std::mem::take(&mut options.fields.requirements);
     let mut fields = Vec::with_capacity(requirements.len());
     for requirement in requirements {

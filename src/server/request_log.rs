@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::heads;
 use super::limits::User;
-use super::params::Query;
+use crate::request::Query;
 
 /// Most characters of a path or selector.
 const MOST_CHARACTERS: usize = 1024;

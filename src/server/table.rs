@@ -28,9 +28,9 @@ use super::failure::Failure;
 use super::limits::watches::Watches;
 use super::limits::{Limited, Share, User};
 use super::negotiate::{Form, Format};
-use super::params::Query;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
+use crate::request::Query;
 
 /// What `object` of a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

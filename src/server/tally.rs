@@ -23,12 +23,12 @@ use tokio::time::Instant;
 use super::audited::Audited;
 use super::body::Body;
 use super::limits::User;
-use super::params::Query;
 use super::request_log::RequestLog;
-use super::route::Address;
 use crate::model::Gvr;
 use crate::query::Access;
 use crate::registry::Resource;
+use crate::request::Query;
+use crate::request::ResourcePath;
 
 /// Upper ends of the duration histogram, in microseconds. Answers from an index take some ten of them; the upper ones are
 /// kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
@@ -153,7 +153,7 @@ impl Verb {
     }
 
     /// The verb of a request for a resource (upstream CanonicalVerb and cleanVerb).
-    fn of(method: &Method, headers: &HeaderMap, address: &Address, query: &Query) -> Verb {
+    fn of(method: &Method, headers: &HeaderMap, address: &ResourcePath, query: &Query) -> Verb {
         let is_apply = || headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/apply-patch+yaml");
         match (Verb::of_method(method), address.subresource.as_deref()) {
             (_, Some("log" | "exec" | "portforward" | "attach" | "proxy")) => Verb::Connect,
@@ -251,10 +251,10 @@ struct Served {
 
 impl Noted {
     /// The request is for this resource, which is served.
-    pub(super) fn served(&self, asked: &super::Asked<'_>, address: &Address, resource: &Arc<Resource>) {
-        let verb = Verb::of(asked.method, asked.headers, address, &asked.query);
+    pub(super) fn served(&self, asked: &super::Asked<'_>, address: &ResourcePath, resource: &Arc<Resource>) {
+        let verb = Verb::of(&asked.info.method, asked.headers, address, &asked.info.query);
         let selects = matches!(verb, Verb::List | Verb::Watch);
-        let has = |key: &str| selects && asked.query.get(key).is_some_and(|text| !text.is_empty());
+        let has = |key: &str| selects && asked.info.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {
             subject: Subject::Resource(resource.clone()),
             verb,

@@ -8,83 +8,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Uri;
-use http::uri::PathAndQuery;
-
 use super::failure::Failure;
 use super::read;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::model::Gvr;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue, FollowedPod};
-use crate::registry::views::PATH;
 use crate::registry::{Catalog, LiveState, Registry, Resource, View, ViewState};
-use crate::selector::syntax;
-
-const PROXY: &str = "/proxy";
+use crate::request::ViewPath;
 
 /// The resource of Views themselves.
 pub(super) fn views() -> Gvr {
     Gvr::new("fieldcache.dev", "v1alpha1", "views")
-}
-
-/// A View that a request names.
-pub(super) struct Named<'p> {
-    /// Its name.
-    pub(super) name: &'p str,
-    /// What stands before the path inside, for addresses in answers.
-    pub(super) prefix: &'p str,
-    /// The path inside, from its slash on; still percent-encoded.
-    inside: &'p str,
-}
-
-impl<'p> Named<'p> {
-    /// Reads a path, still percent-encoded: what is encoded in front of the path inside names nothing.
-    pub(super) fn of(path: &'p str) -> Option<Named<'p>> {
-        let rest = path.strip_prefix(PATH)?;
-        let (name, below) = rest.split_at(rest.find('/')?);
-        let inside = below.strip_prefix(PROXY)?;
-        let is_whole = inside.is_empty() || inside.starts_with('/');
-        (is_whole && syntax::dns_subdomain_faults(name).is_empty()).then(|| Named {
-            name,
-            prefix: &path[..path.len() - inside.len()],
-            inside,
-        })
-    }
-
-    /// The path inside, still percent-encoded.
-    pub(super) fn inside(&self) -> &'p str {
-        if self.inside.is_empty() { "/" } else { self.inside }
-    }
-
-    /// The address inside, with the query.
-    pub(super) fn uri(&self, outside: &Uri) -> Option<Uri> {
-        let path = self.inside();
-        let text = match outside.query() {
-            Some(query) => format!("{path}?{query}"),
-            None => path.to_owned(),
-        };
-        let mut parts = outside.clone().into_parts();
-        parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
-        Uri::from_parts(parts).ok()
-    }
-
-    /// The View, if it is served.
-    ///
-    /// # Errors
-    /// 404 where there is none, 503 where it cannot be served.
-    pub(super) fn view(&self, registry: &Registry) -> Result<Arc<View>, Failure> {
-        match registry.view(self.name) {
-            Some(ViewState::Served(view)) => Ok(view),
-            // Why is for those who may read the View itself.
-            Some(ViewState::Refused(_)) => {
-                let name = self.name;
-                Err(Failure::Unavailable(format!(
-                    "the View {name} is not served: kubectl get view {name} -o wide says why"
-                )))
-            }
-            None => Err(Failure::NotFound { gvr: views(), name: self.name.to_owned() }),
-        }
-    }
 }
 
 /// The View of a request, and its path in it.
@@ -107,6 +41,22 @@ pub(super) struct Seen {
 }
 
 impl Through {
+    /// The View that a path names, if it is served.
+    ///
+    /// # Errors
+    /// 404 where there is none, 503 where it cannot be served.
+    pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
+        let name = &path.name;
+        match registry.view(name) {
+            Some(ViewState::Served(view)) => Ok(Through { view, prefix: path.prefix.clone(), consumer: None }),
+            // Only callers that may read the View itself learn the reason.
+            Some(ViewState::Refused(_)) => Err(Failure::Unavailable(format!(
+                "the View {name} is not served: kubectl get view {name} -o wide says why"
+            ))),
+            None => Err(Failure::NotFound { gvr: views(), name: name.clone() }),
+        }
+    }
+
     pub(super) fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         self.view.catalog(whole)
     }

@@ -43,9 +43,9 @@ use super::limits::seats::Unpaid;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::params::{ListOptions, read_version};
-use super::route::Address;
 use super::strong::{self, Consistency};
 use super::{Asked, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
+use crate::request::ResourcePath;
 use batch::Batch;
 use initial::{Events, Initial, SELECTORS};
 use large::large_object;
@@ -70,7 +70,7 @@ const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     resource: &Arc<Resource>,
 ) -> Result<Response<Body>, Failure> {
     if resource.origin == ResourceOrigin::BuiltIn {
@@ -79,7 +79,7 @@ pub(super) async fn answer(
     let catalog = server.catalog(asked);
     let offered = protobuf::offered(&catalog, resource);
     negotiate(asked.headers, Offer::Resource, offered)?;
-    let mut options = ListOptions::read(&asked.query)?;
+    let mut options = ListOptions::read(asked.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?);
     // Before the first wait. It takes more than the form in which it is followed.
     let of_selection =
@@ -280,7 +280,7 @@ impl Proofs {
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
     async fn asked(asked: &Asked<'_>, resource: &Resource) -> Option<Proofs> {
-        let wanted = Version::parse(asked.query.get(PROOFS_PARAMETER)?)?;
+        let wanted = Version::parse(asked.info.query.get(PROOFS_PARAMETER)?)?;
         if asked.through.is_some() || !asked.may_list_all(&resource.gvr).await {
             return None;
         }

@@ -20,12 +20,12 @@ use tokio::time::timeout;
 use super::limits::User;
 use super::limits::bodies::BodyPlace;
 use super::methods::write_verb;
-use super::route::Address;
 use super::{Asked, Server, read, strong};
 use crate::extract::tree;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LiveState, Registry, Resource};
+use crate::request::ResourcePath;
 
 /// Levels of an object that are read: the object, its metadata, and the list of finalizers.
 const HEAD_LEVELS: usize = 3;
@@ -45,7 +45,7 @@ const UNKNOWN: &str =
 
 /// A write that is about to be handed on.
 pub(super) struct Write<'a> {
-    address: &'a Address,
+    address: &'a ResourcePath,
     method: &'a Method,
     user: &'a User,
     /// The copies that hold the object which is to be deleted.
@@ -62,18 +62,18 @@ struct Holder {
 
 impl<'a> Write<'a> {
     /// `None` for what changes nothing.
-    pub(super) fn begin(server: &Server, asked: &Asked<'a>, address: &'a Address) -> Option<Write<'a>> {
-        let is_dry = asked.query.get("dryRun").is_some_and(|text| !text.is_empty());
-        if is_dry || write_verb(asked.method, address).is_none_or(str::is_empty) {
+    pub(super) fn begin(server: &Server, asked: &Asked<'a>, address: &'a ResourcePath) -> Option<Write<'a>> {
+        let is_dry = asked.info.query.get("dryRun").is_some_and(|text| !text.is_empty());
+        if is_dry || write_verb(&asked.info.method, address).is_none_or(str::is_empty) {
             return None;
         }
         let mut holders = Vec::new();
-        if *asked.method == Method::DELETE && address.subresource.is_none() {
+        if asked.info.method == Method::DELETE && address.subresource.is_none() {
             holders.extend(
                 showing(&server.registry, address).into_iter().filter_map(|resource| Holder::of(resource, address)),
             );
         }
-        Some(Write { address, method: asked.method, user: asked.user, holders })
+        Some(Write { address, method: &asked.info.method, user: asked.user, holders })
     }
 
     /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was, with its place
@@ -142,7 +142,7 @@ impl<'a> Write<'a> {
 
 impl Holder {
     /// That copy, when it is complete and has the object.
-    fn of(resource: Arc<Resource>, address: &Address) -> Option<Holder> {
+    fn of(resource: Arc<Resource>, address: &ResourcePath) -> Option<Holder> {
         let name = address.name.as_deref()?;
         let key = match read::namespace_of(&resource, address) {
             Some(namespace) => format!("{namespace}/{name}"),
@@ -177,7 +177,7 @@ fn uid_of(json: &[u8]) -> Option<String> {
 }
 
 /// The served resources that show a write: all versions of the resource, and Events in both of their groups.
-fn showing(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
+fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
     let group_of = |group: &str, resource: &str| match (group, resource) {
         ("events.k8s.io", "events") => String::new(),
         _ => group.to_owned(),
@@ -191,7 +191,7 @@ fn showing(registry: &Registry, address: &Address) -> Vec<Arc<Resource>> {
 }
 
 /// The version of the resource now, which is not before any write that has been answered.
-async fn ask(upstream: &dyn Upstream, address: &Address) -> Result<Version, String> {
+async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
     let asked = strong::source_version(upstream, &address.gvr);
     timeout(QUESTION_WAIT, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
 }

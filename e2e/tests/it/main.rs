@@ -34,6 +34,7 @@ mod placing;
 mod printers;
 mod protobuf;
 mod recipes;
+mod request_info;
 mod security;
 mod self_check;
 mod suites;

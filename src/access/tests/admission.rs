@@ -15,7 +15,7 @@ use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::authentication::Peer;
 use crate::access::counts::{Authenticated, Method as By};
 use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Identity, Refusal};
-use crate::server::params::Query;
+use crate::request::{Query, RequestInfo};
 
 /// Why a request is rejected whose user is not known.
 fn unauthorized() -> Refusal {
@@ -55,16 +55,8 @@ pub(super) async fn ask(
         headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
     }
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let query = Query::parse(query);
-    let arrived = Arrived {
-        peer: Some(peer),
-        method: &Method::GET,
-        headers: &headers,
-        path,
-        query: &|key| query.get(key),
-        known: None,
-        about: About::Request,
-    };
+    let info = RequestInfo::read(&Method::GET, path, Query::parse(query));
+    let arrived = Arrived { peer: Some(peer), headers: &headers, info: &info, known: None, about: About::Request };
     access.admit(&arrived).await
 }
 

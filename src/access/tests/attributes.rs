@@ -1,22 +1,17 @@
-//! What a request is: a table of method, path and query, and random paths held against the server's own reading of them.
+//! What authorizers see of a request: a table of method, path and query.
 
 use std::sync::Arc;
 
-use http::Method;
-use proptest::prelude::*;
-
-use crate::access::attributes::{
-    Attributes, LONGEST_SELECTOR, MOST_REQUIREMENTS, RequiredPermissions, ResourceAttributes,
-};
+use crate::access::attributes::{Attributes, RequiredPermissions, ResourceAttributes};
+use crate::request::info::{LONGEST_SELECTOR, MOST_REQUIREMENTS};
+use crate::request::{Query, RequestInfo};
 use crate::selector::{LabelOperator, LabelRequirement};
-use crate::server::params::{Query, percent_decode};
-use crate::server::route::Target;
+use http::Method;
 
 fn read(method: &str, url: &str) -> Result<Attributes, String> {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let query = Query::parse(query);
-    let path = percent_decode(path, false).unwrap();
-    Attributes::read(&method.parse::<Method>().unwrap(), &path, |key| query.get(key)).map_err(|error| error.to_string())
+    let info = RequestInfo::read(&method.parse::<Method>().unwrap(), path, Query::parse(query));
+    Attributes::of(&info).map_err(|error| error.to_string())
 }
 
 /// `verb group version resource/subresource namespace name fields labels`, an empty one as `-`; or `verb path`.
@@ -190,9 +185,9 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
         format!("k in ({})", (0..count).map(|number| format!("v{number}")).collect::<Vec<_>>().join(","))
     };
     let of = |fields: &str, labels: &str| {
-        let query = [("fieldSelector", fields), ("labelSelector", labels)];
-        let value = |key: &str| query.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
-        let attributes = Attributes::read(&Method::GET, "/api/v1/pods", value).unwrap();
+        let encoded = |text: &str| text.replace('=', "%3D").replace(' ', "+");
+        let query = format!("fieldSelector={}&labelSelector={}", encoded(fields), encoded(labels));
+        let attributes = read("GET", &format!("/api/v1/pods?{query}")).unwrap();
         let about = attributes.resource.unwrap();
         (about.name, about.fields.len(), about.labels.len())
     };
@@ -236,93 +231,4 @@ fn what_a_view_shows_in_some_namespaces_is_asked_for_in_each() {
     assert_eq!(within("/api/v1/pods?labelSelector=x"), ["list - v1 pods a - - x", "list - v1 pods b - - x"]);
     assert_eq!(within("/api/v1/namespaces/c/pods"), ["list - v1 pods c - - -"], "the request names one");
     assert_eq!(within("/api/v1/services"), ["list - v1 services - - - -"], "the View does not restrict them");
-}
-
-/// Parts that mean something somewhere.
-fn part() -> impl Strategy<Value = String> {
-    let known = vec![
-        "api",
-        "apis",
-        "v1",
-        "g",
-        "watch",
-        "proxy",
-        "namespaces",
-        "pods",
-        "status",
-        "finalize",
-        "n",
-        "p",
-        "",
-        ".",
-        "..",
-        "log",
-        "%2F",
-        "%77atch",
-        "version",
-        "healthz",
-        "a%20b",
-    ];
-    prop_oneof![9 => proptest::sample::select(known).prop_map(str::to_owned), 1 => "[a-z.%]{0,4}"]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
-    #[test]
-    fn nothing_is_answered_that_was_not_asked_about(
-        root in proptest::sample::select(vec!["api/v1", "apis/g/v1", "api", "apis"]),
-        parts in proptest::collection::vec(part(), 0..6),
-        selects in proptest::bool::ANY,
-    ) {
-        let raw = format!("/{root}/{}", parts.join("/"));
-        let Some(path) = percent_decode(&raw, false) else { return Ok(()) };
-        let query = Query::parse(if selects { "fieldSelector=metadata.name%3Dp" } else { "" });
-        let Ok(attributes) = Attributes::read(&Method::GET, &path, |key| query.get(key)) else { return Ok(()) };
-        let Target::Resource(address) = Target::of(&raw) else { return Ok(()) };
-        let is_same = attributes.names(
-            &address.gvr,
-            address.namespace.as_deref(),
-            address.name.as_deref(),
-            address.subresource.as_deref(),
-            address.legacy_watch,
-        );
-        // What both read alike is accepted; only where the first word is one that upstream takes for a verb they differ.
-        let about = attributes.resource.clone().unwrap();
-        let is_proxy = attributes.verb == "proxy";
-        prop_assert_eq!(is_same, !is_proxy, "{} {:?} {:?}", raw, address, about);
-        if !is_proxy {
-            prop_assert_eq!(&*address.gvr.resource, &*about.resource);
-            prop_assert_eq!(address.namespace.unwrap_or_default(), about.namespace);
-            let name = if selects && address.name.is_none() && !address.legacy_watch { "p".to_owned() } else { address.name.unwrap_or_default() };
-            prop_assert_eq!(name, about.name);
-        }
-    }
-}
-
-#[test]
-fn another_resource_namespace_name_or_subresource_is_not_what_was_asked_about() {
-    use crate::model::Gvr;
-    let asked = read("GET", "/apis/g/v1/namespaces/n/shirts/s/status").unwrap();
-    let gvr = |group: &str, version: &str, resource: &str| Gvr::new(group, version, resource);
-    let shirts = gvr("g", "v1", "shirts");
-    assert!(asked.names(&shirts, Some("n"), Some("s"), Some("status"), false), "itself");
-    let rows = [
-        (gvr("h", "v1", "shirts"), Some("n"), Some("s"), Some("status"), false, "another group"),
-        (gvr("g", "v2", "shirts"), Some("n"), Some("s"), Some("status"), false, "another version"),
-        (gvr("g", "v1", "hats"), Some("n"), Some("s"), Some("status"), false, "another resource"),
-        (shirts.clone(), None, Some("s"), Some("status"), false, "all namespaces"),
-        (shirts.clone(), Some("m"), Some("s"), Some("status"), false, "another namespace"),
-        (shirts.clone(), Some("n"), Some("t"), Some("status"), false, "another name"),
-        (shirts.clone(), Some("n"), None, Some("status"), false, "all names"),
-        (shirts.clone(), Some("n"), Some("s"), None, false, "the whole object"),
-        (shirts.clone(), Some("n"), Some("s"), Some("scale"), false, "another subresource"),
-        (shirts.clone(), Some("n"), Some("s"), Some("status"), true, "a watch"),
-    ];
-    for (gvr, namespace, name, subresource, watches, what) in rows {
-        assert!(!asked.names(&gvr, namespace, name, subresource, watches), "{what}");
-    }
-    let listed = read("GET", "/apis/g/v1/shirts?fieldSelector=metadata.name%3Ds").unwrap();
-    assert!(listed.names(&shirts, None, None, None, false), "the selector has the name");
-    let page = read("GET", "/apis/g/v1").unwrap();
-    assert!(!page.names(&shirts, None, None, None, false), "no resource at all");
 }

@@ -20,6 +20,7 @@ use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Peer;
 use crate::access::lease::{AuthorizationLease, EVERY};
 use crate::access::{Access, AccessSettings};
+use crate::request::{Query, RequestInfo};
 
 const PODS: &str = "/api/v1/pods?watch=1";
 const TOM: (&str, &str) = ("authorization", "Bearer token-tom");
@@ -78,7 +79,9 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let access = Arc::new(access(&reviewer, &config_map("", "")).await);
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     // Of the token alone: its permissions are due at times of their own.
-    let nothing = RequiredPermissions::of(Arc::new(Attributes::read(&Method::GET, "/livez", |_| None).unwrap()));
+    let nothing = RequiredPermissions::of(Arc::new(
+        Attributes::of(&RequestInfo::read(&Method::GET, "/livez", Query::default())).unwrap(),
+    ));
     let lease = admitted.leases.lease(&admitted.credential, &admitted.identity, &nothing);
     let due = lease.due().unwrap();
     // Just before, a request has the token cached for ten seconds more.

@@ -18,6 +18,7 @@ use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
 use crate::access::secret::Secret;
 use crate::access::tokens::Tokens;
+use crate::request::{Query, RequestInfo};
 
 fn authorizer(reviewer: &Arc<Reviewer>) -> (Arc<Authorizer>, Arc<Counts>) {
     let (leases, counts) = leases(reviewer);
@@ -44,7 +45,7 @@ fn user(name: &str) -> Identity {
 }
 
 fn list(path: &str) -> Attributes {
-    Attributes::read(&Method::GET, path, |_| None).unwrap()
+    Attributes::of(&RequestInfo::read(&Method::GET, path, Query::default())).unwrap()
 }
 
 /// Everybody but mallory.

@@ -24,11 +24,15 @@ use crate::access::review::{AccessAnswer, TokenAnswer, access_answer, access_spe
 use crate::access::secret::Secret;
 use crate::access::tokens::Tokens;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::server::params::Query;
+use crate::request::{Query, RequestInfo};
+
+/// A GET as authorizers see it.
+fn get(path: &str, query: &str) -> Attributes {
+    Attributes::of(&RequestInfo::read(&Method::GET, path, Query::parse(query))).unwrap()
+}
 
 fn spec(identity: &Identity, path: &str, query: &str) -> Value {
-    let query = Query::parse(query);
-    access_spec(identity, &Attributes::read(&Method::GET, path, |key| query.get(key)).unwrap())
+    access_spec(identity, &get(path, query))
 }
 
 #[test]
@@ -262,9 +266,7 @@ async fn a_question_of_another_user_is_begun_before_those_that_wait() {
     let counts = Arc::new(Counts::default());
     let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
     let authorizer = Authorizer::new(backend, counts, Arc::new(Secret::new().unwrap()));
-    let attributes = |number: usize| {
-        Attributes::read(&Method::GET, &format!("/api/v1/namespaces/n/pods/{number}"), |_| None).unwrap()
-    };
+    let attributes = |number: usize| get(&format!("/api/v1/namespaces/n/pods/{number}"), "");
     let ask = |user: &'static str, questions: usize| {
         let user = Identity { user: user.to_owned(), ..Identity::default() };
         let (authorizer, attributes) = (&authorizer, &attributes);
@@ -328,8 +330,8 @@ async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
     let watches = |user: &str, watches: usize| {
         let user = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
         let lease = |number: usize| {
-            let attributes = Attributes::read(&Method::GET, &format!("/api/v1/namespaces/{number}/pods"), |_| None);
-            leases.lease(&Credential::None, &user, &RequiredPermissions::of(Arc::new(attributes.unwrap())))
+            let attributes = get(&format!("/api/v1/namespaces/{number}/pods"), "");
+            leases.lease(&Credential::None, &user, &RequiredPermissions::of(Arc::new(attributes)))
         };
         let held: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
         Box::pin(async move { futures::future::join_all(held.iter().map(AuthorizationLease::renew)).await })

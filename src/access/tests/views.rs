@@ -12,6 +12,7 @@ use super::trust::config_map;
 use super::{Reviewer, Says, allowed, known};
 use crate::access::attributes::Attributes;
 use crate::access::{About, Access, Admitted, Arrived, Refusal, ThroughView, ViewPermission};
+use crate::request::{Query, RequestInfo};
 
 /// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` may nothing.
 fn cluster(what: &str, review: &Value) -> Says {
@@ -47,10 +48,8 @@ async fn ask(access: &Access, user: &str, path: &str, kind: &str) -> Result<Admi
     let peer = peer(&[]);
     let arrived = Arrived {
         peer: Some(&peer),
-        method: &Method::GET,
         headers: &headers,
-        path,
-        query: &|_| None,
+        info: &RequestInfo::read(&Method::GET, path, Query::default()),
         known: None,
         about: About::View(ThroughView { using: &using, permitted_by }),
     };

@@ -12,6 +12,7 @@ use super::metrics_with;
 use crate::access::tests::cluster::Cluster;
 use crate::access::{About, Arrived};
 use crate::audit::Counts;
+use crate::request::{Query, RequestInfo};
 
 /// Of a cluster where prometheus may get /metrics, and nobody anything else.
 fn cluster() -> Arc<Cluster> {
@@ -57,12 +58,11 @@ async fn what_was_decided_about_users_is_shown_without_them() {
     let Scrapers::Known { access, .. } = &scrapers else { panic!("an operator's") };
     let mut headers = http::HeaderMap::new();
     headers.insert(header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
+    let path = "/api/v1/namespaces/secret-namespace/pods";
     let arrived = Arrived {
         peer: None,
-        method: &http::Method::GET,
         headers: &headers,
-        path: "/api/v1/namespaces/secret-namespace/pods",
-        query: &|_| None,
+        info: &RequestInfo::read(&http::Method::GET, path, Query::default()),
         known: None,
         about: About::Request,
     };

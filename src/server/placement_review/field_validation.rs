@@ -3,8 +3,8 @@
 //! As kube-apiserver has it for every create (`endpoints/handlers/create.go`, apimachinery `ValidateFieldValidation`). Which fields
 //! there are is [`crate::placement::unknown`]'s; the review's own are always judged strictly, by `decode`.
 
+use crate::request::Query;
 use crate::server::failure::{Failure, OptionFault, OptionProblem};
-use crate::server::params::Query;
 
 /// The directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

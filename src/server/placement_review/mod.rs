@@ -21,7 +21,6 @@ use super::failure::Failure;
 use super::limits::{Limited, User};
 use super::negotiate::{Offer, Protobuf, negotiate};
 use super::own_group::{GROUP, VERSION};
-use super::route::{Address, Target};
 use super::sent::{self, Arrived};
 use super::{Asked, MOST_ATTEMPTS, Server, document, read, warnings};
 use crate::access::Refusal;
@@ -31,6 +30,7 @@ use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, Memory, NotReady, OverMemory};
+use crate::request::{ResourcePath, Route};
 use crate::turns::{Place, Turns};
 use answering::{Outcome, Runtime, Unanswered};
 use decode::Decoded;
@@ -84,16 +84,11 @@ impl Server {
 }
 
 /// Whether a request is for reviews.
-pub(super) fn is_asked(target: &Target) -> Option<&Address> {
+pub(super) fn is_asked(target: &Route) -> Option<&ResourcePath> {
     match target {
-        Target::Resource(address) if address.gvr == *GVR => Some(address),
+        Route::Resource(address) if address.gvr == *GVR => Some(address),
         _ => None,
     }
-}
-
-/// Whether the body of a request is to be read.
-pub(super) fn wants_body(method: &Method, path: &str) -> bool {
-    *method == Method::POST && is_asked(&Target::of(path)).is_some()
 }
 
 /// Answers one.
@@ -104,19 +99,19 @@ pub(super) fn wants_body(method: &Method, path: &str) -> bool {
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
-    address: &Address,
+    address: &ResourcePath,
     body: Option<UpstreamBody>,
 ) -> Result<Response<Body>, Failure> {
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
         return Err(Failure::UnknownResource);
     }
     asked.noted.reviewed(&GVR);
-    if *asked.method != Method::POST {
+    if asked.info.method != Method::POST {
         return Err(Failure::MethodNotAllowedHere);
     }
     let format = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?.format;
     let form = decode::form(asked.headers)?;
-    let validation = FieldValidation::of(&asked.query)?;
+    let validation = FieldValidation::of(&asked.info.query)?;
     let until = Instant::now() + asked.timeout;
     // Whatever needs no body comes before it.
     let caller = rights::caller(server, asked).await?;

@@ -16,9 +16,9 @@ use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::model::{Gvr, Scope};
 use crate::registry::views::ViewRights;
 use crate::registry::{Catalog, Resource, View};
+use crate::request::Route;
+use crate::request::{Query, RequestInfo};
 use crate::server::failure::Failure;
-use crate::server::params::Query;
-use crate::server::route::Target;
 use crate::server::through::Through;
 use crate::server::{Asked, Server, admission, discovery, offered};
 
@@ -226,19 +226,19 @@ impl<'a> Deciding<'a> {
         if !path.starts_with('/') || path.contains('%') {
             return Ok(false);
         }
-        match Target::of(path) {
-            Target::Resource(_) => Ok(false),
-            Target::OpenApi => self.has_document(path).await,
-            target => {
+        let info = RequestInfo::read(&method, path, Query::default());
+        match info.route() {
+            Route::Resource(_) => Ok(false),
+            Route::OpenApi => self.has_document(path).await,
+            _ => {
                 let inside = Asked {
-                    method: &method,
+                    info: &info,
                     headers: &HeaderMap::new(),
-                    query: Query::default(),
                     through: Some(Through { view: self.view.clone(), prefix: String::new(), consumer: None }),
                     admitted: self.asked.admitted.clone(),
                     ..*self.asked
                 };
-                let answered = self.server.around(&inside, target);
+                let answered = self.server.around(&inside);
                 Ok(answered.is_ok_and(|response| response.status() != StatusCode::NOT_FOUND))
             }
         }

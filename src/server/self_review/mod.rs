@@ -19,13 +19,12 @@ use super::body::Body;
 use super::failure::Failure;
 use super::negotiate::{Format, Offer, Protobuf, negotiate};
 use super::placement_review::field_validation::FieldValidation;
-use super::route::{Address, Target};
-use super::through::Named;
 use super::{Asked, Server, document, sent, warnings};
 use crate::access::Identity;
 use crate::model::Gvr;
 use crate::registry::Catalog;
 use crate::registry::upstream::UpstreamBody;
+use crate::request::{ResourcePath, Route};
 use deciding::{Deciding, Verdict};
 use decode::{Decoded, Question, Wanted, unknown_field};
 
@@ -130,24 +129,15 @@ pub(super) fn rows(group: &str) -> Vec<Value> {
 }
 
 /// Whether a request inside of a View is for such a review.
-pub(super) fn is_asked<'t>(target: &'t Target, catalog: &Catalog) -> Option<(Kind, &'t Address)> {
-    let Target::Resource(address) = target else { return None };
+pub(super) fn is_asked<'t>(target: &'t Route, catalog: &Catalog) -> Option<(Kind, &'t ResourcePath)> {
+    let Route::Resource(address) = target else { return None };
     let kind = Kind::of(&address.gvr.group, &address.gvr.resource)?;
     kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
 }
 
-/// Whether the body of a request is to be read, by its path as it came.
-pub(super) fn wants_body(method: &Method, path: &str) -> bool {
-    *method == Method::POST && Named::of(path).is_some_and(|named| is_one(named.inside()))
-}
-
-/// The same by the path inside of the View.
-pub(super) fn is_posted(method: &Method, inside: &str) -> bool {
-    *method == Method::POST && is_one(inside)
-}
-
-fn is_one(path: &str) -> bool {
-    matches!(Target::of(path), Target::Resource(address) if Kind::of(&address.gvr.group, &address.gvr.resource).is_some())
+/// Whether a route inside of a View is one of reviews, whether or not the View serves them.
+pub(super) fn is_one(route: &Route) -> bool {
+    matches!(route, Route::Resource(address) if Kind::of(&address.gvr.group, &address.gvr.resource).is_some())
 }
 
 /// Answers one.
@@ -157,19 +147,19 @@ fn is_one(path: &str) -> bool {
 pub(super) async fn answer(
     server: &Server,
     asked: &Asked<'_>,
-    (kind, address): (Kind, &Address),
+    (kind, address): (Kind, &ResourcePath),
     body: Option<UpstreamBody>,
 ) -> Result<Response<Body>, Failure> {
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
         return Err(Failure::UnknownResource);
     }
-    if *asked.method != Method::POST {
+    if asked.info.method != Method::POST {
         return Err(Failure::MethodNotAllowedHere);
     }
     asked.noted.reviewed(kind.counted());
     let mut format = negotiate(asked.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
     let written = decode::written(asked.headers)?;
-    let validation = FieldValidation::of(&asked.query)?;
+    let validation = FieldValidation::of(&asked.info.query)?;
     let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
     let arrived = sent::body(body, asked.headers, decode::MOST, place, Instant::now() + asked.timeout).await?;
     let api_version = address.gvr.group_version().to_string();

@@ -6,9 +6,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::model::percent_decode;
+use crate::request::Query;
 use crate::selector::{Problem, Reason};
 use crate::server::failure::Failure;
-use crate::server::params::{Query, go_duration, percent_decode};
+use crate::server::params::{go_duration, timeout};
 
 #[test]
 fn queries_decode_as_in_go() {
@@ -66,7 +68,7 @@ fn durations_read_as_in_go() {
     }
     let most = Duration::from_secs(60);
     for (query, expected) in [("timeout=90s", 60), ("timeout=2s", 2), ("timeout=0", 60), ("timeout=", 60), ("", 60)] {
-        assert_eq!(Query::parse(query).timeout(most).unwrap().as_secs(), expected, "{query}");
+        assert_eq!(timeout(&Query::parse(query), most).unwrap().as_secs(), expected, "{query}");
     }
 }
 

@@ -12,7 +12,8 @@ use serde_json::json;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
-use crate::registry::views::{PATH, ViewDefinition, ViewPart};
+use crate::registry::views::{ViewDefinition, ViewPart};
+use crate::request::view_path::VIEWS;
 use crate::selector::{FieldExpression, FieldExpressionOperator};
 use crate::server::Settings;
 use crate::server::health::Check;
@@ -124,10 +125,10 @@ async fn everything_around_speaks_of_the_view_alone() {
         (Method::GET, format!("{BLUE}/"), 200, "its root, with a slash"),
         (Method::POST, format!("{BLUE}{SHIRTS}"), 405, "it is read-only"),
         (Method::DELETE, format!("{BLUE}{SHIRTS}"), 405, "also as a whole"),
-        (Method::GET, format!("{PATH}red/proxy{ALL_SHIRTS}"), 404, "no View of that name"),
-        (Method::GET, format!("{PATH}blue/proxied{ALL_SHIRTS}"), 404, "not behind its proxy"),
-        (Method::GET, format!("{PATH}blue%2Fproxy{ALL_SHIRTS}"), 404, "a slash that is no slash"),
-        (Method::GET, format!("{PATH}BLUE/proxy{ALL_SHIRTS}"), 404, "no name"),
+        (Method::GET, format!("{VIEWS}red/proxy{ALL_SHIRTS}"), 404, "no View of that name"),
+        (Method::GET, format!("{VIEWS}blue/proxied{ALL_SHIRTS}"), 404, "not behind its proxy"),
+        (Method::GET, format!("{VIEWS}blue%2Fproxy{ALL_SHIRTS}"), 404, "a slash that is no slash"),
+        (Method::GET, format!("{VIEWS}BLUE/proxy{ALL_SHIRTS}"), 404, "no name"),
         (Method::GET, format!("{BLUE}/../../red/proxy{ALL_SHIRTS}"), 404, "nothing is above its root"),
         (Method::GET, format!("{BLUE}{BLUE}{ALL_SHIRTS}"), 404, "no View in a View"),
     ];

@@ -113,7 +113,7 @@ impl Shape {
         form: Form,
         encoded: Option<protobuf::Objects>,
     ) -> Result<Shape, Failure> {
-        let include = Include::read(&asked.query, &form)?;
+        let include = Include::read(&asked.info.query, &form)?;
         let form = match form {
             Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
             Form::Partial(version) => ShapeForm::Partial(version),

@@ -1,0 +1,216 @@
+//! Path -> the resource that it names, and which route answers it.
+//!
+//! The resource follows kube-apiserver's rules (apiserver `endpoints/request/requestinfo.go`). Its routes are stricter: a doubled slash,
+//! for example, still names a resource for authorization, but no route answers it. Both come from one split of the path.
+//!
+//! Does not look anything up: whether a resource exists, and in which scope, is decided by the caller against the catalog.
+
+use crate::model::{GroupVersion, Gvr};
+
+/// Which part of the API answers a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `/`: the list of paths.
+    Root,
+    /// `/livez`, `/readyz`, `/healthz`, and a single check below.
+    Health {
+        /// Which of the three.
+        endpoint: &'static str,
+        /// One check.
+        check: Option<String>,
+    },
+    /// `/version`.
+    Version,
+    /// `/openapi/...`.
+    OpenApi,
+    /// `/api`.
+    CoreVersions,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/apis/GROUP/VERSION` or `/api/VERSION`.
+    GroupVersion(GroupVersion),
+    /// A resource.
+    Resource(ResourcePath),
+    /// Anything else.
+    Unknown,
+    /// A path below one that kube-apiserver's router has to itself, where it has nothing.
+    UnknownBuiltIn,
+}
+
+/// The resource that a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourcePath {
+    /// The resource.
+    pub gvr: Gvr,
+    /// The namespace of the path.
+    pub namespace: Option<String>,
+    /// Whether the path has `namespaces/` with an empty name, which means all of them.
+    pub is_nameless: bool,
+    /// The object.
+    pub name: Option<String>,
+    /// What is below the object: `status`, or several parts joined by `/`.
+    pub subresource: Option<String>,
+    /// Whether the path has the old `/watch/` part.
+    pub legacy_watch: bool,
+}
+
+/// A verb in front of the resource, which the path sets instead of the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerbPrefix {
+    /// `/api/v1/watch/...`
+    Watch,
+    /// `/api/v1/proxy/...`, which kube-apiserver once served. It has no subresources.
+    Proxy,
+}
+
+/// A path that ends after a [`VerbPrefix`]. kube-apiserver rejects it with 500.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndsAfterVerb;
+
+/// What one path says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPath {
+    /// Which part of the API answers it.
+    pub route: Route,
+    /// The verb that the path sets, if any.
+    pub verb: Option<VerbPrefix>,
+    /// The resource that it names although no route answers it. For the others it is in the route.
+    pub unrouted: Result<Option<ResourcePath>, EndsAfterVerb>,
+}
+
+/// What may follow the name of a namespace without being a resource in it.
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+impl ReadPath {
+    /// A path that cannot be decoded: it names nothing, and no route answers it.
+    pub const UNREADABLE: ReadPath = ReadPath { route: Route::Unknown, verb: None, unrouted: Ok(None) };
+
+    /// Reads a path after percent-decoding. Go's server decodes before it splits, so `%2F` separates like `/`.
+    pub fn of(path: &str) -> ReadPath {
+        let trimmed = path.trim_matches('/');
+        let parts: Vec<&str> = trimmed.split('/').collect();
+        let named = named_resource(&parts);
+        // Only the last slash may be one too many. A doubled one in front is another path.
+        let is_doubled = path.starts_with("//");
+        let has_gap = parts.iter().any(|part| part.is_empty()) && !names_every_namespace(&parts);
+        let named = match named {
+            Ok(Some((verb, resource))) if !is_doubled && !has_gap && has_route(verb, &resource) => {
+                return ReadPath { route: Route::Resource(resource), verb, unrouted: Ok(None) };
+            }
+            named => named,
+        };
+        let route = match &named {
+            _ if is_doubled => Route::Unknown,
+            _ if trimmed.is_empty() => Route::Root,
+            _ if has_gap && parts[0] == "api" => Route::UnknownBuiltIn,
+            Ok(None) if !has_gap => plain_route(&parts, path.ends_with('/')),
+            _ => Route::Unknown,
+        };
+        match named {
+            Ok(Some((verb, resource))) => ReadPath { route, verb, unrouted: Ok(Some(resource)) },
+            Ok(None) => ReadPath { route, verb: None, unrouted: Ok(None) },
+            Err(ends) => ReadPath { route, verb: None, unrouted: Err(ends) },
+        }
+    }
+
+    /// The resource that the path names.
+    pub fn resource(&self) -> Option<&ResourcePath> {
+        match (&self.route, &self.unrouted) {
+            (Route::Resource(resource), _) | (_, Ok(Some(resource))) => Some(resource),
+            _ => None,
+        }
+    }
+}
+
+impl ResourcePath {
+    /// The subresource as authorizers see it: the first part below the object. Empty if there is none.
+    pub fn subresource_name(&self) -> &str {
+        self.subresource.as_deref().unwrap_or_default().split('/').next().unwrap_or_default()
+    }
+}
+
+/// What a path below `/api` and `/apis` names, by kube-apiserver's rules.
+fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, ResourcePath)>, EndsAfterVerb> {
+    let (group_version, parts) = match parts {
+        ["api", version, rest @ ..] if !rest.is_empty() => (GroupVersion::new("", *version), rest),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => (GroupVersion::new(*group, *version), rest),
+        _ => return Ok(None),
+    };
+    let (verb, parts) = match parts {
+        ["watch", rest @ ..] => (Some(VerbPrefix::Watch), rest),
+        ["proxy", rest @ ..] => (Some(VerbPrefix::Proxy), rest),
+        _ => (None, parts),
+    };
+    let is_nameless = matches!(parts, ["namespaces", "", ..]);
+    // `namespaces/NS` is the Namespace itself, also when only its own subresources follow.
+    let (namespace, parts) = match parts {
+        ["namespaces", namespace, after, ..] if !NAMESPACE_SUBRESOURCES.contains(after) => (*namespace, &parts[2..]),
+        ["namespaces", namespace, ..] => (*namespace, parts),
+        _ => ("", parts),
+    };
+    let [resource, rest @ ..] = parts else { return Err(EndsAfterVerb) };
+    let below = match (verb, rest) {
+        (Some(VerbPrefix::Proxy), _) => &[],
+        (_, [_, below @ ..]) => below,
+        (_, []) => &[],
+    };
+    let filled = |part: &str| (!part.is_empty()).then(|| part.to_owned());
+    let GroupVersion { group, version } = group_version;
+    let resource = ResourcePath {
+        gvr: Gvr::new(group, version, *resource),
+        namespace: filled(namespace),
+        is_nameless,
+        name: rest.first().and_then(|name| filled(name)),
+        subresource: (!below.is_empty()).then(|| below.join("/")),
+        legacy_watch: verb == Some(VerbPrefix::Watch),
+    };
+    Ok(Some((verb, resource)))
+}
+
+/// Whether a route of kube-apiserver's has the form of a path without gaps.
+fn has_route(verb: Option<VerbPrefix>, resource: &ResourcePath) -> bool {
+    match verb {
+        None => true,
+        Some(VerbPrefix::Watch) => resource.subresource.is_none(),
+        Some(VerbPrefix::Proxy) => false,
+    }
+}
+
+/// The route of a path that names no resource.
+fn plain_route(parts: &[&str], is_closed: bool) -> Route {
+    match *parts {
+        ["livez" | "readyz" | "healthz", ..] if is_closed => Route::Unknown,
+        ["version", _, ..] => Route::UnknownBuiltIn,
+        ["version"] => Route::Version,
+        ["openapi", "v3", ..] => Route::OpenApi,
+        ["openapi", "v2"] if !is_closed => Route::OpenApi,
+        ["livez", ref rest @ ..] => health("livez", rest),
+        ["readyz", ref rest @ ..] => health("readyz", rest),
+        ["healthz", ref rest @ ..] => health("healthz", rest),
+        ["api"] => Route::CoreVersions,
+        ["api", version] => Route::GroupVersion(GroupVersion::new("", version)),
+        ["apis"] => Route::Groups,
+        ["apis", group] => Route::Group(group.to_owned()),
+        ["apis", group, version] => Route::GroupVersion(GroupVersion::new(group, version)),
+        _ => Route::Unknown,
+    }
+}
+
+/// Whether the only empty part of a path is the name of a namespace in front of a resource. kube-apiserver's routes take it for no
+/// namespace: all of them.
+fn names_every_namespace(parts: &[&str]) -> bool {
+    let below = match parts {
+        ["api", version, below @ ..] if !version.is_empty() => below,
+        ["apis", group, version, below @ ..] if !group.is_empty() && !version.is_empty() => below,
+        _ => return false,
+    };
+    let below = below.strip_prefix(&["watch"]).unwrap_or(below);
+    matches!(below, ["namespaces", "", resource] if !matches!(*resource, "" | "status" | "finalize"))
+}
+
+fn health(endpoint: &'static str, rest: &[&str]) -> Route {
+    let check = (!rest.is_empty()).then(|| rest.join("/"));
+    Route::Health { endpoint, check }
+}
