@@ -29,6 +29,9 @@ pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
+/// Longer addresses are cut. A URL may have a mebibyte, and who may use a View could fill the disk of the log with a few requests a second.
+const LONGEST_URI: usize = 16 << 10;
+
 /// Addresses of a request: all but the last can be made up, and each takes many times as much memory as in the header.
 pub const MOST_ADDRESSES: usize = 16;
 
@@ -257,11 +260,20 @@ pub fn user_agent(text: &str) -> String {
     cut(text.to_owned())
 }
 
+/// The address of a request, of bounded length.
+pub fn uri(text: String) -> String {
+    cut_after(LONGEST_URI, text)
+}
+
 fn cut(text: String) -> String {
-    if text.len() <= LONGEST {
+    cut_after(LONGEST, text)
+}
+
+fn cut_after(longest: usize, text: String) -> String {
+    if text.len() <= longest {
         return text;
     }
-    let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}{CUT}", &text[..end])
 }
 

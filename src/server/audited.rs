@@ -117,10 +117,10 @@ impl Auditing<'_> {
         let begun = Event {
             audit_id: String::from_utf8_lossy(self.server.audit_id(&head.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
-            uri: match head.extensions.get::<LongQuery>() {
+            uri: event::uri(match head.extensions.get::<LongQuery>() {
                 Some(query) => format!("{}?{query}", head.uri.path()),
                 None => head.uri.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
-            },
+            }),
             verb: match &attributes {
                 Some(attributes) => attributes.verb.clone(),
                 None => info.method.as_str().to_ascii_lowercase(),

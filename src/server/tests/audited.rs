@@ -103,6 +103,20 @@ async fn the_nearest_of_very_many_addresses_are_told() {
 }
 
 #[tokio::test]
+async fn a_long_address_is_cut() {
+    let told = Told::new("long", Policy::Views);
+    for (length, is_cut) in [(15_000, false), (40_000, true)] {
+        let path = format!("{VIEW}{ALL_SHIRTS}?labelSelector=k%20in%20({})", "v,".repeat(length / 2) + "v");
+        let answer = told.fixture.get_with(&path, &[ALICE]).await;
+        assert_eq!(answer.code, 200, "{}", answer.body);
+        let events = told.events().await;
+        let uri = events.last().unwrap()["requestURI"].as_str().unwrap();
+        assert_eq!(uri.strip_suffix("...TRUNCATED").is_some(), is_cut, "{length}");
+        assert!(path.starts_with(uri.trim_end_matches("...TRUNCATED")) && uri.len() <= (16 << 10) + 12, "{length}");
+    }
+}
+
+#[tokio::test]
 async fn every_end_is_told() {
     let told = Told::new("ends", Policy::Views);
     let shirt = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/none");
