@@ -11,6 +11,8 @@ SOAK_SCHEDULES ?= 200
 SOAK_MINUTES ?= 30
 SOAK_QUIET ?= $(SOAK_MINUTES)
 SOAK_HOSTILE ?= 50
+# Only tests whose names contain this, of the targets unit and e2e.
+ONLY ?=
 # End-to-end tests at a time: most of their time is waiting, for clocks of Kubernetes among other things.
 E2E_THREADS ?= 4
 ENGINE ?= docker
@@ -43,9 +45,9 @@ guards: $(TOOLS)/bin/cargo-deny ## the core stands alone; dependency policy
 	$(CARGO) fetch --quiet --locked # cargo-deny reads what other platforms need too
 	$(TOOLS)/bin/cargo-deny --locked --offline check --hide-inclusion-graph bans licenses sources
 
-unit: ## unit and property tests, the core alone first
-	$(CARGO) test --locked --lib --no-default-features
-	$(CARGO) test --locked --lib --bins
+unit: ## unit and property tests, the core alone first (ONLY=store:: runs those of one module)
+	$(CARGO) test --locked --lib --no-default-features -- $(ONLY)
+	$(CARGO) test --locked --lib --bins -- $(ONLY)
 
 build: ## the program
 	$(CARGO) build --locked
@@ -54,8 +56,8 @@ components: ## kube-apiserver, etcd, kubectl and the real clients of the tests, 
 	$(CARGO) run --quiet --locked -p e2e --bin components
 
 # Without backtraces: errors name what they are about, and dozens of frames of the executor would hide the ones before.
-e2e: build components ## end to end: parity, conformance, clients
-	RUST_BACKTRACE=0 $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS)
+e2e: build components ## end to end: parity, conformance, clients (ONLY=parity:: runs one suite)
+	RUST_BACKTRACE=0 $(CARGO) test --locked -p e2e --test it -- --show-output --test-threads $(E2E_THREADS) $(ONLY)
 
 golden: components ## rewrite golden files, crds/ and manifests/install.yaml; review the diff
 	UPDATE_GOLDEN=1 $(CARGO) test --locked --lib

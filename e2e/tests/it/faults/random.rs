@@ -1,8 +1,6 @@
 //! Random schedules: several faults at a time, over each other, on both lines and in all programs. A seed that went wrong is repeated by
 //! `cargo run -p e2e --bin soak -- --seed SEED`.
 
-use std::hash::{BuildHasher, RandomState};
-
 use anyhow::{Result, ensure};
 use e2e::faults::campaign::{heavy, light, reach, schedule};
 use e2e::faults::run::Company;
@@ -16,10 +14,14 @@ const AT_ONCE: usize = 4;
 /// That do not.
 const HEAVY: usize = 6;
 
-/// Schedules of this reach from a seed that is new each time.
+/// Where the seeds of these tests begin. They are always the same, so that a change fails only for a reason of its own; `make soak` begins
+/// anywhere.
+const FIRST_SEED: u64 = 2_026;
+
+/// Schedules of this reach.
 fn schedules(wanted: Reach, count: usize) -> Vec<Schedule> {
-    let first = RandomState::new().hash_one(0) >> 16;
-    (first..).filter(|seed| reach(*seed) == wanted).take(count).map(schedule).collect()
+    say(&format!("random: seeds from {FIRST_SEED} on"));
+    (FIRST_SEED..).filter(|seed| reach(*seed) == wanted).take(count).map(schedule).collect()
 }
 
 #[test]
