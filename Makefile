@@ -38,10 +38,11 @@ fmt: ## formatting
 clippy: ## lints as errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-guards: $(TOOLS)/bin/cargo-deny ## the core stands alone; dependency policy
+guards: $(TOOLS)/bin/cargo-deny ## the core stands alone; which module uses which, and that there is no cycle; dependency policy
 	$(CARGO) check --locked --lib --no-default-features
 	@edge=$$($(CARGO) tree --locked -p fieldcache --no-default-features -e normal --prefix none | grep -E '^(tokio|hyper|kube|http|rustls) ' || true); \
 	if [ -n "$$edge" ]; then echo "the core depends on $$edge: see the features of Cargo.toml" >&2; exit 1; fi
+	$(CARGO) run --quiet --locked -p e2e --bin modules
 	$(CARGO) fetch --quiet --locked # cargo-deny reads what other platforms need too
 	$(TOOLS)/bin/cargo-deny --locked --offline check --hide-inclusion-graph bans licenses sources
 

@@ -311,6 +311,11 @@ impl Access {
         authentication::recognize(&self.trust(), &self.tokens, peer, headers)
     }
 
+    /// Whether a connection carries the requests of many users, each named by a front proxy.
+    pub fn is_front_proxy(&self, peer: &Peer) -> bool {
+        peer.is_front_proxy(&self.trust())
+    }
+
     /// The user for whom a connection counts on which a request was authenticated: the user of that request. A connection of a front
     /// proxy carries requests of many users and counts for the front proxy.
     pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {

@@ -63,6 +63,11 @@ const LONGEST_HEAD: usize = USUAL_HEAD + 1024;
 const UNREAD_OF_STREAM: u32 = 64 << 10;
 const UNREAD_OF_CONNECTION: u32 = 128 << 10;
 
+/// Requests that one read of a connection of a front proxy may begin and reset. With more, or 20 on other connections, HTTP/2's
+/// implementation ends the connection. kube-apiserver sends the requests of all users on one, so one user must not end it. What such
+/// requests hold is bounded by [`MOST_UNSTARTED`](super::limits::connections::MOST_UNSTARTED), and each takes a turn of its user.
+const RESETS_OF_SHARED: usize = 100_000;
+
 /// How long the head of a request may take to arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -127,6 +132,11 @@ pub trait Answers: Send + Sync + 'static {
         None
     }
 
+    /// Whether a connection with this certificate carries requests of many users.
+    fn is_shared(&self, _: &Peer) -> bool {
+        false
+    }
+
     /// A panic was contained on a connection.
     fn count_panic(&self) {}
 
@@ -163,6 +173,10 @@ impl Answers for Server {
 
     fn authenticates(&self) -> bool {
         self.settings.access.is_some()
+    }
+
+    fn is_shared(&self, peer: &Peer) -> bool {
+        self.settings.access.as_ref().is_some_and(|access| access.is_front_proxy(peer))
     }
 
     fn seats(&self) -> Option<&Arc<Seats>> {
@@ -389,6 +403,9 @@ where
         .initial_connection_window_size(UNREAD_OF_CONNECTION)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT);
+    if peer.as_ref().is_some_and(|peer| server.is_shared(peer)) {
+        builder.http2().max_pending_accept_reset_streams(RESETS_OF_SHARED);
+    }
     let slots = Arc::<Slots>::default();
     let heads = Heads::new(Stall::new(stream, link.clone()), slots.clone(), link.clone());
     let (requests, arriving) = (state.clone(), link.clone());

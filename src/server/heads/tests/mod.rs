@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::slots;
+use crate::access::authentication::Peer;
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::Connections;
@@ -51,6 +52,10 @@ impl Answers for Echo {
         false
     }
 
+    fn is_shared(&self, _: &Peer) -> bool {
+        true
+    }
+
     fn drain(&self) {}
 }
 
@@ -66,13 +71,23 @@ impl Connected {
         Connected::among(&Arc::new(Connections::new(8)))
     }
 
+    /// Of a front proxy.
+    fn shared() -> Connected {
+        let peer = Arc::new(Peer::new(None, Vec::new()));
+        Connected::of(&Arc::new(Connections::new(8)), Some(peer))
+    }
+
     /// Counted there.
-    #[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; it ends with the other end")]
     fn among(connections: &Arc<Connections>) -> Connected {
+        Connected::of(connections, None)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; it ends with the other end")]
+    fn of(connections: &Arc<Connections>, peer: Option<Arc<Peer>>) -> Connected {
         let (near, far) = duplex(1 << 16);
         let ending = watch::Sender::new(false);
         let end = End { ended: ending.subscribe(), connections: connections.clone() };
-        tokio::spawn(serve(far, Arc::default(), Arc::new(Echo), end, None));
+        tokio::spawn(serve(far, Arc::default(), Arc::new(Echo), end, peer));
         Connected { stream: near, connections: connections.clone(), _ending: ending }
     }
 

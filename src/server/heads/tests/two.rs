@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Connected, PATIENCE, Random};
@@ -70,7 +70,10 @@ struct Hand {
 
 impl Hand {
     async fn new() -> Hand {
-        let mut connected = Connected::new();
+        Hand::on(Connected::new()).await
+    }
+
+    async fn on(mut connected: Connected) -> Hand {
         connected.write(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
         Hand { connected, decoder: Decoder::default() }
     }
@@ -302,6 +305,35 @@ async fn thousands_of_requests_that_are_reset_stop_no_later_one() {
     }
     hand.connected.write(&request(4001, &get("/b?>"), 16_384)).await;
     assert_eq!(hand.seen(4001).await["path"], "/b");
+}
+
+/// kube-apiserver sends the requests of all users on one connection.
+#[tokio::test]
+async fn a_user_who_resets_requests_does_not_end_the_connection_of_a_front_proxy() {
+    for (is_shared, survives) in [(true, true), (false, false)] {
+        let connected = if is_shared { Connected::shared() } else { Connected::new() };
+        let mut hand = Hand::on(connected).await;
+        for burst in 0..20_u32 {
+            let one = |number: u32| {
+                let stream = 2 * (burst * 500 + number) + 1;
+                [request(stream, &get("/wait"), 16_384), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+            };
+            let all: Vec<u8> = (0..500).flat_map(one).collect();
+            if hand.connected.stream.write_all(&all).await.is_err() {
+                break;
+            }
+        }
+        let last = 2 * 20 * 500 + 1;
+        let _ = hand.connected.stream.write_all(&request(last, &get("/b"), 16_384)).await;
+        let answered = loop {
+            match hand.frame().await {
+                Some((HEADERS, of, _)) if of == last => break true,
+                Some((GOAWAY, ..)) | None => break false,
+                Some(_) => {}
+            }
+        };
+        assert_eq!(answered, survives, "shared: {is_shared}");
+    }
 }
 
 #[test]
