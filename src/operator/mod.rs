@@ -2,7 +2,7 @@
 //!
 //! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. They are tasks `apart` from each other. How many of them are in memory is [`room`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. They are tasks `apart` from each other, and look at changes that come together when these `settle`. How many of them are in memory is [`room`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
 pub mod admission_policy;
 mod apart;
@@ -17,6 +17,7 @@ pub mod phases;
 pub mod reported;
 pub mod room;
 pub mod selectable_resources;
+mod settle;
 pub mod status;
 pub mod stores;
 pub mod synced;

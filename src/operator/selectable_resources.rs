@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use super::FIELD_MANAGER;
 use super::apart::compute;
 use super::api_error::{Logged, described};
+use super::settle::settle;
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Store, Verdicts};
 use super::world::World;
@@ -35,8 +36,6 @@ use crate::registry::Definitions;
 const COMPARE_EVERY: Duration = Duration::from_secs(60);
 /// kube-apiserver publishes a changed definition in OpenAPI a moment later.
 const PUBLISHED_AFTER: Duration = Duration::from_secs(2);
-/// Changes that come together are looked at together.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// A SelectableResource as it is to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,8 +217,9 @@ pub async fn run(
             changed = world.verdicts.changed() => if changed.is_err() { return },
             () = &mut again => again.set(sleep(COMPARE_EVERY)),
         }
-        sleep(SETTLE).await;
-        while let Some(Some(())) = futures::FutureExt::now_or_never(changes.next()) {}
+        if !settle(&mut changes).await {
+            return;
+        }
     }
 }
 

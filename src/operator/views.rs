@@ -19,10 +19,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 use super::api_error::{Logged, described};
 use super::reported::{Reported, ReportedKind};
+use super::settle::settle;
 use super::status::{Finding, Holds, conditions};
 use super::stores::{Problem, Verdicts, absent};
 use super::synced::Synced;
@@ -39,8 +39,6 @@ use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LiveState, ViewVerdicts};
 use crate::request::view_path::VIEWS;
 
-/// Changes that come together are looked at together.
-const SETTLE: Duration = Duration::from_millis(100);
 /// Even if nothing seems to have changed, a status is looked at this often.
 const COMPARE_EVERY: Duration = Duration::from_secs(300);
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
@@ -284,9 +282,9 @@ pub async fn serve(
             changed = verdicts.changed() => if changed.is_err() { return },
             changed = policy.changed() => if changed.is_err() { return },
         }
-        sleep(SETTLE).await;
-        // What came meanwhile is in the store already.
-        while let Some(Some(())) = changes.next().now_or_never() {}
+        if !settle(&mut changes).await {
+            return;
+        }
     }
 }
 

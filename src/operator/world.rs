@@ -22,15 +22,13 @@ use super::admission_policy::PolicyState;
 use super::api_error::{Logged, described_watch};
 use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
+use super::settle::settle;
 use super::stores::{Judged, Verdicts, judge_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
 use crate::source::store_options::{StoreOption, StoreOptions};
-
-/// Changes that come together are looked at together.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// What a replica knows; clones share it.
 #[derive(Clone)]
@@ -285,8 +283,8 @@ pub async fn judge(
             change = changes.next() => if change.is_none() { return },
             changed = definitions.changed() => if changed.is_err() { return },
         }
-        sleep(SETTLE).await;
-        // What came meanwhile is in the store already.
-        while let Some(Some(())) = changes.next().now_or_never() {}
+        if !settle(&mut changes).await {
+            return;
+        }
     }
 }

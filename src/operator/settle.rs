@@ -1,0 +1,128 @@
+//! Changes that come together are looked at together.
+//!
+//! A watch passes on only what the task of its connection has delivered, which is a few events at a time. A reader gets the rest only if it
+//! waits for them.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use tokio::time::sleep;
+
+/// How long changes are read after a first one.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Reads the changes that come while things settle: what they are about is in a store already. Whether the stream goes on; one that has
+/// ended is not waited for.
+///
+/// Nothing is lost if this future is dropped.
+pub(super) async fn settle(changes: &mut (impl Stream<Item = ()> + Unpin)) -> bool {
+    let mut settled = pin!(sleep(SETTLE));
+    loop {
+        tokio::select! {
+            // First, so that changes without end are not read for longer.
+            biased;
+            () = &mut settled => return true,
+            change = changes.next() => if change.is_none() { return false },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use futures::stream::{self, BoxStream};
+    use futures::{FutureExt, StreamExt};
+    use kube::runtime::reflector::store::Writer;
+    use kube::runtime::{reflector, watcher};
+    use tokio::sync::{mpsc, watch};
+    use tokio::time::Instant;
+
+    use super::{SETTLE, settle};
+    use crate::kinds::{FieldCache, View};
+    use crate::operator::apart::Tasks;
+    use crate::operator::world::{Wanted, World, judge};
+    use crate::operator::{admission_policy, views};
+    use crate::registry::{Catalog, Definitions, Registry};
+
+    const MANY: usize = 3_000;
+
+    /// Changes that another task delivers one by one, each when the one before was read. It ends with the task.
+    fn delivered(batches: &'static [usize]) -> (BoxStream<'static, ()>, mpsc::Sender<()>) {
+        let (sender, receiver) = mpsc::channel(1);
+        let (deliver, mut wake) = mpsc::channel(1);
+        let mut tasks = Tasks::default();
+        tasks.start(async move {
+            for batch in batches {
+                for _ in 0..*batch {
+                    if sender.send(()).await.is_err() {
+                        return;
+                    }
+                }
+                let _: Option<()> = wake.recv().await;
+            }
+        });
+        let changes = stream::unfold((receiver, tasks), |(mut receiver, tasks)| async move {
+            let change = receiver.recv().await;
+            change.map(|()| ((), (receiver, tasks)))
+        });
+        (changes.boxed(), deliver)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_changes_of_a_burst_are_read_in_one_settling_time() {
+        let (mut changes, deliver) = delivered(&[MANY, MANY]);
+        let start = Instant::now();
+        assert!(settle(&mut changes).await, "the stream goes on");
+        assert_eq!(start.elapsed().as_millis(), SETTLE.as_millis());
+        deliver.try_send(()).expect("the changes before were read");
+        assert!(settle(&mut changes).await, "the stream goes on");
+        assert_eq!(start.elapsed().as_millis(), 2 * SETTLE.as_millis());
+        assert_eq!(changes.next().now_or_never(), None, "nothing is left");
+        deliver.try_send(()).expect("the changes before were read");
+        assert!(!settle(&mut changes).await, "the stream has ended");
+        assert_eq!(start.elapsed().as_millis(), 2 * SETTLE.as_millis(), "it is not waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_of_changes_of_field_caches_or_views_is_handled_in_a_few_rounds() {
+        let (field_caches, mut writer) = reflector::store::<FieldCache>();
+        list_none(&mut writer);
+        let (verdicts, definitions) = (watch::Sender::default(), watch::Sender::new(Arc::new(Definitions::default())));
+        let wanted = Wanted {
+            kept: BTreeSet::new(),
+            wanted: watch::Sender::default(),
+            store_options: watch::Sender::default(),
+            synced: Arc::default(),
+        };
+        let world = World {
+            registry: Arc::new(Registry::new(Catalog::default())),
+            definitions: definitions.subscribe(),
+            field_caches: field_caches.clone(),
+            verdicts: verdicts.subscribe(),
+            policy: watch::Sender::new(admission_policy::unread()).subscribe(),
+        };
+        let start = Instant::now();
+        let (changes, deliver) = delivered(&[MANY]);
+        drop(deliver);
+        judge(changes, field_caches, definitions.subscribe(), verdicts.clone(), wanted).await;
+        assert!(start.elapsed() <= SETTLE * 3, "FieldCaches: {:?}", start.elapsed());
+
+        let (views, mut writer) = reflector::store::<View>();
+        list_none(&mut writer);
+        let start = Instant::now();
+        let (changes, deliver) = delivered(&[MANY]);
+        drop(deliver);
+        views::serve(world, views, changes, watch::Sender::default(), &Arc::default()).await;
+        assert!(start.elapsed() <= SETTLE * 3, "Views: {:?}", start.elapsed());
+    }
+
+    fn list_none<K>(writer: &mut Writer<K>)
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + 'static,
+    {
+        [watcher::Event::Init, watcher::Event::InitDone].iter().for_each(|event| writer.apply_watcher_event(event));
+    }
+}
