@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn views_are_kept_up_to_a_number_and_a_length() {
         let length = view(0, 0, LIMITS.longest - 1_000).0.spec_length();
-        let fitting = LIMITS.bytes / length;
+        let fitting = LIMITS.excess / (length - LIMITS.free);
         let of = |count: usize, bytes| (0..count).map(|number| view(number, number, bytes)).collect::<Vec<_>>();
         for (views, expected, what) in [
             (of(3, 100), &[("whole", 3)][..], "a few"),
@@ -227,6 +227,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn growth_of_older_views_leaves_small_ones_served() {
+        // 150 older Views of one author, and a younger one within 2 KiB and one beyond it of somebody else.
+        let mut events = listed((0..150).map(|number| view(number, number, 0)).collect());
+        events.extend([view(9_000, 9_000, 1_500), view(9_001, 9_001, 3_000)].map(Event::Apply));
+        let (held, _, _) = kept(vec![events.clone()]).await;
+        assert_eq!(counts(&held), BTreeMap::from([("whole", 152)]));
+        events.extend((0..150).map(|number| Event::Apply(view(number, number, 60_000))));
+        let (held, begun, _) = kept(vec![events.clone()]).await;
+        assert_eq!(held["view-9000"].spec.absent, None, "it is small");
+        assert_eq!(held["view-9001"].spec.absent, Some(Absence::CrowdedOut), "it is the youngest that is long");
+        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed anew");
+        // One that becomes short is served at once, whoever waits.
+        events.push(Event::Apply(view(149, 149, 1_500)));
+        let (held, _, _) = kept(vec![events.clone()]).await;
+        assert_eq!(held["view-149"].spec.absent, None);
+        // A small one that comes later is served too, and a long one is not.
+        events.extend([view(9_002, 9_002, 1_500), view(9_003, 9_003, 3_000)].map(Event::Apply));
+        let (held, _, _) = kept(vec![events]).await;
+        assert_eq!(held["view-9002"].spec.absent, None);
+        assert_eq!(held["view-9003"].spec.absent, Some(Absence::CrowdedOut));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_was_left_out_is_read_anew_when_there_is_room() {
         let all = (0..=LIMITS.objects).map(|number| view(number, number, 0)).collect::<Vec<_>>();
         let without = |gone: usize| all.iter().filter(move |view| view.0.name_any() != format!("view-{gone}")).cloned();
@@ -246,7 +269,7 @@ mod tests {
         assert_eq!(kept(vec![first]).await.1, 1);
         // One that has become short makes room.
         let long = LIMITS.longest - 1_000;
-        let fitting = LIMITS.bytes / view(0, 0, long).0.spec_length();
+        let fitting = LIMITS.excess / (view(0, 0, long).0.spec_length() - LIMITS.free);
         let long = (0..=fitting).map(|number| view(number, number, long)).collect::<Vec<_>>();
         let mut first = listed(long.clone());
         first.push(Event::Apply(view(2, 2, 0)));

@@ -1,13 +1,17 @@
 //! How many objects of our own kinds are in memory, and how long they are. Whoever may write them chooses both, and they are there again
 //! after each start.
 //!
-//! The oldest objects keep their specs, up to a number and a sum of bytes. Of younger ones only names are kept, so that their status can say
-//! why they are not served, and beyond a further number nothing. Age decides, because nobody can then take the place of an object that is
-//! served by writing more of them.
+//! The oldest objects have places, up to a number. Of younger ones only names are kept, so that their status can say why they are not
+//! served, and beyond a further number nothing. Age decides, because nobody can then take the place of an object that is served by writing
+//! more of them.
 //!
-//! [`Room`] is pure. What to do when there is room again is `world`'s.
+//! Of each spec the first bytes are free. What specs have beyond that is bounded together, and the oldest long objects get it first. A long
+//! object that gets none keeps its place without its spec. So whoever makes older objects longer leaves short ones as they are.
+//!
+//! What is kept does not depend on the order in which objects are listed. [`Room`] is pure. What to do when there is room again is
+//! `world`'s.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
@@ -17,21 +21,25 @@ use crate::kinds::Absence;
 /// What objects of one kind may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Objects that keep their specs.
+    /// Objects that have a place.
     pub objects: usize,
-    /// Bytes of these specs together, as JSON. In memory, they take some ten times as much.
-    pub bytes: usize,
-    /// Bytes of one spec, as JSON.
+    /// Bytes of each spec that are free, as JSON. In memory, a spec takes some ten times as much.
+    pub free: usize,
+    /// Bytes that all specs together may have beyond these.
+    pub excess: usize,
+    /// Bytes of one spec.
     pub longest: usize,
     /// Objects of which at least the name is kept.
     pub names: usize,
 }
 
 impl Limits {
-    /// Of FieldCaches, and of Views.
-    pub const WRITTEN_BY_USERS: Limits = Limits { objects: 2_000, bytes: 8 << 20, longest: 64 << 10, names: 10_000 };
+    /// Of FieldCaches, and of Views. Together, the specs of one kind take less than 8 MiB.
+    pub const WRITTEN_BY_USERS: Limits =
+        Limits { objects: 2_000, free: 2 << 10, excess: 4 << 20, longest: 64 << 10, names: 10_000 };
     /// Of what fieldcache itself writes, or selects by name.
-    pub const NONE: Limits = Limits { objects: usize::MAX, bytes: usize::MAX, longest: usize::MAX, names: usize::MAX };
+    pub const NONE: Limits =
+        Limits { objects: usize::MAX, free: usize::MAX, excess: usize::MAX, longest: usize::MAX, names: usize::MAX };
 }
 
 /// Objects are in this order: those without a time, which kube-apiserver gives to each, are the youngest.
@@ -55,12 +63,16 @@ pub struct Admitted<K> {
 #[derive(Debug)]
 pub struct Room {
     limits: Limits,
-    /// Objects with their specs: how long these are, and what else is known of the object.
-    whole: BTreeMap<Age, (usize, ObjectMeta)>,
-    /// Bytes of these specs.
-    bytes: usize,
-    /// Objects of which the name is kept, and how long their specs are.
-    named: BTreeMap<Age, usize>,
+    /// Objects that have a place, and what else is known of them. All others are younger.
+    placed: BTreeMap<Age, ObjectMeta>,
+    /// Those of them that are long and have their specs, and what these have beyond the free bytes.
+    long: BTreeMap<Age, usize>,
+    /// The sum of that.
+    excess: usize,
+    /// Those of them that are long and do not have their specs. They are younger than all that do.
+    waiting: BTreeMap<Age, usize>,
+    /// Objects without a place, of which the name is kept.
+    named: BTreeSet<Age>,
     ages: HashMap<String, Age>,
     /// Whether there are others.
     has_more: bool,
@@ -69,7 +81,16 @@ pub struct Room {
 impl Room {
     /// An empty one.
     pub fn new(limits: Limits) -> Room {
-        Room { limits, whole: BTreeMap::new(), bytes: 0, named: BTreeMap::new(), ages: HashMap::new(), has_more: false }
+        Room {
+            limits,
+            placed: BTreeMap::new(),
+            long: BTreeMap::new(),
+            excess: 0,
+            waiting: BTreeMap::new(),
+            named: BTreeSet::new(),
+            ages: HashMap::new(),
+            has_more: false,
+        }
     }
 
     /// All objects come anew.
@@ -84,29 +105,24 @@ impl Room {
         if object.spec_length() > self.limits.longest {
             object.drop_spec(Absence::TooLong);
         }
-        let (length, age) = (object.spec_length(), age(object.meta()));
-        let is_first = self.named.first_key_value().is_none_or(|(oldest, _)| age < *oldest);
-        let is_whole = is_first && !self.younger_than(&age, length);
+        let excess = object.spec_length().saturating_sub(self.limits.free);
+        let age = age(object.meta());
         self.ages.insert(name.clone(), age.clone());
-        if is_whole {
-            self.whole.insert(age, (length, object.meta().clone()));
-            self.bytes += length;
-        } else {
-            self.named.insert(age, length);
+        self.place(age.clone(), object.meta().clone(), excess);
+        let mut lost = self.take_places();
+        lost.append(&mut self.take_specs());
+        if !self.placed.contains_key(&age) || self.waiting.contains_key(&age) {
             object.drop_spec(Absence::CrowdedOut);
         }
         let mut admitted = Admitted { kept: vec![object], gone: Vec::new() };
-        while self.whole.len() > self.limits.objects || self.bytes > self.limits.bytes {
-            let Some((age, (length, metadata))) = self.whole.pop_last() else { break };
-            self.bytes -= length;
-            self.named.insert(age, length);
+        for metadata in lost.into_iter().filter(|metadata| metadata.name.as_ref() != Some(&name)) {
             let mut other = K::default();
             *other.meta_mut() = metadata;
             other.drop_spec(Absence::CrowdedOut);
             admitted.kept.push(other);
         }
         while self.ages.len() > self.limits.names {
-            let Some(((_, _, youngest), _)) = self.named.pop_last() else { break };
+            let Some((_, _, youngest)) = self.named.pop_last() else { break };
             self.has_more = true;
             self.ages.remove(&youngest);
             admitted.kept.retain(|kept| kept.meta().name.as_ref() != Some(&youngest));
@@ -119,28 +135,157 @@ impl Room {
         admitted
     }
 
-    /// Whether there is no room for such an object beside older ones.
-    fn younger_than(&self, age: &Age, length: usize) -> bool {
-        let is_full = self.whole.len() >= self.limits.objects || self.bytes.saturating_add(length) > self.limits.bytes;
-        is_full && self.whole.last_key_value().is_some_and(|(youngest, _)| youngest < age)
+    /// Puts an object where it belongs beside older ones.
+    fn place(&mut self, age: Age, metadata: ObjectMeta, excess: usize) {
+        if self.named.first().is_some_and(|oldest| *oldest < age) {
+            self.named.insert(age);
+            return;
+        }
+        self.placed.insert(age.clone(), metadata);
+        if self.waiting.first_key_value().is_some_and(|(oldest, _)| excess > 0 && *oldest < age) {
+            self.waiting.insert(age, excess);
+        } else if excess > 0 {
+            self.excess += excess;
+            self.long.insert(age, excess);
+        }
+    }
+
+    /// Takes places from the youngest objects until the others are few enough. Those that lose their specs with them.
+    fn take_places(&mut self) -> Vec<ObjectMeta> {
+        let mut lost = Vec::new();
+        while self.placed.len() > self.limits.objects {
+            let Some((age, metadata)) = self.placed.pop_last() else { break };
+            self.excess -= self.long.remove(&age).unwrap_or_default();
+            if self.waiting.remove(&age).is_none() {
+                lost.push(metadata);
+            }
+            self.named.insert(age);
+        }
+        lost
+    }
+
+    /// Takes specs from the youngest long objects until the others fit. Those that lose them.
+    fn take_specs(&mut self) -> Vec<ObjectMeta> {
+        let mut lost = Vec::new();
+        while self.excess > self.limits.excess {
+            let Some((age, excess)) = self.long.pop_last() else { break };
+            self.excess -= excess;
+            lost.extend(self.placed.get(&age).cloned());
+            self.waiting.insert(age, excess);
+        }
+        lost
     }
 
     /// An object that does not exist any more. Whether anything was kept of it.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(age) = self.ages.remove(name) else { return false };
-        if let Some((length, _)) = self.whole.remove(&age) {
-            self.bytes -= length;
-        }
+        self.excess -= self.long.remove(&age).unwrap_or_default();
+        self.waiting.remove(&age);
+        self.placed.remove(&age);
         self.named.remove(&age);
         true
     }
 
     /// Whether an object that was left out could be kept now. Then all objects are to be read anew.
     pub fn has_room(&self) -> bool {
-        let fits = |length: usize| self.whole.len() < self.limits.objects && self.bytes + length <= self.limits.bytes;
-        match self.named.first_key_value() {
-            Some((_, length)) => fits(*length),
-            None => self.has_more,
+        let has_place = self.placed.len() < self.limits.objects && (!self.named.is_empty() || self.has_more);
+        let fits = |(_, excess): (&Age, &usize)| self.excess.saturating_add(*excess) <= self.limits.excess;
+        has_place || self.waiting.first_key_value().is_some_and(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use kube::ResourceExt;
+    use serde_json::json;
+
+    use super::{Limits, Room};
+    use crate::kinds::View;
+    use crate::operator::lenient::Replaceable;
+
+    /// A View of an age, smaller numbers being older, with so many bytes beyond the free ones.
+    fn view(second: usize, excess: usize) -> View {
+        let created = format!("2026-01-02T00:00:{second:02}Z");
+        let of = |group: String| -> View {
+            serde_json::from_value(json!({
+                "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
+                "metadata": {"name": format!("view-{second}"), "creationTimestamp": created},
+                "spec": {"resources": [{"group": group, "resource": "shirts"}]},
+            }))
+            .unwrap()
+        };
+        let base = of("a".to_owned()).spec_length() - 1;
+        of("a".repeat(FREE + excess - base))
+    }
+
+    const FREE: usize = 400;
+    const LIMITS: Limits = Limits { objects: 5, free: FREE, excess: 10, longest: 1_000, names: 6 };
+
+    /// The Views with their specs after these have come, and whether there is room for others.
+    fn whole(views: &[View]) -> (BTreeSet<String>, bool) {
+        let (mut room, mut whole) = (Room::new(LIMITS), BTreeSet::new());
+        for view in views {
+            let admitted = room.admit(view.clone());
+            for view in admitted.kept {
+                match view.spec.absent {
+                    None => whole.insert(view.name_any()),
+                    Some(_) => whole.remove(&view.name_any()),
+                };
+            }
+            whole.retain(|name| !admitted.gone.iter().any(|gone| gone.name_any() == *name));
         }
+        (whole, room.has_room())
+    }
+
+    /// All orders of what there is.
+    fn orders(views: &[View]) -> Vec<Vec<View>> {
+        let Some((first, others)) = views.split_first() else { return vec![Vec::new()] };
+        let put = |order: Vec<View>| {
+            (0..=order.len()).map(move |place| [&order[..place], std::slice::from_ref(first), &order[place..]].concat())
+        };
+        orders(others).into_iter().flat_map(put).collect()
+    }
+
+    #[test]
+    fn what_is_kept_does_not_depend_on_the_order_of_a_list() {
+        for (excesses, expected, what) in [
+            (&[0, 0, 0][..], &[0, 1, 2][..], "short ones"),
+            (&[0, 0, 0, 0, 0, 0, 0], &[0, 1, 2, 3, 4], "more than there are names of"),
+            (&[4, 6, 4, 0, 6], &[0, 1, 3], "long ones, of which the older ones fit"),
+            (&[10, 4, 0, 0, 6, 0], &[0, 2, 3], "an old one that is very long"),
+            (&[4, 8, 2, 0, 0, 4], &[0, 3, 4], "one that would fit after an older one that does not"),
+            (&[0, 10, 0, 0, 0, 10, 4], &[0, 1, 2, 3, 4], "long ones without a place"),
+        ] {
+            let views: Vec<View> = excesses.iter().enumerate().map(|(second, excess)| view(second, *excess)).collect();
+            let expected: BTreeSet<String> = expected.iter().map(|second| format!("view-{second}")).collect();
+            for order in orders(&views) {
+                let names = || order.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+                assert_eq!(whole(&order), (expected.clone(), false), "{what}: {:?}", names());
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_that_changes_or_goes_makes_room_for_those_that_wait() {
+        let mut room = Room::new(LIMITS);
+        let is_whole = |room: &mut Room, second, excess| room.admit(view(second, excess)).kept[0].spec.absent.is_none();
+        for (second, excess) in [(0, 6), (1, 4), (2, 0)] {
+            assert!(is_whole(&mut room, second, excess), "{second}");
+        }
+        assert!(!is_whole(&mut room, 3, 4), "older ones have all of it");
+        assert!(is_whole(&mut room, 1, 2) && !room.has_room(), "it is shorter, by too little");
+        assert!(!is_whole(&mut room, 4, 2), "it would fit, but an older one waits");
+        assert!(is_whole(&mut room, 2, 1), "it has become long, and is older than those that wait");
+        assert!(room.remove("view-1") && !room.has_room());
+        assert!(is_whole(&mut room, 0, 5) && room.has_room(), "the oldest that waits fits");
+        assert!(!is_whole(&mut room, 4, 1), "it would fit, but an older one waits");
+        assert!(is_whole(&mut room, 3, 4) && !room.has_room(), "it comes with its spec");
+        // The same of places.
+        assert!(is_whole(&mut room, 5, 0) && !is_whole(&mut room, 6, 0));
+        assert!(room.remove("view-5") && room.has_room());
+        assert!(!is_whole(&mut room, 7, 0), "an older one waits");
+        assert!(is_whole(&mut room, 1, 0) && !room.has_room(), "it is older than those that wait");
     }
 }

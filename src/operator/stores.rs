@@ -160,7 +160,7 @@ pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
 
 /// The problem of an object without its spec; `crowded_out` is the reason of one of its kind that there is no room for.
 pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
-    let Limits { objects, bytes, longest, .. } = Limits::WRITTEN_BY_USERS;
+    let Limits { objects, free, excess, longest, .. } = Limits::WRITTEN_BY_USERS;
     let (reason, message) = match why {
         Absence::Unreadable(reason) => (
             "Unreadable",
@@ -172,8 +172,8 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
         Absence::CrowdedOut => (
             crowded_out,
             format!(
-                "the oldest objects of this kind are served, up to {objects} and {bytes} bytes of their specs: delete those that are not \
-                 used, or shorten them"
+                "the oldest {objects} objects of this kind are served; what specs have beyond {free} bytes is bounded by {excess} bytes \
+                 together, which the oldest get first: shorten the spec, or delete objects that are not used"
             ),
         ),
     };
