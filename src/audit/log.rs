@@ -143,13 +143,17 @@ impl Log {
         if !self.is_writable() {
             return None;
         }
-        match timeout(PLACE_WAIT, self.queue.clone().reserve_owned()).await {
-            Ok(Ok(permit)) => Some(Place(permit)),
-            Ok(Err(_)) | Err(_) => {
-                self.count_refused("its queue is full");
-                None
-            }
+        let permit = async { self.queue.clone().reserve_owned().await.ok() };
+        self.within_wait(permit).await.map(Place)
+    }
+
+    /// Waits for something that a request needs before its event can be written. `None`: the request must be rejected.
+    pub async fn within_wait<Done>(&self, wait: impl Future<Output = Option<Done>>) -> Option<Done> {
+        let done = timeout(PLACE_WAIT, wait).await.ok().flatten();
+        if done.is_none() {
+            self.count_refused("its queue is full");
         }
+        done
     }
 
     /// Writes an event; false: it was not written within a bounded time, and the request must be rejected. The event is then left

@@ -16,6 +16,7 @@ use http::request::Parts;
 
 use super::failure::Failure;
 use super::heads::slots::LongQuery;
+use super::limits::User as Sharer;
 use super::tally::Noted;
 use super::through::FoundView;
 use super::{Clock, Server};
@@ -28,6 +29,7 @@ use crate::audit::event::{self, DECISION, MOST_ADDRESSES, REASON, User, VIEW, VI
 use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
+use crate::turns::Turns;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";
@@ -202,19 +204,29 @@ impl Audited {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    /// The response is ready; `goes_on`: its body is a stream. Returns when its event is written.
+    /// The response is ready; `goes_on`: its body is a stream. Returns when its event is written, in a turn of its user.
     ///
     /// # Errors
     /// 503 if the event cannot be written: that is then the response.
-    pub(super) async fn answered(&self, code: u16, goes_on: bool) -> Result<(), Failure> {
+    pub(super) async fn answered(
+        &self,
+        code: u16,
+        goes_on: bool,
+        (turns, user): (&Arc<Turns<Sharer>>, &Sharer),
+    ) -> Result<(), Failure> {
         let stage = if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete };
         if self.must_write.load(Ordering::Relaxed) {
             // Only now, so that a slow request holds no place of the queue while it waits.
-            let event = self.event(stage, Some(code));
-            let is_written = match self.log.place().await {
-                Some(place) => self.log.write(place, &event).await,
-                None => false,
+            let written = async {
+                let Some(_turn) = self.log.within_wait(turns.place(user)).await else { return false };
+                let event = self.event(stage, Some(code));
+                match self.log.place().await {
+                    Some(place) => self.log.write(place, &event).await,
+                    None => false,
+                }
             };
+            // In a box: most requests are not audited, and all hold its place.
+            let is_written = Box::pin(written).await;
             if !is_written {
                 let failure = not_written();
                 self.failed(&failure);

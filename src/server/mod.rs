@@ -124,6 +124,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a request for a group that is not known waits until the source's discovery has been read again.
 const REDISCOVERY: Duration = Duration::from_secs(3);
 
+/// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the others by no more
+/// than these.
+const EVENTS_AT_ONCE: u64 = 32;
+
+/// So many of them are for users of whom no event is being written.
+const FIRST_EVENTS: u64 = 8;
+
 /// How often a request starts over because its resource was replaced under it. Catalogs change when CRDs do; thrice
 /// within one request is not met outside of a loop.
 const MOST_ATTEMPTS: usize = 3;
@@ -143,6 +150,8 @@ pub struct Server {
     forwarding: Arc<Shares<User>>,
     /// Requests for documents that are being made or encoded.
     making_documents: Arc<Turns<User>>,
+    /// Events that are being written into the audit log.
+    writing_events: Arc<Turns<User>>,
     /// Columns of tables that are being written.
     columns: SharedColumns,
     reviews: Reviews,
@@ -182,6 +191,7 @@ impl Server {
             tally: Arc::default(),
             forwarding: Arc::new(Shares::new(forward::MOST_AT_ONCE, forward::FIRST)),
             making_documents: Arc::new(Turns::of_places(documents::MOST_AT_ONCE, 0)),
+            writing_events: Arc::new(Turns::of_places(EVENTS_AT_ONCE, FIRST_EVENTS)),
             columns: SharedColumns::default(),
         }
     }
@@ -228,10 +238,12 @@ impl Server {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&self.defect(), Format::Json, false)
         });
-        if let Some(audited) = noted.audited()
-            && let Err(failure) = audited.answered(response.status().as_u16(), response.body().is_stream()).await
-        {
-            response = failed(&failure, Format::Json, false);
+        if let Some(audited) = noted.audited() {
+            let turns = (&self.writing_events, noted.user().unwrap_or(connection.user()));
+            let answered = audited.answered(response.status().as_u16(), response.body().is_stream(), turns);
+            if let Err(failure) = answered.await {
+                response = failed(&failure, Format::Json, false);
+            }
         }
         response.body_mut().count_panics(self.registry.panics());
         let headers = response.headers_mut();

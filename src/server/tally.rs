@@ -280,6 +280,11 @@ impl Noted {
         let _ = self.user.set(user.clone());
     }
 
+    /// For whom it counts; `None` before that is known.
+    pub(super) fn user(&self) -> Option<&User> {
+        self.user.get()
+    }
+
     /// The request is a review of this kind.
     pub(super) fn reviewed(&self, gvr: &'static Gvr) {
         let (has_field_selector, has_label_selector) = (false, false);

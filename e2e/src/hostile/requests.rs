@@ -1,5 +1,6 @@
 //! Hostile requests of an authenticated user without permissions, and of a tenant.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::Case;
-use super::arena::{Arena, NAMESPACE, OTHER_NAMESPACE, SOON, User};
+use super::arena::{Arena, GROUP, NAMESPACE, OTHER_NAMESPACE, SOON, User};
 use super::wire::Session;
 use crate::eventually::eventually;
 use crate::fieldcache::Fieldcache;
@@ -85,6 +86,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("100 slow bodies of 3 MB", 128, SECONDS, |arena| Box::pin(slow_bodies(arena, 100))),
         Case::new("versions far ahead", GROWTH, SECONDS, |arena| Box::pin(far_ahead(arena))),
         Case::new("selectors of 60 KB", GROWTH, SECONDS, |arena| Box::pin(selectors(arena))),
+        Case::new("200 lists with 500 comparisons", GROWTH, 120, |arena| Box::pin(comparisons(arena, 200))),
         Case::new("800 watches with selectors of 12 KB", 112, 150, |arena| Box::pin(long_watches(arena, 800))),
         Case::new("odd parameters and headers", GROWTH, SECONDS, |arena| Box::pin(odd(arena))),
         Case::new("two Origin headers", GROWTH, SECONDS, |arena| Box::pin(origins(arena))),
@@ -270,6 +272,35 @@ async fn selectors(arena: &Arena) -> Result<String> {
             arena.process_id()?;
         }
     }
+    Ok(format!("{codes:?}"))
+}
+
+/// Lists whose requirements stand for a value of each object each.
+async fn comparisons(arena: &Arena, count: usize) -> Result<String> {
+    const OBJECTS: usize = 400;
+    const LABELS: usize = 250;
+    arena.empty().await?;
+    for object in 0..OBJECTS {
+        let labels: String = (0..LABELS).map(|label| format!(r#","a{label}":"{object}""#)).collect();
+        let text = format!(
+            r#"{{"apiVersion":"{GROUP}/v1","kind":"Anything","metadata":{{"name":"many-{object}","namespace":"{NAMESPACE}","labels":{{"large":"true"{labels}}}}},"spec":{{}}}}"#
+        );
+        arena.create_text(&text).await?;
+    }
+    arena.arrives(&format!("many-{}", OBJECTS - 1)).await?;
+    let selector: Vec<String> = (0..LABELS).map(|label| format!("a{label}%3E0,a{label}%3C1000000")).collect();
+    let path = format!("{}?limit=1&labelSelector={}", arena.collection_in(NAMESPACE), selector.join(","));
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(arena.client(User::Tenant)?);
+    }
+    let lists = (0..count).map(|number| clients[number % clients.len()].drain(Request::get(&*path)));
+    let mut codes = BTreeMap::new();
+    for drained in join_all(lists).await {
+        *codes.entry(drained?.status.as_u16()).or_insert(0) += 1;
+    }
+    arena.empty().await?;
+    ensure!(codes.keys().all(|code| [200, 429].contains(code)), "{codes:?}");
     Ok(format!("{codes:?}"))
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use super::{ALL_SHIRTS, Fixture};
 use crate::audit::{Log, Policy};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::server::Settings;
+use crate::server::limits::User;
 use crate::store::HistoryLimits;
 
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
@@ -114,6 +116,28 @@ async fn a_long_address_is_cut() {
         assert_eq!(uri.strip_suffix("...TRUNCATED").is_some(), is_cut, "{length}");
         assert!(path.starts_with(uri.trim_end_matches("...TRUNCATED")) && uri.len() <= (16 << 10) + 12, "{length}");
     }
+}
+
+/// A user who may use a View can send more events than the log takes.
+#[tokio::test]
+async fn events_of_one_user_do_not_delay_those_of_others() {
+    let told = Told::new("turns", Policy::Views);
+    let path = format!("{VIEW}{ALL_SHIRTS}");
+    let (server, alice) = (&told.fixture.server, User::named("alice"));
+    let mut held = Vec::new();
+    while let Some(place) = server.writing_events.place(&alice).now_or_never() {
+        held.push(place);
+    }
+    assert!(held.len() > 10, "{} events of one user at a time", held.len());
+    let mut waiting = Box::pin(told.fixture.get_with(&path, &[ALICE]));
+    for number in 0..20 {
+        assert!(futures::poll!(waiting.as_mut()).is_pending(), "before {number}");
+        assert_eq!(told.fixture.get_with(&path, &[("authorization", "Bearer bob")]).await.code, 200);
+    }
+    drop(held);
+    assert_eq!(waiting.await.code, 200);
+    let events = told.events().await;
+    assert_eq!((events.len(), &events[20]["user"]["username"]), (21, &json!("alice")));
 }
 
 #[tokio::test]
