@@ -34,7 +34,7 @@
 //! | `source` | a folder or a cluster, read into stores |
 //! | `request` | what a request asks for: method, path and query, read once |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
-//! | `turns` | places that users take turns for; of large lists and of reviews |
+//! | `fair_semaphore` | places that users take turns for; of large lists and of reviews |
 //! | `access` | who asks and may they; the operator's server only |
 //! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
@@ -78,6 +78,8 @@ pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
 #[cfg(feature = "net")]
+pub mod fair_semaphore;
+#[cfg(feature = "net")]
 pub mod kinds;
 #[cfg(feature = "net")]
 pub mod manifest;
@@ -93,8 +95,6 @@ pub mod server;
 pub mod source;
 #[cfg(feature = "net")]
 pub mod telemetry;
-#[cfg(feature = "net")]
-pub mod turns;
 
 #[cfg(test)]
 mod testing;

@@ -43,9 +43,9 @@ const EDGES: [(&str, &[&str]); 30] = [
     // What a request asks for. It looks nothing up.
     ("request", &["model", "selector"]),
     // Sleeping and waking around a queue of `model`.
-    ("turns", &["model"]),
+    ("fair_semaphore", &["model"]),
     // Who may what. Of the registry it knows only whom to ask.
-    ("access", &["model", "selector", "registry", "request", "turns"]),
+    ("access", &["model", "selector", "registry", "request", "fair_semaphore"]),
     // Who asked for what, written down; a document and a file, told by `server`.
     ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
@@ -69,7 +69,7 @@ const EDGES: [(&str, &[&str]); 30] = [
             "request",
             "access",
             "audit",
-            "turns",
+            "fair_semaphore",
         ],
     ),
     // The outermost: it reads what the server counted, what the stores hold and what the controllers wrote, and nothing reads it but `cli`.

@@ -11,7 +11,7 @@ use fieldcache::crd::Crd;
 use fieldcache::extract::Plan;
 use fieldcache::model::{Record, Version};
 use fieldcache::query::{FieldTerm, Selection};
-use fieldcache::registry::router::{Mailed, Router, Subscription};
+use fieldcache::registry::event_dispatcher::{Mailed, Router, Subscription};
 use fieldcache::selector::FieldOperator;
 use fieldcache::store::{HistoryLimits, Snapshot, Store, Trust};
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 use super::attributes::Attributes;
 use super::backend::{Asker, Backend, Unanswered};
 use super::counts::{Counts, Decided, Review};
-use super::flights::{FlightKey, Flights, Had};
 use super::identity::Identity;
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
 use super::secret::Secret;
+use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 use crate::model::shares::Shares;
 
 /// How long an answer is remembered.
@@ -52,7 +52,7 @@ pub struct Authorizer {
     backend: Arc<Backend>,
     counts: Arc<Counts>,
     secret: Arc<Secret>,
-    decisions: Arc<Flights<Decision>>,
+    decisions: Arc<SingleFlightCache<Decision>>,
     /// Reviews that were begun, by user.
     begun: Arc<Shares<Asker>>,
 }
@@ -67,7 +67,7 @@ impl fmt::Debug for Authorizer {
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What stands for it.
-    pub(super) key: FlightKey,
+    pub(super) key: CacheKey,
     /// The user whom it is about.
     asker: Asker,
     /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
@@ -99,7 +99,7 @@ impl Authorizer {
             backend,
             counts,
             secret,
-            decisions: Flights::new(MOST, keep),
+            decisions: SingleFlightCache::new(MOST, keep),
             begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
         }
     }
@@ -129,7 +129,7 @@ impl Authorizer {
         let (decision, had) = if question.is_kept {
             self.decisions.get(question.key, || self.review(question)).await
         } else {
-            (self.review(question).await, Had::Asked)
+            (self.review(question).await, CacheResult::Asked)
         };
         self.counts.looked_up(Review::SubjectAccess, had);
         self.counted(decision)

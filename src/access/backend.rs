@@ -3,7 +3,7 @@
 //! Repeated as upstream repeats (apiserver `util/webhook`): five tries, from half a second on, after answers that say that
 //! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
 //! Places for reviews are shared by user ([`Asker`]). What is asked is in [`super::review`]; who shares an answer in
-//! [`super::flights`].
+//! [`super::single_flight`].
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,10 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bucket::neighbourhood;
 use super::counts::{Counts, Review};
+use super::failure_rate_limiter::neighbourhood;
+use crate::fair_semaphore::FairSemaphore;
 use crate::registry::upstream::Upstream;
-use crate::turns::Turns;
 
 /// How long a review may take in all, repetitions included.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ impl Asker {
 #[derive(Debug)]
 pub struct Backend {
     upstream: Arc<dyn Upstream>,
-    places: Arc<Turns<Asker>>,
+    places: Arc<FairSemaphore<Asker>>,
     counts: Arc<Counts>,
     /// Why the last review had no answer; `None` while they have.
     problem: Mutex<Option<Unanswered>>,
@@ -107,7 +107,7 @@ impl Backend {
     pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<Counts>) -> Backend {
         Backend {
             upstream,
-            places: Arc::new(Turns::of_places(MOST_AT_ONCE, FIRST_AT_ONCE)),
+            places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, FIRST_AT_ONCE)),
             counts,
             problem: Mutex::new(None),
             logged: Mutex::new(None),

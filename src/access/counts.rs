@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::flights::Had;
+use super::single_flight::CacheResult;
 
 /// How somebody was authenticated, or tried to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,16 +114,16 @@ impl Review {
     }
 }
 
-impl Had {
+impl CacheResult {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Had; 3] = [Had::Kept, Had::Shared, Had::Asked];
+    pub const ALL: [CacheResult; 3] = [CacheResult::Kept, CacheResult::Shared, CacheResult::Asked];
 
     /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
-            Had::Kept => "hit",
-            Had::Shared => "shared",
-            Had::Asked => "miss",
+            CacheResult::Kept => "hit",
+            CacheResult::Shared => "shared",
+            CacheResult::Asked => "miss",
         }
     }
 }
@@ -149,7 +149,7 @@ impl Counts {
         add(&self.reviews[review as usize][usize::from(!is_answered)]);
     }
 
-    pub(super) fn looked_up(&self, review: Review, had: Had) {
+    pub(super) fn looked_up(&self, review: Review, had: CacheResult) {
         add(&self.cache[review as usize][had as usize]);
     }
 
@@ -173,7 +173,7 @@ impl Counts {
     }
 
     /// How often an answer was there, was being asked for, or had to be asked for.
-    pub fn cache_requests(&self, review: Review, had: Had) -> u64 {
+    pub fn cache_requests(&self, review: Review, had: CacheResult) -> u64 {
         read(&self.cache[review as usize][had as usize])
     }
 

@@ -29,11 +29,11 @@ use super::authentication::{Credential, Peer};
 use super::authorization::{Authorizer, Decision, Question};
 use super::backend::Asker;
 use super::counts::Counts;
-use super::flights::FlightKey;
 use super::identity::Identity;
+use super::single_flight::CacheKey;
 use super::tokens::{HeldToken, Owner, Tokens, expires_in};
 use super::trust::Trust;
-use crate::turns::Turns;
+use crate::fair_semaphore::FairSemaphore;
 
 /// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
 pub const EVERY: Duration = Duration::from_secs(280);
@@ -65,14 +65,14 @@ pub struct Leases {
     counts: Arc<Counts>,
     /// The longest time between two checks.
     every: Duration,
-    places: Arc<Turns<Asker>>,
+    places: Arc<FairSemaphore<Asker>>,
     permissions: Mutex<Table>,
     of_tokens: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    leases: HashMap<FlightKey, Weak<Lease>>,
+    leases: HashMap<CacheKey, Weak<Lease>>,
     /// The size at which leases without a holder are removed.
     clear_at: usize,
 }
@@ -81,7 +81,7 @@ struct Table {
 pub struct Lease {
     check: Check,
     counts: Arc<Counts>,
-    places: Arc<Turns<Asker>>,
+    places: Arc<FairSemaphore<Asker>>,
     every: Duration,
     /// By how much of its time each check comes sooner.
     sooner: f64,
@@ -129,12 +129,7 @@ impl fmt::Debug for Leases {
 
 impl Table {
     /// The lease of this key that is held, unless it has ended or does not fit; else a new one.
-    fn shared(
-        &mut self,
-        key: FlightKey,
-        fits: impl FnOnce(&Lease) -> bool,
-        make: impl FnOnce() -> Lease,
-    ) -> Arc<Lease> {
+    fn shared(&mut self, key: CacheKey, fits: impl FnOnce(&Lease) -> bool, make: impl FnOnce() -> Lease) -> Arc<Lease> {
         let held = self.leases.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.filter(|held| !held.is_ended.load(Ordering::Relaxed) && fits(held)) {
             return held;
@@ -158,7 +153,7 @@ impl Leases {
         counts: Arc<Counts>,
         every: Duration,
     ) -> Leases {
-        let places = Arc::new(Turns::of_places(MOST_AT_ONCE, 0));
+        let places = Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0));
         let (permissions, of_tokens) = Default::default();
         Leases { authorizer, tokens, trust, counts, every, places, permissions, of_tokens }
     }
@@ -276,7 +271,7 @@ impl AuthorizationLease {
 }
 
 impl Lease {
-    fn new(leases: &Leases, check: Check, key: &FlightKey, expires: Option<Instant>) -> Lease {
+    fn new(leases: &Leases, check: Check, key: &CacheKey, expires: Option<Instant>) -> Lease {
         let now = Instant::now();
         let mut lease = Lease {
             check,

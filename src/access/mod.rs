@@ -6,7 +6,7 @@
 //! Reading order: [`Access::admit`] is the whole way of a request. [`authentication`] finds an [`identity`], by
 //! [`certificates`] and [`front_proxy`] headers that [`trust`] vouches for, or by [`tokens`]; [`attributes`] is what
 //! is asked for, and [`authorization`] whether it may be; a [`lease`] checks both again while a long response lasts. [`review`] is what the API server is asked,
-//! [`backend`] how; [`flights`] shares and keeps answers under hashes made with a [`secret`], [`bucket`] bounds failures and [`recent`] knows the tokens of late, [`counts`] counts. [`self_made`] makes the
+//! [`backend`] how; [`single_flight`] shares and keeps answers under hashes made with a [`secret`], [`failure_rate_limiter`] bounds failures and [`recent`] knows the tokens of late, [`counts`] counts. [`self_signed`] makes the
 //! server's own certificate where nobody brings one.
 //!
 //! Nothing here chooses a status code: `server::failure` makes the answer of a [`Refusal`]. No name, selector or token is
@@ -16,17 +16,17 @@ pub mod attributes;
 pub mod authentication;
 pub mod authorization;
 pub mod backend;
-pub mod bucket;
 pub mod certificates;
 pub mod counts;
-pub mod flights;
+pub mod failure_rate_limiter;
 pub mod front_proxy;
 pub mod identity;
 pub mod lease;
 pub mod recent;
 pub mod review;
 pub mod secret;
-pub mod self_made;
+pub mod self_signed;
+pub mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tokens;

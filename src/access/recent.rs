@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::flights::FlightKey;
+use super::single_flight::CacheKey;
 
 /// A set of keys, each of which leaves after some time.
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub struct Recent {
     most: usize,
     keep: Duration,
     /// Until when each key is kept.
-    until: HashMap<FlightKey, Instant>,
+    until: HashMap<CacheKey, Instant>,
     /// In the order of insertion. An entry whose time differs from that of the set is outdated.
-    order: VecDeque<(FlightKey, Instant)>,
+    order: VecDeque<(CacheKey, Instant)>,
 }
 
 impl Recent {
@@ -27,12 +27,12 @@ impl Recent {
     }
 
     /// Whether the key is in the set.
-    pub fn contains(&self, key: &FlightKey, now: Instant) -> bool {
+    pub fn contains(&self, key: &CacheKey, now: Instant) -> bool {
         self.until.get(key).is_some_and(|until| *until > now)
     }
 
     /// Adds a key, or keeps it longer.
-    pub fn insert(&mut self, key: FlightKey, now: Instant) {
+    pub fn insert(&mut self, key: CacheKey, now: Instant) {
         // Extended only in the second half of its time, so that a key has few entries in `order`.
         if self.until.get(&key).is_some_and(|until| *until > now + self.keep / 2) {
             return;
@@ -56,7 +56,7 @@ impl Recent {
     }
 
     /// Removes a key.
-    pub fn remove(&mut self, key: &FlightKey) {
+    pub fn remove(&mut self, key: &CacheKey) {
         self.until.remove(key);
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use ring::hmac;
 use ring::rand::SystemRandom;
 
-use super::flights::FlightKey;
+use super::single_flight::CacheKey;
 
 /// The process's own key.
 pub struct Secret(hmac::Key);
@@ -31,7 +31,7 @@ impl Secret {
     }
 
     /// The hash of several texts; where one ends and the next begins counts.
-    pub fn key<'text>(&self, texts: impl IntoIterator<Item = &'text [u8]>) -> FlightKey {
+    pub fn key<'text>(&self, texts: impl IntoIterator<Item = &'text [u8]>) -> CacheKey {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
             context.update(&(text.len() as u64).to_be_bytes());

@@ -1,7 +1,7 @@
 //! Bearer tokens: their owners, by TokenReview, cached for ten seconds under a keyed hash.
 //!
 //! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid are
-//! cached, errors are not, and a token that is malformed or expired comes as an error. [`super::bucket`] bounds the reviews of
+//! cached, errors are not, and a token that is malformed or expired comes as an error. [`super::failure_rate_limiter`] bounds the reviews of
 //! tokens that fail, by address. A token that was valid not long ago is reviewed without a try of its address, and new tokens
 //! have tries of their own. The token itself is kept only while its review is in progress, and for the time of a watch that it
 //! opened ([`HeldToken`]), since the watch's token is reviewed again.
@@ -21,14 +21,14 @@ use tokio::time::{Instant, timeout};
 
 use super::Refusal;
 use super::backend::{Asker, Backend, LONGEST, Unanswered};
-use super::bucket::{Failures, TokenClass};
 use super::counts::{Counts, Review};
-use super::flights::{FlightKey, Flights, Had};
+use super::failure_rate_limiter::{Failures, TokenClass};
 use super::identity::Identity;
 use super::recent::Recent;
 use super::review::{TokenAnswer, token_answer, token_review};
 use super::secret::Secret;
-use crate::turns::Turns;
+use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
+use crate::fair_semaphore::FairSemaphore;
 
 /// How long the owner of a token is cached, or that it has none.
 const KEEP: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ pub enum LookedUp {
     /// Its owner, or that it has none.
     Kept(Owner),
     /// Nothing: it has to be reviewed.
-    Missing(FlightKey),
+    Missing(CacheKey),
 }
 
 /// A token that a watch keeps, to have it reviewed again. Debug does not show it.
@@ -97,11 +97,11 @@ pub struct Tokens {
     backend: Arc<Backend>,
     counts: Arc<Counts>,
     secret: Arc<Secret>,
-    owners: Arc<Flights<Owner>>,
+    owners: Arc<SingleFlightCache<Owner>>,
     failures: Failures,
     seen: Mutex<Seen>,
     /// Places for reviews of tokens that are not known, shared by address.
-    new: Arc<Turns<Asker>>,
+    new: Arc<FairSemaphore<Asker>>,
     /// Accepted audiences.
     audiences: Vec<String>,
     /// Whether tokens for the API server itself are accepted too.
@@ -136,10 +136,10 @@ impl Tokens {
             backend,
             counts,
             secret,
-            owners: Flights::new(MOST, keep),
+            owners: SingleFlightCache::new(MOST, keep),
             failures: Failures::default(),
             seen: Mutex::new(seen),
-            new: Arc::new(Turns::of_places(MOST_NEW_AT_ONCE, 0)),
+            new: Arc::new(FairSemaphore::of_places(MOST_NEW_AT_ONCE, 0)),
             audiences,
             accept_api_audience,
             accepted,
@@ -156,7 +156,7 @@ impl Tokens {
         let key = self.key(token);
         match self.owners.kept(&key) {
             Some(owner) => {
-                self.counts.looked_up(Review::Token, Had::Kept);
+                self.counts.looked_up(Review::Token, CacheResult::Kept);
                 LookedUp::Kept(owner)
             }
             None => LookedUp::Missing(key),
@@ -183,7 +183,7 @@ impl Tokens {
             return owner;
         }
         self.counts.looked_up(Review::Token, had);
-        if had == Had::Asked {
+        if had == CacheResult::Asked {
             self.note(key, &owner);
             if let (Some((class, address)), false) = (class.zip(address), matches!(owner, Owner::Unknown { .. })) {
                 self.failures.give_back(class, address, Instant::now());
@@ -202,16 +202,16 @@ impl Tokens {
     }
 
     /// What stands for a token.
-    pub(super) fn key_of(&self, token: &HeldToken) -> FlightKey {
+    pub(super) fn key_of(&self, token: &HeldToken) -> CacheKey {
         self.key(&token.0)
     }
 
-    fn key(&self, token: &str) -> FlightKey {
+    fn key(&self, token: &str) -> CacheKey {
         self.secret.key([token.as_bytes()])
     }
 
     /// Whose tries a review takes; `None` for a token that was valid not long ago.
-    fn class(&self, key: &FlightKey, token: &str) -> Option<TokenClass> {
+    fn class(&self, key: &CacheKey, token: &str) -> Option<TokenClass> {
         let now = Instant::now();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.valid.contains(key, now) {
@@ -225,7 +225,7 @@ impl Tokens {
         Some(if could_be_valid { TokenClass::NewJwt } else { TokenClass::NewOpaque })
     }
 
-    fn note(&self, key: FlightKey, owner: &Owner) {
+    fn note(&self, key: CacheKey, owner: &Owner) {
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match owner {

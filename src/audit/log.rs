@@ -23,7 +23,7 @@ pub use super::writer::Counts;
 use super::output::{Followed, Output, StandardOutput};
 use super::writer::{LogInterval, Message, Writer};
 use super::{Event, Policy};
-use crate::access::bucket::{Buckets, Budget, OVERFLOW, neighbourhood};
+use crate::access::failure_rate_limiter::{Budget, FailureRateLimiter, OVERFLOW, neighbourhood};
 
 /// Events that may wait to be written: about a megabyte while the disk is stalled, and 64 MB if all have the longest paths.
 const QUEUE: usize = 1024;
@@ -67,7 +67,7 @@ pub struct Log {
     counts: Arc<Counts>,
     logged: Mutex<LogInterval>,
     /// By a hash of the caller: names of users can be long.
-    rejections: Mutex<Buckets<u64>>,
+    rejections: Mutex<FailureRateLimiter<u64>>,
     hasher: RandomState,
     write_wait: Duration,
 }
@@ -113,7 +113,7 @@ impl Log {
             .spawn(move || writer.run(waiting))
             .map_err(OpenError::Thread)?;
         let hasher = RandomState::new();
-        let rejections = Mutex::new(Buckets::new(REJECTIONS, hasher.hash_one(OVERFLOW)));
+        let rejections = Mutex::new(FailureRateLimiter::new(REJECTIONS, hasher.hash_one(OVERFLOW)));
         Ok(Log { policy, queue, counts, logged: Mutex::default(), rejections, hasher, write_wait: WRITE_WAIT })
     }
 

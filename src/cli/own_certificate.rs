@@ -1,6 +1,6 @@
 //! The certificate that the operator makes for itself: kept in a Secret, in a folder or in memory, and renewed in time.
 //!
-//! What is due when is [`crate::access::self_made`]'s. Replicas share one by a Secret: whoever finds something due first
+//! What is due when is [`crate::access::self_signed`]'s. Replicas share one by a Secret: whoever finds something due first
 //! makes it, and the others take what is there. In a folder or in memory each has its own.
 
 #![expect(clippy::disallowed_methods, reason = "the folder of --cert-dir and the time of certificates")]
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::access::certificates::Requested;
-use crate::access::self_made::{Due, FILES, SelfMade, due, renew};
+use crate::access::self_signed::{Due, FILES, SelfSignedCertificate, due, renew};
 use crate::operator::api_error::described;
 use crate::server::tls::{Replacer, Tls};
 
@@ -53,7 +53,7 @@ impl Keeper {
 pub(super) struct OwnCertificate {
     keeper: Keeper,
     names: Vec<String>,
-    held: SelfMade,
+    held: SelfSignedCertificate,
     replacer: Replacer,
     authorities: watch::Sender<Vec<u8>>,
 }
@@ -113,12 +113,12 @@ impl OwnCertificate {
 }
 
 /// All authorities: clients know the next one before it signs.
-fn bundle(held: &SelfMade) -> Vec<u8> {
+fn bundle(held: &SelfSignedCertificate) -> Vec<u8> {
     held.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
 }
 
 /// What is kept, renewed if that is due, and kept again.
-async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfMade> {
+async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
     for _ in 0..ATTEMPTS {
         let (found, version) = match keeper {
             Keeper::Memory => (None, None),
@@ -143,17 +143,22 @@ async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfMade> 
 }
 
 /// What the Secret holds, if it is of use, and its version, if it is there.
-async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfMade>, Option<String>)> {
+async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfSignedCertificate>, Option<String>)> {
     let found = api.get_opt(name).await.map_err(|error| unusable(name, "read", &error))?;
     let Some(secret) = found else { return Ok((None, None)) };
     let data = secret.data.unwrap_or_default();
     let files = FILES
         .map(|file| data.get(file).map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default());
-    Ok((SelfMade::read(&files), secret.metadata.resource_version))
+    Ok((SelfSignedCertificate::read(&files), secret.metadata.resource_version))
 }
 
 /// Writes the Secret if it is as it was read; false when somebody else came first.
-async fn write_secret(api: &Api<Secret>, name: &str, held: &SelfMade, version: Option<String>) -> anyhow::Result<bool> {
+async fn write_secret(
+    api: &Api<Secret>,
+    name: &str,
+    held: &SelfSignedCertificate,
+    version: Option<String>,
+) -> anyhow::Result<bool> {
     let data: BTreeMap<&str, ByteString> =
         FILES.into_iter().zip(held.files()).map(|(file, text)| (file, ByteString(text.into_bytes()))).collect();
     let secret: Secret = serde_json::from_value(json!({
@@ -182,7 +187,7 @@ fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
     )
 }
 
-fn read(folder: &Path) -> anyhow::Result<Option<SelfMade>> {
+fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
     let mut files: [String; 4] = Default::default();
     for (name, text) in FILES.iter().zip(&mut files) {
         match fs::read_to_string(folder.join(name)) {
@@ -195,11 +200,11 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfMade>> {
             }
         }
     }
-    Ok(SelfMade::read(&files))
+    Ok(SelfSignedCertificate::read(&files))
 }
 
 /// Each by renaming, so that nobody reads half of one.
-fn write(folder: &Path, held: &SelfMade) -> anyhow::Result<()> {
+fn write(folder: &Path, held: &SelfSignedCertificate) -> anyhow::Result<()> {
     let failed = || format!("--cert-dir: {} cannot be written; name a folder of this user", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;
     for (name, text) in FILES.iter().zip(held.files()) {

@@ -22,13 +22,13 @@ use super::source::{self, FollowOptions};
 use crate::metrics::certificate::Certificate as CertificateMetric;
 use crate::metrics::{Metrics, Scrapers};
 use crate::model::Gvr;
-use crate::registry::{Catalog, LiveState, Registry, Resource, ResourceOrigin};
+use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceOrigin};
+use crate::server::consistency::Consistency;
 use crate::server::guards::Guard;
 use crate::server::health::Check;
 use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
 use crate::server::listen::Listener;
 use crate::server::pass_through::PassThrough;
-use crate::server::strong::Consistency;
 use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::store::Snapshot;
@@ -222,8 +222,8 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
         .filter(|resource| {
             // One that is pinned is about to be loaded.
             let is_wanted = match resource.live.state() {
-                LiveState::Gone(_) => false,
-                LiveState::Idle => pinned.contains(&resource.gvr),
+                LoadState::Gone(_) => false,
+                LoadState::Idle => pinned.contains(&resource.gvr),
                 _ => pinned.is_empty() || pinned.contains(&resource.gvr),
             };
             is_wanted && !resource.plan.fields().is_empty()
@@ -232,8 +232,8 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
     wanted.sort_by_key(|resource| resource.origin != ResourceOrigin::Custom);
     for resource in wanted {
         let mut states = resource.live.subscribe();
-        let found = states.wait_for(|state| matches!(state, LiveState::Ready(_))).await.ok().map(|state| state.clone());
-        if let Some(LiveState::Ready(snapshot)) = found
+        let found = states.wait_for(|state| matches!(state, LoadState::Ready(_))).await.ok().map(|state| state.clone());
+        if let Some(LoadState::Ready(snapshot)) = found
             && !snapshot.is_empty()
         {
             return Some((resource.clone(), snapshot));
@@ -247,13 +247,13 @@ fn loaded(catalog: &Catalog) -> String {
     let (mut resources, mut objects, mut is_on_demand) = (0, 0, false);
     for resource in catalog.resources() {
         match resource.live.state() {
-            LiveState::Ready(snapshot) if snapshot.is_empty() => {}
-            LiveState::Ready(snapshot) => {
+            LoadState::Ready(snapshot) if snapshot.is_empty() => {}
+            LoadState::Ready(snapshot) => {
                 resources += 1;
                 objects += snapshot.len();
             }
-            LiveState::Idle => is_on_demand = true,
-            LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_) => {}
+            LoadState::Idle => is_on_demand = true,
+            LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {}
         }
     }
     let others = if is_on_demand { "; others are loaded at their first list or watch" } else { "" };
@@ -329,19 +329,19 @@ async fn show_progress(registry: &Registry) {
         for resource in registry.catalog().resources() {
             let name = resource.gvr.to_string();
             match resource.live.state() {
-                LiveState::Loading(progress) => {
+                LoadState::Loading(progress) => {
                     if loading.get(&name) != Some(&progress) {
                         eprint!("\r\x1b[K{name}: {progress}");
                         loading.insert(name, progress);
                     }
                 }
-                LiveState::Ready(snapshot) => {
+                LoadState::Ready(snapshot) => {
                     if loading.remove(&name).is_some() {
                         let mebibytes = snapshot.json_bytes() as f64 / f64::from(1 << 20);
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }
-                LiveState::Idle | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_) => {
+                LoadState::Idle | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {
                     loading.remove(&name);
                 }
             }

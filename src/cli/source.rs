@@ -16,7 +16,7 @@ use super::resource_name::Names;
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::registry::upstream::Upstream;
-use crate::registry::{Catalog, Definitions, Memory, Offers, Registry};
+use crate::registry::{Catalog, Definitions, Memory, Registry, UpstreamDiscovery};
 use crate::source::cluster::{Cluster, ClusterSettings, DEFAULT_MAX_LAG, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::forward::Forwarder;
@@ -209,8 +209,10 @@ async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Re
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let known =
-        discovery::read(connection, &Offers::default()).await.context("reading what the cluster serves")?.resources;
+    let known = discovery::read(connection, &UpstreamDiscovery::default())
+        .await
+        .context("reading what the cluster serves")?
+        .resources;
     let find = |text: &String| {
         let found = known.iter().find(|resource| Names::from(*resource).contain(text));
         found.map(|resource| resource.gvr.clone()).with_context(|| {

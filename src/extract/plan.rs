@@ -18,7 +18,7 @@ use super::scan::{self, Cursor, Found, Misplaced, Span};
 use super::trie::{Paths, Step, Trie, is_many};
 use super::value;
 use crate::crd::Crd;
-use crate::model::{FieldIndex, Key, Record, Scope, Texts, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version};
 
 /// One selectable field besides metadata.name and metadata.namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -502,13 +502,13 @@ const USUAL_LABELS: usize = 8;
 
 /// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
 /// result has room for as many values.
-fn labels(bytes: &[u8], span: Span, values: usize) -> Result<Texts, Unreadable> {
+fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, Unreadable> {
     let raw = span.of(bytes);
     let misplaced = |error: Unreadable| match error {
         Unreadable::Syntax { offset, expected } => Unreadable::Syntax { offset: span.start + offset, expected },
         other => other,
     };
-    let mut texts = Texts::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
+    let mut texts = IndexedValues::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
     let mut is_sorted = true;
     each_label(raw, |key, value| {
         // Go writes maps in order, so this is how all labels of an API server come.
@@ -524,7 +524,7 @@ fn labels(bytes: &[u8], span: Span, values: usize) -> Result<Texts, Unreadable> 
             labels.insert(key, value);
         })
         .map_err(misplaced)?;
-        texts = Texts::new(labels.iter().map(|(key, value)| (&**key, &**value)), []);
+        texts = IndexedValues::new(labels.iter().map(|(key, value)| (&**key, &**value)), []);
     }
     Ok(texts)
 }

@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use crate::access::counts::{Authenticated, Counts, Decided, Method, Review};
-use crate::access::flights::Had;
+use crate::access::single_flight::CacheResult;
 
 /// Shows what has been decided.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Collector for Access {
         let help = "Reviews asked of the API server, by whether it answered";
         counters(&mut encoder, ("fieldcache_review", help), reviews)?;
         let looked_up = Review::ALL.into_iter().flat_map(|review| {
-            Had::ALL.map(|had| {
+            CacheResult::ALL.map(|had| {
                 let labels = vec![("kind", review.as_str()), ("status", had.as_str())];
                 (labels, counts.cache_requests(review, had))
             })

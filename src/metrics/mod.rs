@@ -38,14 +38,14 @@ use crate::access::{About, Access, Arrived};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::request::{Query, RequestInfo};
+use crate::server::api_error::ApiError;
 use crate::server::body::{self, Body, Finish};
 use crate::server::connection::ConnectionState;
-use crate::server::failure::Failure;
 use crate::server::guards::{self, Guard};
 use crate::server::limits::{Limits, User};
 use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
-use crate::server::tally::Tally;
+use crate::server::request_metrics::RequestMetrics;
 
 use format::Format;
 
@@ -80,7 +80,7 @@ impl Metrics {
     /// authorized, and of these other collectors.
     pub fn new(
         resources: Arc<Resources>,
-        tally: Arc<Tally>,
+        tally: Arc<RequestMetrics>,
         limits: Arc<Limits>,
         scrapers: Scrapers,
         others: Vec<Box<dyn Collector>>,
@@ -128,7 +128,7 @@ impl Metrics {
     }
 
     /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
-    async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), Failure> {
+    async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), ApiError> {
         let access = match &self.scrapers {
             Scrapers::Anybody(None) => return Ok(()),
             Scrapers::Anybody(Some(guard)) => {
@@ -147,9 +147,9 @@ impl Metrics {
         let admitted = Box::pin(access.admit(&arrived)).await;
         if let Some(identity) = known.get().filter(|identity| !identity.is_anonymous()) {
             let user = || User::named(&access.connection_user(arrived.peer, identity));
-            connection.authenticate(user).map_err(Failure::Limited)?;
+            connection.authenticate(user).map_err(ApiError::Limited)?;
         }
-        admitted.map(|_| ()).map_err(Failure::Refused)
+        admitted.map(|_| ()).map_err(ApiError::Refused)
     }
 
     /// Answers one request that came over no connection.

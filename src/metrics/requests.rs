@@ -1,4 +1,4 @@
-//! `fieldcache_request_total` and `fieldcache_request_duration_seconds`: the [`Tally`] of the server, shown.
+//! `fieldcache_request_total` and `fieldcache_request_duration_seconds`: the [`RequestMetrics`] of the server, shown.
 //!
 //! The labels are kube-apiserver's for the same metrics, with `path` (how objects were found) and the two booleans that
 //! KEP-4358 plans. Both metrics come from the same counters, so they never disagree.
@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::RESOURCE_LABELS;
-use crate::server::tally::{AnswerPath, BOUNDS, Counted, Tally};
+use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics};
 
 const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \
     where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
@@ -20,12 +20,12 @@ const DURATION_HELP: &str = "How long requests took until the head of the answer
 /// Shows what a server has counted.
 #[derive(Debug)]
 pub struct Requests {
-    tally: Arc<Tally>,
+    tally: Arc<RequestMetrics>,
 }
 
 impl Requests {
     /// Of the server that counts into `tally`.
-    pub fn new(tally: Arc<Tally>) -> Requests {
+    pub fn new(tally: Arc<RequestMetrics>) -> Requests {
         Requests { tally }
     }
 }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 
 use super::RESOURCE_LABELS;
 use crate::model::Gvr;
-use crate::registry::{CheckOutcome, LiveState, Registry, Resource};
+use crate::registry::{CheckOutcome, LoadState, Registry, Resource};
 use crate::store::{Attribute, Usage};
 
 /// Shows the stores of a registry.
@@ -52,15 +52,15 @@ impl Stores {
     fn loaded(&self) -> Vec<Loaded> {
         let catalog = self.registry.catalog();
         let loaded = catalog.copies().filter_map(|resource| match resource.live.state() {
-            LiveState::Ready(snapshot) => {
+            LoadState::Ready(snapshot) => {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
             }
-            LiveState::Idle
-            | LiveState::Loading(_)
-            | LiveState::Refused { .. }
-            | LiveState::OverMemory(_)
-            | LiveState::Gone(_) => None,
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
         });
         loaded.collect()
     }
@@ -132,7 +132,7 @@ impl Collector for Stores {
         // One that cannot be loaded for its defect must be seen all the same.
         for resource in self.registry.catalog().copies() {
             let panics = resource.live.panics();
-            if panics > 0 || matches!(resource.live.state(), LiveState::Ready(_)) {
+            if panics > 0 || matches!(resource.live.state(), LoadState::Ready(_)) {
                 let labels = labels(resource);
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&panics, None)?;
             }

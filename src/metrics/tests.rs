@@ -23,7 +23,7 @@ use super::conditions::Conditions;
 use super::format::Format;
 use super::process::Figures;
 use super::{Metrics, Scrapers, format};
-use crate::access::self_made;
+use crate::access::self_signed;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
@@ -31,11 +31,11 @@ use crate::operator::reported::{MOST_OBJECTS, Reported, ReportedKind};
 use crate::operator::status::{Finding, Holds};
 use crate::query::Access;
 use crate::registry::{
-    Catalog, CheckOutcome, LiveState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
+    Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
 use crate::server::limits::{LimitSettings, Limits};
-use crate::server::tally::{AnswerPath, Outcome, Tally, Verb};
+use crate::server::request_metrics::{AnswerPath, Outcome, RequestMetrics, Verb};
 use crate::server::tls::{self, Tls};
 use crate::store::{HistoryLimits, Store};
 
@@ -98,7 +98,7 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
 /// The same, for these.
 fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
-    shirts.live.publish(LiveState::Ready(store(&shirts).snapshot()));
+    shirts.live.publish(LoadState::Ready(store(&shirts).snapshot()));
     shirts.live.count_relist();
     let names = ["a/broken", "a/worse"].map(str::to_owned).into();
     shirts.live.tell_unreadable(UnreadableNames { names, are_all: true });
@@ -106,9 +106,9 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
         shirts.live.checks().count(outcome);
     }
     let hats = Arc::new(resource("hats"));
-    hats.live.publish(LiveState::Loading("reading".to_owned()));
+    hats.live.publish(LoadState::Loading("reading".to_owned()));
     let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats.clone()], VersionInfo::default());
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(RequestMetrics::default());
     let list = Outcome {
         verb: Verb::List,
         code: 200,
@@ -137,7 +137,7 @@ const EXPIRES_AT: u64 = MADE_AT + 90 * 86_400;
 
 /// What an operator that leads shows besides.
 fn of_operator() -> Vec<Box<dyn Collector>> {
-    let held = self_made::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
+    let held = self_signed::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
     let (tls, _) = Tls::in_memory(&held.serving.certificate, &held.serving.key, tls::no_client_certificates()).unwrap();
     let reported = Arc::new(Reported::default());
     reported.lead(true);
@@ -206,7 +206,7 @@ fn what_is_not_loaded_or_gone_has_no_series() {
 #[test]
 fn a_field_that_no_object_has_keeps_its_series() {
     let (metrics, shirts, _) = metrics(None);
-    shirts.live.publish(LiveState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    shirts.live.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     let text = metrics.text(Format::Plain);
     let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
     for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", "")] {

@@ -26,5 +26,5 @@ pub use key::Key;
 pub use moment::Moment;
 pub use percent::percent_decode;
 pub use quote::quote;
-pub use record::{FieldIndex, Record, Texts};
+pub use record::{FieldIndex, IndexedValues, Record};
 pub use version::Version;

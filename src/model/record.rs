@@ -18,7 +18,7 @@ pub struct FieldIndex(pub u16);
 /// The labels and field values of one object. Their texts stand end to end in one buffer: an object has a dozen of
 /// them, and a string of its own for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Texts {
+pub struct IndexedValues {
     /// The texts in order: key and value of each label, then the values. Every text begins where the one before it ends.
     buffer: String,
     /// Where key and value of each label end.
@@ -27,10 +27,10 @@ pub struct Texts {
     values: Vec<(FieldIndex, usize)>,
 }
 
-impl Texts {
+impl IndexedValues {
     /// No texts yet, with room for some.
-    pub fn with_capacity(bytes: usize, labels: usize, values: usize) -> Texts {
-        Texts {
+    pub fn with_capacity(bytes: usize, labels: usize, values: usize) -> IndexedValues {
+        IndexedValues {
             buffer: String::with_capacity(bytes),
             labels: Vec::with_capacity(labels),
             values: Vec::with_capacity(values),
@@ -41,8 +41,8 @@ impl Texts {
     pub fn new<'t>(
         labels: impl IntoIterator<Item = (&'t str, &'t str)>,
         values: impl IntoIterator<Item = (FieldIndex, &'t str)>,
-    ) -> Texts {
-        let mut texts = Texts::default();
+    ) -> IndexedValues {
+        let mut texts = IndexedValues::default();
         labels.into_iter().for_each(|(key, value)| texts.push_label(key, value));
         values.into_iter().for_each(|(field, value)| texts.push_value(field, value));
         texts
@@ -101,7 +101,7 @@ pub struct Record {
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
     /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
     /// many, sorted and without repetition.
-    pub texts: Texts,
+    pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.
     pub bytes: Bytes,

@@ -6,7 +6,7 @@ mod shares;
 
 use proptest::{prop_assert_eq, proptest};
 
-use super::{FieldIndex, GroupVersion, Gvr, Key, Texts, Version, quantity};
+use super::{FieldIndex, GroupVersion, Gvr, IndexedValues, Key, Version, quantity};
 
 #[test]
 fn keys_sort_by_their_joined_bytes() {
@@ -75,7 +75,7 @@ proptest! {
     fn texts_come_out_as_they_went_in(labels in proptest::collection::vec(("[a-c]{0,3}|é", "[a-c]{0,3}|é"), 0..6), values in proptest::collection::vec((0u16..3, "[a-c]{0,3}|é"), 0..6)) {
         let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
         let values: Vec<(FieldIndex, &str)> = values.iter().map(|(field, value)| (FieldIndex(*field), &**value)).collect();
-        let mut texts = Texts::with_capacity(3, 1, 1);
+        let mut texts = IndexedValues::with_capacity(3, 1, 1);
         for (key, value) in &labels {
             texts.push_label(key, value);
             prop_assert_eq!(texts.last_label_key(), Some(*key));
@@ -85,7 +85,7 @@ proptest! {
         }
         prop_assert_eq!(texts.labels().collect::<Vec<_>>(), &*labels);
         prop_assert_eq!(texts.values().collect::<Vec<_>>(), &*values);
-        prop_assert_eq!(texts, Texts::new(labels, values));
+        prop_assert_eq!(texts, IndexedValues::new(labels, values));
     }
 }
 

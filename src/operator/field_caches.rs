@@ -24,7 +24,7 @@ use super::{FIELD_MANAGER, MOST_WRITES, events};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 
 /// Counts are written no more often than this.
 const COUNTS_EVERY: Duration = Duration::from_secs(300);
@@ -151,19 +151,19 @@ impl Stores {
         for gvr in wanted {
             let state = catalog.copy(gvr).map(|resource| resource.live.state());
             let waiting = match state {
-                Some(LiveState::Ready(snapshot)) => {
+                Some(LoadState::Ready(snapshot)) => {
                     let usage = snapshot.usage();
                     let indexes: u64 = usage.attributes.iter().map(|attribute| attribute.bytes).sum();
                     stores.objects += usage.objects;
                     stores.bytes += usage.held_bytes + usage.order_bytes + usage.history_bytes + indexes;
                     continue;
                 }
-                Some(LiveState::Loading(progress)) => ("Loading", progress),
-                Some(LiveState::Refused { code: 403, message }) => (FORBIDDEN, message),
-                Some(LiveState::Refused { code: 401, message }) => ("Unauthorized", message),
-                Some(LiveState::Refused { message, .. }) => ("SourceFailed", message),
-                Some(LiveState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
-                Some(LiveState::Idle | LiveState::Gone(_)) | None => ("Loading", "about to be read".to_owned()),
+                Some(LoadState::Loading(progress)) => ("Loading", progress),
+                Some(LoadState::Refused { code: 403, message }) => (FORBIDDEN, message),
+                Some(LoadState::Refused { code: 401, message }) => ("Unauthorized", message),
+                Some(LoadState::Refused { message, .. }) => ("SourceFailed", message),
+                Some(LoadState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
+                Some(LoadState::Idle | LoadState::Gone(_)) | None => ("Loading", "about to be read".to_owned()),
             };
             stores.waiting.get_or_insert(((*gvr).clone(), waiting.0, waiting.1));
         }

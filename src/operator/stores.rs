@@ -17,7 +17,7 @@ use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
 use crate::operator::room::Limits;
 use crate::operator::selectable_resources;
-use crate::registry::{Definition, Definitions, Excerpt};
+use crate::registry::{Definition, Definitions, PartialStore};
 
 /// The verdict on one FieldCache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Store {
     /// The others.
     pub rejected: Vec<extra::Problem>,
     /// Only these objects are kept.
-    pub excerpt: Option<Arc<Excerpt>>,
+    pub excerpt: Option<Arc<PartialStore>>,
 }
 
 /// Why a FieldCache cannot be as its author wants it.
@@ -252,14 +252,14 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
 }
 
 /// What the API server is to select. A scope that it cannot select by is refused as a whole: a wider copy is not what was asked for.
-fn excerpt(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<Excerpt>>, Vec<Problem>> {
+fn excerpt(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<PartialStore>>, Vec<Problem>> {
     if spec.scope.is_none() {
         return Ok(None);
     }
     let selected = accept::scope(spec, &definition.plan);
     let (label_selector, field_selector) =
         selected.map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
-    Ok(Some(Arc::new(Excerpt { label_selector, field_selector })))
+    Ok(Some(Arc::new(PartialStore { label_selector, field_selector })))
 }
 
 fn accept_fields(

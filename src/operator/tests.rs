@@ -32,7 +32,7 @@ use crate::kinds::{Absence, FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Form};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
-use crate::registry::{Definition, Definitions, Group, LiveState, Readiness, Registry, ResourceOrigin};
+use crate::registry::{Definition, Definitions, Group, LoadState, Readiness, Registry, ResourceOrigin};
 use crate::store::{HistoryLimits, Store};
 
 /// Waits for what never waits for anything outside.
@@ -361,7 +361,7 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     registry.replace(catalog(&[&pods]), |_| None);
     assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
     let message = "no permission".to_owned();
-    pods.live.publish(LiveState::Refused { code: 403, message: message.clone() });
+    pods.live.publish(LoadState::Refused { code: 403, message: message.clone() });
     let store = synced.probe(&registry).pop().unwrap();
     assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never told to be ready");
     registry.replace(catalog(&[]), |_| None);
@@ -381,14 +381,14 @@ fn a_store_that_is_added_later_leaves_a_replica_ready() {
         found.map(|(_, readiness)| readiness)
     };
     let progress = || "7 objects read".to_owned();
-    let loading = || LiveState::Loading(progress());
+    let loading = || LoadState::Loading(progress());
     pods.live.publish(loading());
     hats.live.publish(loading());
     expect(&[&pods]);
     expect(&[&pods, &hats]);
     assert_eq!(readiness("pods"), Some(Readiness::NotReady(progress())), "it was there at the start");
     assert_eq!(readiness("hats"), Some(Readiness::Loading(progress())), "it was added while the first one is read");
-    pods.live.publish(LiveState::Refused { code: 403, message: "no permission".to_owned() });
+    pods.live.publish(LoadState::Refused { code: 403, message: "no permission".to_owned() });
     assert_eq!(readiness("pods"), Some(Readiness::Unavailable("no permission".to_owned())));
     pods.live.publish(loading());
     assert_eq!(readiness("pods"), Some(Readiness::Loading(progress())), "others were served meanwhile");
@@ -418,10 +418,10 @@ async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
     let busy = || "storage is (re)initializing".to_owned();
     synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
     pods.live.loading(0);
-    hats.live.publish(LiveState::Loading(busy()));
+    hats.live.publish(LoadState::Loading(busy()));
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(readiness(), Readiness::NotReady(busy()), "there is nothing else to serve");
-    pods.live.publish(LiveState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    pods.live.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     assert_eq!(readiness(), Readiness::Loading(busy()), "there is now");
 
     let synced = Synced::default();

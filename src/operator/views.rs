@@ -36,7 +36,7 @@ use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
-use crate::registry::{Definitions, LiveState, ViewVerdicts};
+use crate::registry::{Definitions, LoadState, ViewVerdicts};
 use crate::request::view_path::VIEWS;
 
 /// Even if nothing seems to have changed, a status is looked at this often.
@@ -385,7 +385,7 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource)
             .map(|resource| resource.live.state())
             .peekable();
-        states.peek().is_none() || states.any(|state| !matches!(state, LiveState::Ready(_)))
+        states.peek().is_none() || states.any(|state| !matches!(state, LoadState::Ready(_)))
     };
     let waiting = definition.parts.iter().find(is_waiting);
     let ready = match waiting {

@@ -9,7 +9,7 @@ use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
 use super::views::Restriction;
-use super::{Live, LiveState, Offers, Readiness};
+use super::{LoadState, Readiness, ResourceState, UpstreamDiscovery};
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub struct Catalog {
     /// OpenAPI; `None` where there is none, which is answered with 404.
     pub documents: Option<Arc<dyn DocumentSource>>,
     /// What the source cluster offers in all; `resources` are those of it that are served here.
-    pub offers: Arc<Offers>,
+    pub offers: Arc<UpstreamDiscovery>,
 }
 
 /// An API group.
@@ -89,16 +89,16 @@ pub struct Resource {
     /// Its selectable fields and extractor.
     pub plan: Plan,
     /// Its data. A View's resource shares it with the one that it is of.
-    pub live: Arc<Live>,
+    pub live: Arc<ResourceState>,
     /// Which objects are kept, where not all are: such a copy is shown in Views only.
-    pub excerpt: Option<Arc<Excerpt>>,
+    pub excerpt: Option<Arc<PartialStore>>,
     /// What is shown of it, where it is a View's.
     pub seen_through: Option<Restriction>,
 }
 
 /// Which objects of a resource are kept, in the words of a request: its source selects them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct PartialStore {
     /// labelSelector; empty for no restriction.
     pub label_selector: String,
     /// fieldSelector; empty for no restriction.
@@ -190,7 +190,7 @@ impl Catalog {
 
     /// The same with what the cluster offers in all.
     #[must_use]
-    pub fn with_offers(mut self, offers: Offers) -> Catalog {
+    pub fn with_offers(mut self, offers: UpstreamDiscovery) -> Catalog {
         self.offers = Arc::new(offers);
         self
     }
@@ -213,11 +213,11 @@ impl Catalog {
     /// Whether a copy is loaded.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.copy(gvr).map(|resource| resource.live.state()) {
-            Some(LiveState::Ready(_)) => Readiness::Ready,
-            Some(LiveState::Refused { message, .. }) => Readiness::Unavailable(message),
-            Some(LiveState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
-            Some(LiveState::Loading(progress)) => Readiness::NotReady(progress),
-            Some(LiveState::Idle | LiveState::Gone(_)) | None => Readiness::NotReady("about to be read".to_owned()),
+            Some(LoadState::Ready(_)) => Readiness::Ready,
+            Some(LoadState::Refused { message, .. }) => Readiness::Unavailable(message),
+            Some(LoadState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
+            Some(LoadState::Loading(progress)) => Readiness::NotReady(progress),
+            Some(LoadState::Idle | LoadState::Gone(_)) | None => Readiness::NotReady("about to be read".to_owned()),
         }
     }
 

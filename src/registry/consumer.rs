@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::routed::Routed;
-use super::router::{Mailed, Subscription};
-use super::{Live, LiveState};
+use super::dispatched_event::DispatchedEvent;
+use super::event_dispatcher::{Mailed, Subscription};
+use super::{LoadState, ResourceState};
 use crate::extract::FieldRef;
 use crate::model::Version;
 use crate::query::{FieldTerm, Selection};
@@ -121,7 +121,7 @@ impl fmt::Display for ConsumerValue {
 /// A Pod of whose labels or name a selection was made.
 #[derive(Debug)]
 pub struct FollowedPod {
-    live: Arc<Live>,
+    live: Arc<ResourceState>,
     subscription: Subscription,
     key: String,
     uid: String,
@@ -158,7 +158,7 @@ impl PodHead {
 impl FollowedPod {
     /// Follows a Pod of this copy; `None` where the Pod of that uid is not there.
     pub fn new(
-        live: &Arc<Live>,
+        live: &Arc<ResourceState>,
         snapshot: &Snapshot,
         (namespace, name, uid): (&str, &str, &str),
         terms: &Arc<ConsumerTerms>,
@@ -198,12 +198,12 @@ impl FollowedPod {
             Mailed::Overflowed => None,
         };
         match self.live.state() {
-            LiveState::Ready(snapshot) => {
+            LoadState::Ready(snapshot) => {
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();
                 };
                 // What is in the box may be older than the state. If it is not, all watches that follow the Pod share what is read of it.
-                let is_last = |routed: &Arc<Routed>| {
+                let is_last = |routed: &Arc<DispatchedEvent>| {
                     routed.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
                 };
                 let labels = match last.filter(is_last) {
@@ -212,9 +212,9 @@ impl FollowedPod {
                 };
                 labels.as_ref() != Some(&self.labels)
             }
-            LiveState::Gone(_) => true,
+            LoadState::Gone(_) => true,
             // Nothing is known of the Pod for now, and what was shown stays the caller's own right.
-            LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
+            LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@
 //! answers under way take is not in it. Past the limit no further store is loaded, and one that is being loaded is let go with an
 //! [`OverMemory`]. What is served stays served until all stores together are half as much again as the limit: then the one that has grown
 //! most is let go, as otherwise whoever may create objects of one resource could end the process. Nothing else is evicted, as a copy that
-//! went away by itself would be loaded again by the next request. Whoever reads asks [`super::Live`], which has the same reason.
+//! went away by itself would be loaded again by the next request. Whoever reads asks [`super::ResourceState`], which has the same reason.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,8 +1,8 @@
 //! What is served right now: the only thing that `source` and `server` share.
 //!
 //! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
-//! [`Live`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
-//! one that changed or went is [`LiveState::Gone`] for those who still hold it, which ends their watches after the last change.
+//! [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
+//! one that changed or went is [`LoadState::Gone`] for those who still hold it, which ends their watches after the last change.
 //! [`views`] are parts of the catalog under names of their own, some of them another one for each [`consumer`].
 //! `past` says for how long old versions are shown. This room knows neither a Kubernetes client nor HTTP.
 
@@ -12,33 +12,33 @@ mod checks;
 pub mod consumer;
 mod definitions;
 mod deflated;
+pub mod dispatched_event;
 pub mod documents;
+pub mod event_dispatcher;
 mod freshness;
-mod live;
 mod memory;
-mod offers;
 mod panics;
 mod past;
 mod readiness;
 mod rediscovery;
-pub mod routed;
-pub mod router;
+mod resource_state;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod upstream;
+mod upstream_discovery;
 pub mod views;
 
-pub use catalog::{Catalog, Excerpt, Group, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use catalog::{Catalog, Group, PartialStore, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;
 pub use freshness::{Freshness, Lagging};
-pub use live::{Departure, Gone, GoneReason, Live, LiveState, NotReady, OpenWatch, Phase};
 pub use memory::{Account, Memory, OverMemory};
-pub use offers::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
 pub use panics::{Panics, Where};
 pub use readiness::Readiness;
 pub use rediscovery::Rediscovery;
+pub use resource_state::{Departure, Gone, GoneReason, LoadState, NotReady, OpenWatch, Phase, ResourceState};
+pub use upstream_discovery::{DiscoveredGroup, OfferedResource, OfferedVersion, UpstreamDiscovery};
 pub use views::{View, ViewState, ViewVerdicts, Views};
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Views: parts of what is served, each a catalog of its own.
 //!
 //! A View is judged before it comes here (`operator::views`), so what it names can be read. Its catalog is made out of the one of the
-//! whole server whenever that is another one, and shares its data: a resource of a View is the same [`super::Live`] seen through a
+//! whole server whenever that is another one, and shares its data: a resource of a View is the same [`super::ResourceState`] seen through a
 //! [`Restriction`]. Who may ask is `access`'s; what is answered is `server`'s, which treats a View's catalog like any other.
 
 use std::collections::BTreeMap;

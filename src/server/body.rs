@@ -27,7 +27,7 @@ use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
 use super::pace::Pace;
 use super::request_log::RequestLog;
-use super::streams::{self, Said};
+use super::stream_timeout::{self, Said};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Panics, Where};
 use crate::store::Revocation;
@@ -217,7 +217,7 @@ impl Body {
         if let Some(share) = self.share.take() {
             return Ok(frame.map_data(|bytes| Bytes::from_owner(SharedBytes { bytes, _share: share })));
         }
-        let Some(meter) = self.meter.as_mut().filter(|_| streams::sends()) else { return Ok(frame) };
+        let Some(meter) = self.meter.as_mut().filter(|_| stream_timeout::sends()) else { return Ok(frame) };
         let is_first = meter.answer().is_none();
         let mut is_too_much = false;
         let frame = frame.map_data(|bytes| {
@@ -227,7 +227,7 @@ impl Body {
             })
         });
         if let Some(answer) = meter.answer().filter(|_| is_first) {
-            streams::send(answer);
+            stream_timeout::send(answer);
         }
         if is_too_much {
             self.cut();
@@ -275,13 +275,13 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.running == CHUNKS_AT_A_TIME {
             self.running = 0;
-            streams::say(Said::Nothing);
+            stream_timeout::say(Said::Nothing);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         if self.meter.as_ref().is_some_and(|meter| !meter.is_ready(context)) {
             self.running = 0;
-            streams::say(Said::Waits);
+            stream_timeout::say(Said::Waits);
             return Poll::Pending;
         }
         if let Some(given) = self.given.take()
@@ -293,7 +293,7 @@ impl HttpBody for Body {
         }
         if self.worker.as_mut().is_some_and(|worker| worker.poll_turn(context).is_pending()) {
             self.running = 0;
-            streams::say(Said::Nothing);
+            stream_timeout::say(Said::Nothing);
             return Poll::Pending;
         }
         // What was half changed is let go with the body's kind.
@@ -314,7 +314,7 @@ impl HttpBody for Body {
                 next
             };
         let next = next.map(|next| next.map(|frame| frame.and_then(|frame| self.counted(frame, context))));
-        streams::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
+        stream_timeout::say(if matches!(next, Poll::Ready(Some(_))) { Said::Piece } else { Said::Nothing });
         if let (Some(log), Poll::Ready(Some(Ok(frame)))) = (&mut self.log, &next) {
             log.sent(frame.data_ref().map_or(0, Bytes::len));
         }
@@ -322,7 +322,7 @@ impl HttpBody for Body {
             && frame.data_ref().is_some_and(Bytes::is_empty)
         {
             self.running = 0;
-            streams::say(Said::Nothing);
+            stream_timeout::say(Said::Nothing);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -4,13 +4,13 @@
 //! such counts, the time that it took, and the progress of a load are therefore for callers that may list the resource in all
 //! namespaces. Where nobody is authenticated, every caller may.
 
-use super::Asked;
-use super::failure::Failure;
+use super::RequestContext;
+use super::api_error::ApiError;
 use super::limits::{Limit, Limited};
 use crate::access::attributes::Attributes;
 use crate::model::Gvr;
 
-impl Asked<'_> {
+impl RequestContext<'_> {
     /// Whether the caller may list the resource in all namespaces, without any selector.
     pub(super) async fn may_list_all(&self, gvr: &Gvr) -> bool {
         match &self.admitted {
@@ -20,20 +20,20 @@ impl Asked<'_> {
     }
 
     /// A failure without figures of a whole store. The conditions of its FieldCache have them.
-    pub(super) fn reduced(&self, failure: Failure) -> Failure {
+    pub(super) fn reduced(&self, failure: ApiError) -> ApiError {
         if self.admitted.is_none() { failure } else { failure.without_figures() }
     }
 }
 
-impl Failure {
+impl ApiError {
     /// The same without figures of a whole store.
-    pub(super) fn without_figures(self) -> Failure {
+    pub(super) fn without_figures(self) -> ApiError {
         match self {
-            Failure::Loading(_) => Failure::Loading("its objects are being read".to_owned()),
-            Failure::Limited(Limited { limit: Limit::Memory, retry_after, .. }) => {
+            ApiError::Loading(_) => ApiError::Loading("its objects are being read".to_owned()),
+            ApiError::Limited(Limited { limit: Limit::Memory, retry_after, .. }) => {
                 let message =
                     "memory limit: this resource is not loaded; the conditions of its FieldCache give the reason";
-                Failure::Limited(Limited { limit: Limit::Memory, message: message.to_owned(), retry_after })
+                ApiError::Limited(Limited { limit: Limit::Memory, message: message.to_owned(), retry_after })
             }
             other => other,
         }

@@ -11,64 +11,64 @@ use crate::model::GroupVersion;
 use crate::openapi::hash;
 use crate::registry::Catalog;
 
+use super::api_error::ApiError;
 use super::body::Body;
-use super::failure::Failure;
+use super::discovery_rows::{self, Group, Offered};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
-use super::offered::{self, Group, Offered};
 use super::pass_through::PassThrough;
-use super::{Asked, document, encode, protobuf, read, with_type};
+use super::{RequestContext, document, encode, protobuf, read, with_type};
 use crate::request::Route;
 
 pub(super) fn answer(
     catalog: &Catalog,
     passes: PassThrough,
     target: &Route,
-    asked: &Asked<'_>,
-) -> Result<Response<Body>, Failure> {
-    let offer = Offered { catalog, passes, own: asked.own_group() };
+    context: &RequestContext<'_>,
+) -> Result<Response<Body>, ApiError> {
+    let offer = Offered { catalog, passes, own: context.own_group() };
     let groups = offer.groups();
     let body = match target {
         Route::CoreVersions | Route::Groups => {
             if *target == Route::CoreVersions {
-                asked.is_routed(&OBJECTS)?;
+                context.is_routed(&OBJECTS)?;
             }
-            let agreed = negotiate(asked.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
+            let agreed = negotiate(context.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
             let is_core = *target == Route::CoreVersions;
             if agreed.form == Form::AggregatedDiscovery {
-                return Ok(aggregated(&offer, &groups, is_core, agreed.format, asked));
+                return Ok(aggregated(&offer, &groups, is_core, agreed.format, context));
             }
-            if is_core { core_versions(&groups, asked) } else { group_list(&groups) }
+            if is_core { core_versions(&groups, context) } else { group_list(&groups) }
         }
         Route::Group(name) => {
             let group = groups.iter().find(|group| group.name == *name && !name.is_empty());
             let mut body = json!({"kind": "APIGroup", "apiVersion": "v1"});
-            merge(&mut body, group_members(group.ok_or(Failure::PageNotFound)?));
+            merge(&mut body, group_members(group.ok_or(ApiError::PageNotFound)?));
             body
         }
         Route::GroupVersion(group_version) => {
             let resources = resources(&offer, &groups, group_version)?;
             if read::is_built_in(catalog, &group_version.group) {
-                asked.is_routed(&OBJECTS)?;
+                context.is_routed(&OBJECTS)?;
             }
             resources
         }
         _ => json!({ "paths": path_list(&groups) }),
     };
     // Not all of these documents are objects.
-    let agreed = negotiate(asked.headers, Offer::Plain, Protobuf::EVERYTHING)?;
+    let agreed = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?;
     if agreed.format == Format::Protobuf {
         if let Some(encoded) = protobuf::discovery(&body) {
-            return Ok(document(encoded, Format::Protobuf, asked));
+            return Ok(document(encoded, Format::Protobuf, context));
         }
-        let agreed = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?;
-        return Ok(document(encode::json_bytes(&body), agreed.format, asked));
+        let agreed = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?;
+        return Ok(document(encode::json_bytes(&body), agreed.format, context));
     }
-    Ok(document(encode::json_bytes(&body), agreed.format, asked))
+    Ok(document(encode::json_bytes(&body), agreed.format, context))
 }
 
 /// The paths that a request is shown: groups, versions, documents and health.
-pub(super) fn paths(catalog: &Catalog, asked: &Asked<'_>) -> Vec<String> {
-    path_list(&Offered { catalog, passes: PassThrough::Off, own: asked.own_group() }.groups())
+pub(super) fn paths(catalog: &Catalog, context: &RequestContext<'_>) -> Vec<String> {
+    path_list(&Offered { catalog, passes: PassThrough::Off, own: context.own_group() }.groups())
 }
 
 /// `/`: where to go.
@@ -86,14 +86,14 @@ fn path_list(groups: &[Group]) -> Vec<String> {
     paths
 }
 
-fn core_versions(groups: &[Group], asked: &Asked<'_>) -> Value {
+fn core_versions(groups: &[Group], context: &RequestContext<'_>) -> Value {
     let core = groups.iter().find(|group| group.name.is_empty());
     let versions: Vec<&str> =
         core.map_or_else(Vec::new, |core| core.versions.iter().map(|version| &*version.name).collect());
     json!({
         "kind": "APIVersions",
         "versions": versions,
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": asked.authority}],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": context.authority}],
     })
 }
 
@@ -103,7 +103,7 @@ fn group_list(groups: &[Group]) -> Value {
 }
 
 fn group_members(group: &Group) -> Value {
-    let version = |version: &offered::Version| {
+    let version = |version: &discovery_rows::Version| {
         let group_version = GroupVersion::new(&*group.name, &*version.name).to_string();
         json!({"groupVersion": group_version, "version": version.name})
     };
@@ -112,13 +112,13 @@ fn group_members(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-fn resources(offer: &Offered<'_>, groups: &[Group], group_version: &GroupVersion) -> Result<Value, Failure> {
+fn resources(offer: &Offered<'_>, groups: &[Group], group_version: &GroupVersion) -> Result<Value, ApiError> {
     let is_shown = groups.iter().any(|group| {
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
     });
     if !is_shown {
         let is_built_in = read::is_built_in(offer.catalog, &group_version.group);
-        return Err(if is_built_in { Failure::UnknownResource } else { Failure::PageNotFound });
+        return Err(if is_built_in { ApiError::UnknownResource } else { ApiError::PageNotFound });
     }
     let mut rows = Vec::new();
     for row in offer.rows(&group_version.group, &group_version.version) {
@@ -194,7 +194,7 @@ fn aggregated(
     groups: &[Group],
     is_core: bool,
     format: Format,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
 ) -> Response<Body> {
     let items: Vec<Value> = groups
         .iter()
@@ -209,7 +209,7 @@ fn aggregated(
     });
     let json = encode::json_bytes(&body);
     let tag = format!("\"{}\"", hash::of(&json));
-    let known = asked.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let known = context.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     // As a text: upstream knows neither lists of tags nor the asterisk here.
     let is_known = known == Some(&*tag);
     let mut response = if is_known {
@@ -221,11 +221,11 @@ fn aggregated(
         let encoded = (format == Format::Protobuf).then(|| protobuf::document("apidiscovery.k8s.io/v2", kind, &json));
         match encoded.flatten() {
             Some(encoded) => with_type(
-                document(encoded, Format::Protobuf, asked),
+                document(encoded, Format::Protobuf, context),
                 "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
             ),
             None => with_type(
-                document(json, Format::Json, asked),
+                document(json, Format::Json, context),
                 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
             ),
         }

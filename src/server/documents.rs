@@ -147,7 +147,7 @@ fn v3(request: &Request<'_>, key: &str, document: &Forms) -> Response<Bytes> {
         .header(CONTENT_TYPE, content_type(encoding, Version::V3))
         .header(ETAG, &quoted(current));
     match hash_of(request.query) {
-        Some(asked) if asked != *current => Answer { status: StatusCode::MOVED_PERMANENTLY, ..answer }
+        Some(context) if context != *current => Answer { status: StatusCode::MOVED_PERMANENTLY, ..answer }
             .header(LOCATION, &format!("{}{}", request.prefix, hash::url(key, current)))
             .finish(),
         // The address names the content, so it never goes stale.

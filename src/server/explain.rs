@@ -13,7 +13,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
-use super::Asked;
+use super::RequestContext;
 use super::body::Body;
 use crate::query::{Explanation, Selection, State, Work};
 use crate::registry::Resource;
@@ -23,13 +23,13 @@ const LONGEST_PLAN: usize = 2048;
 
 /// How a selection of a request is answered, as far as its caller may know.
 pub(super) async fn explanation(
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     resource: &Resource,
     selection: &Selection,
     state: &State,
 ) -> Explanation {
     let (fields, mut work) = (resource.plan.fields(), Work::default());
-    match asked.may_list_all(&resource.gvr).await {
+    match context.may_list_all(&resource.gvr).await {
         true => Explanation::of(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,
     }

@@ -16,14 +16,14 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Empty};
 use tokio::time::timeout;
 
+use super::api_error::ApiError;
 use super::body::Body;
-use super::drain::Drained;
-use super::failure::Failure;
+use super::consistency::{READ_HEADER, ReadFrom};
+use super::drain_on_drop::DrainOnDrop;
 use super::guards;
-use super::strong::{READ_HEADER, ReadFrom};
-use super::tally::AnswerPath;
-use super::written::Write;
-use super::{Asked, Server};
+use super::read_your_writes::Write;
+use super::request_metrics::AnswerPath;
+use super::{RequestContext, Server};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
@@ -44,58 +44,58 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) async fn answer(
     server: &Server,
     upstream: &dyn Upstream,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     uri: &Uri,
     body: UpstreamBody,
-) -> Result<Response<Body>, Failure> {
-    let address = match asked.info.route() {
+) -> Result<Response<Body>, ApiError> {
+    let address = match context.info.route() {
         Route::Resource(address) => Some(address),
         _ => None,
     };
     if let Some(address) = address
         && let Some(resource) = server.registry.catalog().resource(&address.gvr)
     {
-        asked.noted.served(asked, address, resource);
+        context.noted.served(context, address, resource);
     }
-    asked.noted.found(AnswerPath::Forwarded);
-    if asked.is_long {
+    context.noted.found(AnswerPath::Forwarded);
+    if context.is_long {
         let message = "the URL is too long to be handed on to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
                        the resource cached";
-        return Err(Failure::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
+        return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
-    let place = server.forwarding.take(asked.user, 1);
-    let place = place.ok_or_else(|| Failure::TooManyHandedOn(server.forwarding.of(asked.user)))?;
-    let reads = matches!(asked.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let place = server.forwarding.take(context.user, 1);
+    let place = place.ok_or_else(|| ApiError::TooManyHandedOn(server.forwarding.of(context.user)))?;
+    let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
-        guards::check_media_type(asked.headers)?;
+        guards::check_media_type(context.headers)?;
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::new(if reads { empty() } else { Drained::wrap(body) });
-    *request.method_mut() = asked.info.method.clone();
+    let mut request = Request::new(if reads { empty() } else { DrainOnDrop::wrap(body) });
+    *request.method_mut() = context.info.method.clone();
     *request.uri_mut() =
-        path.parse().map_err(|error| Failure::BadRequest(format!("the path cannot be handed on: {error}")))?;
-    *request.headers_mut() = sent_on(asked.headers);
+        path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be handed on: {error}")))?;
+    *request.headers_mut() = sent_on(context.headers);
     // Another fieldcache is not to answer from a copy either.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
     }
-    let write = address.and_then(|address| Write::begin(server, asked, address));
-    let is_long = is_long_running(asked, address);
+    let write = address.and_then(|address| Write::begin(server, context, address));
+    let is_long = is_long_running(context, address);
     let counted =
-        if is_long { Some(server.limits.watches().open(asked.user, 0).map_err(Failure::Limited)?) } else { None };
-    let answered = async { upstream.send(request).await.map_err(Failure::Unavailable) };
+        if is_long { Some(server.limits.watches().open(context.user, 0).map_err(ApiError::Limited)?) } else { None };
+    let answered = async { upstream.send(request).await.map_err(ApiError::Unavailable) };
     let response = if is_long {
         answered.await?
     } else {
-        timeout(asked.timeout + GRACE, answered).await.unwrap_or_else(|_| {
-            Err(Failure::Unavailable(
+        timeout(context.timeout + GRACE, answered).await.unwrap_or_else(|_| {
+            Err(ApiError::Unavailable(
                 "the API server did not answer this request, which was handed on to it, in time".to_owned(),
             ))
         })?
     };
     let (mut parts, mut body) = response.into_parts();
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Failure::Unavailable("the API server wants another protocol, which is not handed on".to_owned()));
+        return Err(ApiError::Unavailable("the API server wants another protocol, which is not handed on".to_owned()));
     }
     let mut headers = handed_back(parts.headers);
     let mut read = None;
@@ -117,10 +117,10 @@ fn empty() -> UpstreamBody {
 }
 
 /// Whether an answer may stay silent for as long as it likes: watches and logs.
-fn is_long_running(asked: &Asked<'_>, address: Option<&ResourcePath>) -> bool {
+fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>) -> bool {
     address.is_some_and(|address| {
         let is_log = address.subresource.as_deref().is_some_and(|name| name == "log");
-        address.legacy_watch || asked.info.query.flag("watch") || (is_log && asked.info.query.flag("follow"))
+        address.legacy_watch || context.info.query.flag("watch") || (is_log && context.info.query.flag("follow"))
     })
 }
 

@@ -13,36 +13,36 @@ use crate::query::{Access, Explanation, Selection};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
+use super::api_error::ApiError;
 use super::body::Body;
+use super::consistency::{self, Consistency, ReadFrom};
 use super::encode::Shown;
-use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
 use super::params::read_version;
 use super::row::Row;
-use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Server, chunked, document, explain, length_as, protobuf, read, yaml};
+use super::{RequestContext, Server, chunked, document, explain, length_as, protobuf, read, yaml};
 use crate::request::ResourcePath;
 
 pub(super) async fn answer(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Resource,
-) -> Result<Response<Body>, Failure> {
-    answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
+) -> Result<Response<Body>, ApiError> {
+    answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
 async fn answer_in(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Resource,
     offered: Protobuf,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, ApiError> {
     let name = address.name.as_deref().unwrap_or_default();
-    let not_found = || Failure::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
+    let not_found = || ApiError::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
     // Behind a custom resource's subresource nothing is looked at any more.
     let subresource = address.subresource.as_deref().map(|below| match resource.origin {
         ResourceOrigin::Custom => below.split('/').next().unwrap_or_default(),
@@ -55,21 +55,22 @@ async fn answer_in(
         Some(known) if resource.subresources.iter().any(|held| held.name == known) => {
             let mut gvr = address.gvr.clone();
             gvr.resource = format!("{}/{known}", gvr.resource);
-            return Err(Failure::MethodNotAllowed { verb: "get", gvr });
+            return Err(ApiError::MethodNotAllowed { verb: "get", gvr });
         }
         // Paths of built-in types are routes; those of custom resources are looked at only after the object.
-        Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(Failure::UnknownResource),
+        Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(ApiError::UnknownResource),
         Some(_) => return Err(not_found()),
     }
     if resource.origin == ResourceOrigin::BuiltIn {
-        routed(asked.headers, &OBJECTS)?;
+        routed(context.headers, &OBJECTS)?;
     }
-    let agreed = negotiate(asked.headers, Offer::Resource, offered)?;
+    let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     if let Some(problem) = problem_of_name(name) {
-        return Err(Failure::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
+        return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
     }
-    let version = read_version(asked.info.query.get("resourceVersion").unwrap_or_default()).map_err(Failure::Bare)?;
-    let consistency = strong::consistency(server, asked)?;
+    let version =
+        read_version(context.info.query.get("resourceVersion").unwrap_or_default()).map_err(ApiError::Bare)?;
+    let consistency = consistency::consistency(server, context)?;
     let key = match read::namespace_of(resource, address) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
@@ -77,25 +78,24 @@ async fn answer_in(
     let mut place = None;
     let now = (server.settings.clock)();
     let (content, object, took, from) = loop {
-        let (snapshot, from) = newest_enough(server, asked, resource, version, consistency).await?;
+        let (snapshot, from) = newest_enough(server, context, resource, version, consistency).await?;
         let begun = Instant::now();
         let shown = resource.restrict(Selection::default());
         let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
-        asked.noted.accessed(Access::Index);
+        context.noted.accessed(Access::Index);
         let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
-        let content = form(server, asked, resource, &agreed.form, &object)?;
+        let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
         let length = match &content {
-            Content::Document(json) => length_as(json, agreed.format, asked),
-            Content::Table(columns) => {
-                Row::new(columns, Shown::as_is(&object), now).length_with(|json| length_as(json, agreed.format, asked))
-            }
+            Content::Document(json) => length_as(json, agreed.format, context),
+            Content::Table(columns) => Row::new(columns, Shown::as_is(&object), now)
+                .length_with(|json| length_as(json, agreed.format, context)),
         };
         if place.is_some() || length <= LARGE {
             break (content, object, took, from);
         }
-        match server.limits.lists().enter(asked.user, length).map_err(Failure::Limited)? {
+        match server.limits.lists().enter(context.user, length).map_err(ApiError::Limited)? {
             Turn::Now(free) => {
                 place = Some(free);
                 break (content, object, took, from);
@@ -103,26 +103,26 @@ async fn answer_in(
             Turn::Later(waiting) => {
                 // Nothing is held in the queue, and what is read after it is the newest.
                 drop((content, object, snapshot));
-                place = Some(Box::pin(waiting.turn()).await.map_err(Failure::Limited)?);
+                place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
             }
         }
     };
     let object_length = object.length() as u64;
     let mut response = match content {
         Content::Document(json) if agreed.format == Format::Protobuf => {
-            match protobuf::single(&server.catalog(asked), resource, &agreed.form, &object, &json) {
-                Some(encoded) => document(encoded, Format::Protobuf, asked),
+            match protobuf::single(&server.catalog(context), resource, &agreed.form, &object, &json) {
+                Some(encoded) => document(encoded, Format::Protobuf, context),
                 None => {
                     drop((place, object));
-                    return Box::pin(answer_in(server, asked, address, resource, offered.without())).await;
+                    return Box::pin(answer_in(server, context, address, resource, offered.without())).await;
                 }
             }
         }
-        Content::Document(json) => document(json, agreed.format, asked),
+        Content::Document(json) => document(json, agreed.format, context),
         Content::Table(columns) => {
             let (envelope, held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
             let pieces = table::pieces(&columns, envelope, std::iter::once(object), Box::new(Some), agreed.format, now);
-            let mut response = chunked(pieces, agreed.format, asked);
+            let mut response = chunked(pieces, agreed.format, context);
             response.body_mut().holds(held);
             if agreed.format == Format::Yaml {
                 response.body_mut().holds(yaml::most_held(object_length));
@@ -139,10 +139,10 @@ async fn answer_in(
     if consistency == Consistency::Strong {
         from.tell(&mut response);
     }
-    if asked.explains() {
+    if context.explains() {
         let bytes = Some(object_length);
         let plan = format!("name {key} (1)");
-        let candidates = asked.may_list_all(&resource.gvr).await.then_some(1);
+        let candidates = context.may_list_all(&resource.gvr).await.then_some(1);
         let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
         explain::tell(&mut response, &explanation, Some(took));
     }
@@ -152,19 +152,19 @@ async fn answer_in(
 /// A snapshot that is as new as the request needs it, and where it was read.
 async fn newest_enough(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     resource: &Resource,
     version: Option<Version>,
     consistency: Consistency,
-) -> Result<(Snapshot, ReadFrom), Failure> {
-    let patience = server.settings.patience.min(asked.timeout);
+) -> Result<(Snapshot, ReadFrom), ApiError> {
+    let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     if version.is_some() || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     match version {
-        None => Box::pin(strong::newest(server, asked, resource, snapshot, asked.through.is_none())).await,
-        named => strong::reach(&resource.live, snapshot, named).await,
+        None => Box::pin(consistency::newest(server, context, resource, snapshot, context.through.is_none())).await,
+        named => consistency::reach(&resource.live, snapshot, named).await,
     }
 }
 
@@ -181,19 +181,19 @@ enum Content {
 /// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
 fn form(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     resource: &Resource,
     form: &Form,
     object: &Object,
-) -> Result<Content, Failure> {
-    let include = Include::read(&asked.info.query, form)?;
+) -> Result<Content, ApiError> {
+    let include = Include::read(&context.info.query, form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::new();
     match form {
         Form::PartialList(_) => {
             return Err(match resource.origin {
-                ResourceOrigin::Custom => Failure::Bare("content is not a list".to_owned()),
-                ResourceOrigin::BuiltIn => Failure::NotAcceptable(format!(
+                ResourceOrigin::Custom => ApiError::Bare("content is not a list".to_owned()),
+                ResourceOrigin::BuiltIn => ApiError::NotAcceptable(format!(
                     "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
                     super::list::go_type(resource, &resource.kind)
                 )),

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use crate::model::quote;
 
 /// Which requests a local server answers.
@@ -26,10 +26,10 @@ impl Guard {
     ///
     /// # Errors
     /// 403 that names the header.
-    pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), Failure> {
+    pub fn check(&self, authority: &str, headers: &HeaderMap) -> Result<(), ApiError> {
         for authority in std::iter::once(authority).chain(headers.get_all(HOST).iter().map(text)) {
             if authority.contains('@') || !self.is_own(host_of(authority)) {
-                return Err(Failure::Forbidden(format!(
+                return Err(ApiError::Forbidden(format!(
                     "Host {} is not this machine; use 127.0.0.1 or localhost, or bind the address that you want to use",
                     quote(authority)
                 )));
@@ -39,7 +39,7 @@ impl Guard {
             let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             if own != Some(authority) {
                 let message = format!("Origin {} is not this server; web pages are not answered", quote(origin));
-                return Err(Failure::Forbidden(message));
+                return Err(ApiError::Forbidden(message));
             }
         }
         // Other values are unknown today, so a browser means something else by them than these two.
@@ -47,7 +47,7 @@ impl Guard {
         if let Some(site) = headers.get_all("sec-fetch-site").iter().map(text).find(|site| !is_own(site)) {
             let message =
                 format!("Sec-Fetch-Site is {}: requests caused by another web page are not answered", quote(site));
-            return Err(Failure::Forbidden(message));
+            return Err(ApiError::Forbidden(message));
         }
         Ok(())
     }
@@ -64,11 +64,11 @@ impl Guard {
 ///
 /// # Errors
 /// 400 for several Host headers, as Go's server.
-pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, Failure> {
+pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, ApiError> {
     let mut hosts = headers.get_all(HOST).iter().map(text);
     let host = hosts.next().unwrap_or_default();
     if hosts.next().is_some() {
-        return Err(Failure::BadRequest("too many Host headers".to_owned()));
+        return Err(ApiError::BadRequest("too many Host headers".to_owned()));
     }
     Ok(uri.authority().map_or(host, |authority| authority.as_str()))
 }
@@ -91,7 +91,7 @@ fn host_of(authority: &str) -> &str {
 ///
 /// # Errors
 /// 415.
-pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
+pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_length = headers.get_all(CONTENT_LENGTH).iter().any(|length| text(length) != "0");
     let has_body = headers.contains_key(TRANSFER_ENCODING) || has_length;
@@ -102,9 +102,9 @@ pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
 ///
 /// # Errors
 /// 415.
-pub fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
+pub fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if !headers.contains_key(CONTENT_TYPE) && is_from_browser(headers) {
-        return Err(Failure::no_media_type());
+        return Err(ApiError::no_media_type());
     }
     Ok(())
 }

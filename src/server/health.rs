@@ -56,8 +56,8 @@ pub(super) fn wants_details(query: &Query) -> bool {
 /// Asks the checks of an endpoint.
 fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
     let mut results: Vec<Checked> = vec![("ping".to_owned(), Readiness::Ready)];
-    let asked = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
-    results.extend(asked.flat_map(|check| (check.probe)()));
+    let selected = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
+    results.extend(selected.flat_map(|check| (check.probe)()));
     if endpoint == "readyz" {
         let shutdown =
             if draining { Readiness::NotReady("the process is shutting down".to_owned()) } else { Readiness::Ready };

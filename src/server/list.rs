@@ -12,19 +12,19 @@ use tokio::time::Instant;
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
 use crate::query::{ContinueToken, Listing, Selection, State, Work};
-use crate::registry::{Live, Resource, ResourceOrigin};
+use crate::registry::{Resource, ResourceOrigin, ResourceState};
 use crate::store::{Object, Revocation, Snapshot};
 
+use super::api_error::ApiError;
 use super::body::{Body, Pieces};
+use super::consistency::{self, Consistency, ReadFrom};
 use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
-use super::failure::Failure;
 use super::limits::lists::{LARGE, Turn};
 use super::limits::{past, unread};
 use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::params::{ListOptions, read_version};
-use super::strong::{self, Consistency, ReadFrom};
 use super::table::{self, Columns, Include};
-use super::{Asked, Clock, Server, explain, protobuf, read, streamed, yaml};
+use super::{Clock, RequestContext, Server, explain, protobuf, read, streamed, yaml};
 use crate::request::ResourcePath;
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
@@ -47,54 +47,54 @@ const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old
 
 pub(super) async fn answer(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
-) -> Result<Response<Body>, Failure> {
-    answer_in(server, asked, address, resource, protobuf::offered(&server.catalog(asked), resource)).await
+) -> Result<Response<Body>, ApiError> {
+    answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
 async fn answer_in(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
     offered: Protobuf,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, ApiError> {
     if resource.origin == ResourceOrigin::BuiltIn {
-        routed(asked.headers, &LISTS)?;
+        routed(context.headers, &LISTS)?;
     }
-    let agreed = negotiate(asked.headers, Offer::Resource, offered)?;
-    let request = Arc::new(Request::read(asked, address, resource)?);
+    let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    let request = Arc::new(Request::read(context, address, resource)?);
     let selection = &request.selection;
     // It is held while the list waits: for the copy, for a turn, or for its place among large lists.
     let held_bytes = selection.held_bytes() as u64;
     let of_selection =
-        (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(asked.user, held_bytes));
-    let of_selection = of_selection.transpose().map_err(Failure::Limited)?;
-    let consistency = strong::consistency(server, asked)?;
-    let (state, mut from) = shown(server, asked, &request, consistency).await?;
+        (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, held_bytes));
+    let of_selection = of_selection.transpose().map_err(ApiError::Limited)?;
+    let consistency = consistency::consistency(server, context)?;
+    let (state, mut from) = shown(server, context, &request, consistency).await?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
     if let Form::Partial(_) = agreed.form {
-        return Err(Failure::NotAcceptable(format!(
+        return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type(resource, &resource.list_kind)
         )));
     }
-    let include = Include::read(&asked.info.query, &agreed.form)?;
+    let include = Include::read(&context.info.query, &agreed.form)?;
     let mut begun = Instant::now();
     let (mut state, mut page) = taken(&request, state).await?;
     let mut place = None;
-    let is_indented = agreed.format == Format::Yaml || asked.pretty();
+    let is_indented = agreed.format == Format::Yaml || context.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
     if bytes > LARGE {
-        place = Some(match server.limits.lists().enter(asked.user, bytes).map_err(Failure::Limited)? {
+        place = Some(match server.limits.lists().enter(context.user, bytes).map_err(ApiError::Limited)? {
             Turn::Now(place) => place,
             Turn::Later(waiting) => {
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
                 drop((page, state));
-                let place = Box::pin(waiting.turn()).await.map_err(Failure::Limited)?;
-                (state, from) = shown(server, asked, &request, consistency).await?;
+                let place = Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?;
+                (state, from) = shown(server, context, &request, consistency).await?;
                 begun = Instant::now();
                 (state, page) = taken(&request, state).await?;
                 place
@@ -102,9 +102,9 @@ async fn answer_in(
         });
     }
     let took = begun.elapsed();
-    asked.noted.accessed(selection.access());
-    let explanation = match asked.explains() {
-        true => Some(Box::pin(explain::explanation(asked, resource, selection, &state)).await),
+    context.noted.accessed(selection.access());
+    let explanation = match context.explains() {
+        true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),
         false => None,
     };
     let held_bytes = page.held_bytes;
@@ -115,14 +115,14 @@ async fn answer_in(
         _ => None,
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
-        let catalog = server.catalog(asked);
+        let catalog = server.catalog(context);
         // In a box: what it holds meanwhile is held by no list in another format.
         let written = Box::pin(async {
             let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
             // There are two listings while it is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
-            let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(asked.user, both_bytes));
-            let _of_both = of_both.transpose().map_err(Failure::Limited)?;
+            let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
+            let _of_both = of_both.transpose().map_err(ApiError::Limited)?;
             let (state, again) = taken(&request, state).await?;
             encoded_pieces([again, page], state, resource, shape).await
         });
@@ -130,14 +130,14 @@ async fn answer_in(
             Some(pieces) => pieces,
             None => {
                 drop((place, of_selection, request));
-                return Box::pin(answer_in(server, asked, address, resource, offered.without())).await;
+                return Box::pin(answer_in(server, context, address, resource, offered.without())).await;
             }
         }
     } else {
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
-    let mut response = streamed(pieces, agreed.format, asked, !resource.is_shown_whole());
+    let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
         return Err(past::let_go());
@@ -171,12 +171,12 @@ async fn answer_in(
 /// The state that is wanted, once the copy has come as far, and where it was read.
 async fn shown(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     request: &Request,
     consistency: Consistency,
-) -> Result<(State, ReadFrom), Failure> {
+) -> Result<(State, ReadFrom), ApiError> {
     let Request { selection, wanted, resource, .. } = request;
-    let patience = server.settings.patience.min(asked.timeout);
+    let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
     let may_lag = match wanted.state {
@@ -190,11 +190,11 @@ async fn shown(
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
             let is_known_behind = read::is_known_behind(resource, selection);
-            Box::pin(strong::newest(server, asked, resource, snapshot, is_known_behind)).await?
+            Box::pin(consistency::newest(server, context, resource, snapshot, is_known_behind)).await?
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
-            strong::reach(&resource.live, snapshot, Some(version)).await?
+            consistency::reach(&resource.live, snapshot, Some(version)).await?
         }
     };
     Ok((wanted.state(&resource.live, snapshot, selection)?, from))
@@ -213,7 +213,7 @@ pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
 }
 
 /// The page that is wanted of a state, and the state again. Where it takes long to find, others have their turn meanwhile.
-async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Failure> {
+async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), ApiError> {
     let (snapshot, request) = (state.snapshot().clone(), request.clone());
     read::in_turns(
         snapshot,
@@ -235,8 +235,12 @@ struct Request {
 }
 
 impl Request {
-    fn read(asked: &Asked<'_>, address: &ResourcePath, resource: &Arc<Resource>) -> Result<Request, Failure> {
-        let mut options = ListOptions::read(asked.info)?;
+    fn read(
+        context: &RequestContext<'_>,
+        address: &ResourcePath,
+        resource: &Arc<Resource>,
+    ) -> Result<Request, ApiError> {
+        let mut options = ListOptions::read(context.info)?;
         let selection = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
         let is_selective = selection.is_selective();
@@ -265,7 +269,7 @@ enum WantedState {
 }
 
 impl Wanted {
-    fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, Failure> {
+    fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, ApiError> {
         let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         // One object by name: upstream looks it up and knows no pages there.
         let place_is_known = selection.namespace.is_some() || resource.scope == Scope::Cluster;
@@ -275,12 +279,12 @@ impl Wanted {
         let is_zero = options.version == "0";
         if !options.continue_token.is_empty() {
             let token = ContinueToken::decode(&options.continue_token)
-                .map_err(|error| Failure::BadRequest(error.to_string()))?;
+                .map_err(|error| ApiError::BadRequest(error.to_string()))?;
             // Version 0 knows no limit, also with a token: all the rest of the token's state.
             let limit = limit.filter(|_| !is_zero);
             if !options.version.is_empty() && !is_zero {
                 let message = "specifying resource version is not allowed when using continue";
-                return Err(Failure::BadRequest(message.to_owned()));
+                return Err(ApiError::BadRequest(message.to_owned()));
             }
             let state = token.version.map_or(WantedState::Newest, WantedState::Exactly);
             // Without the slash in front, which a token that replaces this one has not, upstream.
@@ -289,7 +293,7 @@ impl Wanted {
             return Ok(Wanted { state, limit, start: Some((start, key)), prefix });
         }
         let version = read_version(&options.version)
-            .map_err(|problem| Failure::BadRequest(format!("invalid resource version: {problem}")))?;
+            .map_err(|problem| ApiError::BadRequest(format!("invalid resource version: {problem}")))?;
         let (state, limit) = match version {
             None => (WantedState::Newest, limit),
             Some(Version::ZERO) => (WantedState::Any, limit.filter(|_| !is_zero)),
@@ -304,16 +308,16 @@ impl Wanted {
     }
 
     /// The state to show, out of a snapshot that has come as far as is needed.
-    fn state(&self, live: &Live, snapshot: Snapshot, selection: &Selection) -> Result<State, Failure> {
+    fn state(&self, live: &ResourceState, snapshot: Snapshot, selection: &Selection) -> Result<State, ApiError> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
         let namespace = selection.namespace.as_deref();
         let state = if live.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
         state.ok_or_else(|| match &self.start {
-            Some((start, _)) => Failure::Expired {
+            Some((start, _)) => ApiError::Expired {
                 message: EXPIRED_PAGE.to_owned(),
                 continue_token: Some(ContinueToken { version: None, start: start.clone() }.encode()),
             },
-            None => Failure::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
+            None => ApiError::Expired { message: EXPIRED_LIST.to_owned(), continue_token: None },
         })
     }
 }
@@ -493,7 +497,7 @@ async fn encoded_pieces(
     state: State,
     resource: &Arc<Resource>,
     shape: protobuf::Objects,
-) -> Result<Option<(Pieces, Revocation)>, Failure> {
+) -> Result<Option<(Pieces, Revocation)>, ApiError> {
     let held = state.snapshot().hold(Twice { measured: again.objects, written: page.objects });
     drop(state);
     let (mut encoder, mut length) = (Encoder::default(), 0);
@@ -506,7 +510,7 @@ async fn encoded_pieces(
         }
     }
     let (head, tail) =
-        shape.around(&mut encoder, &page.meta, length).map_err(|error| Failure::Internal(error.to_string()))?;
+        shape.around(&mut encoder, &page.meta, length).map_err(|error| ApiError::Internal(error.to_string()))?;
     let revocation = held.revocation();
     let objects = std::iter::from_fn(move || held.with(|objects| objects.written.next()).flatten());
     let (show, resource) = (show(resource), resource.clone());

@@ -30,20 +30,20 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
 use super::Server;
+use super::api_error::ApiError;
 use super::body::Body;
 use super::connection::ConnectionState;
-use super::failure::Failure;
 use super::heads::slots::Slots;
 use super::heads::{Heads, MOST_HEAD, USUAL_HEAD};
 use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User, unstarted_bytes};
 use super::negotiate::Format;
+use super::request_metrics::Outcome;
 use super::response::{completed, failed};
-use super::stall::Stall;
-use super::streams::{self, Link, Streams};
-use super::tally::Outcome;
+use super::stream_timeout::{self, Link, StreamTimeoutExecutor};
 use super::tls::Tls;
+use super::write_timeout::WriteTimeout;
 use crate::access::authentication::Peer;
 use crate::registry::Where;
 
@@ -117,7 +117,7 @@ pub trait Answers: Send + Sync + 'static {
         &self,
         _: &ConnectionState,
         method: &Method,
-        failure: Failure,
+        failure: ApiError,
     ) -> impl Future<Output = Response<Body>> + Send {
         let response = failed(&failure, Format::Json, false);
         // hyper leaves the body out over HTTP/1.1 only.
@@ -149,14 +149,14 @@ impl Answers for Server {
         self.answer_to(connection, request).await
     }
 
-    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: Failure) -> Response<Body> {
+    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: ApiError) -> Response<Body> {
         let begun = Instant::now();
         // It takes a turn as every other request of its address.
         let (failure, worker) = match self.arrive(connection.user(), false).await {
             Ok(worker) => (failure, worker),
             Err(limited) => {
                 self.limits.count(limited.limit);
-                (Failure::Limited(limited), None)
+                (ApiError::Limited(limited), None)
             }
         };
         let make = || failed(&failure, Format::Json, false);
@@ -392,7 +392,7 @@ where
 {
     let worker = server.seats().map(|seats| seats.worker(state.user()));
     let link = Arc::new(Link::new(state.clone(), end.connections.clone()));
-    let mut builder = Builder::new(Streams(link.clone()));
+    let mut builder = Builder::new(StreamTimeoutExecutor(link.clone()));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(LONGEST_HEAD);
     builder
         .http2()
@@ -407,7 +407,7 @@ where
         builder.http2().max_pending_accept_reset_streams(RESETS_OF_SHARED);
     }
     let slots = Arc::<Slots>::default();
-    let heads = Heads::new(Stall::new(stream, link.clone()), slots.clone(), link.clone());
+    let heads = Heads::new(WriteTimeout::new(stream, link.clone()), slots.clone(), link.clone());
     let (requests, arriving) = (state.clone(), link.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         let restored = slots.restore(&mut request);
@@ -456,7 +456,7 @@ where
         }
     });
     async move {
-        if streams::until_ended(&link, worker, served).await.is_none() {
+        if stream_timeout::until_ended(&link, worker, served).await.is_none() {
             tracing::debug!("connection cut, because its client left too much unread");
         }
     }

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use crate::model::Scope;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::request::ResourcePath;
@@ -25,7 +25,7 @@ pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'st
 ///
 /// # Errors
 /// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.
-pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &Resource) -> Result<(), Failure> {
+pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &Resource) -> Result<(), ApiError> {
     let is_built_in = resource.origin == ResourceOrigin::BuiltIn;
     let verb = match write_verb(method, address) {
         None if *method == Method::GET || !is_built_in => return Ok(()),
@@ -33,16 +33,16 @@ pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &
     };
     let is_known = |below: &str| resource.subresources.iter().any(|held| held.name == below);
     match address.subresource.as_deref() {
-        Some(below) if is_built_in && !is_known(below) => Err(Failure::UnknownResource),
+        Some(below) if is_built_in && !is_known(below) => Err(ApiError::UnknownResource),
         Some(below) if !is_known(below.split('/').next().unwrap_or_default()) => {
             let name = address.name.clone().unwrap_or_default();
-            Err(Failure::NotFound { gvr: address.gvr.clone(), name })
+            Err(ApiError::NotFound { gvr: address.gvr.clone(), name })
         }
         // All namespaces at once can only be read.
         None if !is_built_in && resource.scope == Scope::Namespaced && address.namespace.is_none() => {
-            Err(Failure::PageNotFound)
+            Err(ApiError::PageNotFound)
         }
-        _ if is_built_in && verb.is_empty() => Err(Failure::MethodNotAllowedHere),
-        _ => Err(Failure::MethodNotAllowed { verb, gvr: address.gvr.clone() }),
+        _ if is_built_in && verb.is_empty() => Err(ApiError::MethodNotAllowedHere),
+        _ => Err(ApiError::MethodNotAllowed { verb, gvr: address.gvr.clone() }),
     }
 }

@@ -2,30 +2,33 @@
 //!
 //! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
 //! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`stall`] and [`streams`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; the path and the query have been read by [`crate::request`], `methods` looks at the method,
+//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`write_timeout`] and [`stream_timeout`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; the path and the query have been read by [`crate::request`], `methods` looks at the method,
 //! [`params`] at options and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain` and `written`) have others answer, [`discovery`] (what it shows is in `offered`, our own group in `own_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
-//! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`failure`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`tally`] counts what was
-//! answered, `audited` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] and [`self_review`] are created here, and are not kept; [`sent`] reads their bodies, [`shape`] says what is in them.
-//! [`through`] is a View: a server of its own behind a path.
+//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain_on_drop` and `read_your_writes`) have others answer, [`discovery`] (what it shows is in `discovery_rows`, our own group in `builtin_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
+//! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`api_error`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`request_metrics`] counts what was
+//! answered, `audit_context` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] and [`self_review`] are created here, and are not kept; [`sent`] reads their bodies, [`shape`] says what is in them.
+//! [`view_request`] is a View: a server of its own behind a path.
 //!
-//! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `admission`; none in `serve`), path, method, media type, options, storage.
+//! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `authorize`; none in `serve`), path, method, media type, options, storage.
 
-mod admission;
-mod audited;
+pub mod api_error;
+mod audit_context;
+mod authorize;
 pub mod body;
+mod builtin_group;
 pub mod column;
 pub mod connection;
+pub mod consistency;
 mod disclosure;
 pub mod discovery;
+mod discovery_rows;
 pub mod documents;
-mod drain;
-mod empty;
+mod drain_on_drop;
 pub mod encode;
 mod explain;
-pub mod failure;
 pub mod forward;
 pub mod get;
+mod go_zero_values;
 pub mod guards;
 pub mod gzip;
 mod heads;
@@ -37,8 +40,6 @@ pub mod list;
 pub mod listen;
 mod methods;
 pub mod negotiate;
-mod offered;
-mod own_group;
 mod pace;
 pub mod params;
 pub mod pass_through;
@@ -46,7 +47,9 @@ pub mod placement_review;
 pub mod probes;
 mod protobuf;
 pub mod read;
+mod read_your_writes;
 mod request_log;
+pub mod request_metrics;
 mod response;
 mod row;
 mod self_review;
@@ -54,18 +57,15 @@ mod sent;
 mod settings;
 mod shape;
 mod shared_columns;
-pub mod stall;
-mod streams;
-pub mod strong;
+mod stream_timeout;
 pub mod table;
-pub mod tally;
 #[cfg(test)]
 mod tests;
-pub mod through;
 pub mod tls;
+pub mod view_request;
 mod warnings;
 pub mod watch;
-mod written;
+pub mod write_timeout;
 pub mod yaml;
 
 use std::error::Error;
@@ -88,35 +88,35 @@ use crate::access::Admitted;
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::authorization::Decision;
+use crate::fair_semaphore::FairSemaphore;
 use crate::model::shares::Shares;
 use crate::registry::documents::{self as kept_documents, DocumentSource};
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Catalog, LiveState, Registry, Where};
+use crate::registry::{Catalog, LoadState, Registry, Where};
 use crate::request::query::MOST_PARAMETERS;
 use crate::request::{Query, RequestInfo, ResourcePath, Route};
-use crate::turns::Turns;
 
-use audited::{Audited, Auditing};
+use api_error::ApiError;
+use audit_context::{AuditContext, Auditing};
 use body::Body;
+use builtin_group::BuiltinGroupVisibility;
 use connection::ConnectionState;
 use documents::Needed;
-use failure::Failure;
 use heads::slots::LongQuery;
 use limits::exempt::is_exempt;
 use limits::seats::Worker;
 use limits::{Head, Limited, Limits, User, header_bytes};
 use methods::refuse_method;
 use negotiate::Format;
-use own_group::OwnGroup;
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
 use response::{chunked, completed, document, failed, length_as, mark_gzip, media_type, streamed, with_type};
 
+use request_metrics::{RequestMetrics, RequestRecord};
 pub use settings::{Clock, Settings};
 use shared_columns::SharedColumns;
-use tally::{Noted, Tally};
-use through::Through;
+use view_request::ViewRequest;
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -144,21 +144,21 @@ pub struct Server {
     /// Numbers the answers; see [`Server::audit_id`].
     answers: AtomicU64,
     audit_ids: RandomState,
-    tally: Arc<Tally>,
+    tally: Arc<RequestMetrics>,
     limits: Arc<Limits>,
     /// Places for requests that are handed on.
     forwarding: Arc<Shares<User>>,
     /// Requests for documents that are being made or encoded.
-    making_documents: Arc<Turns<User>>,
+    making_documents: Arc<FairSemaphore<User>>,
     /// Events that are being written into the audit log.
-    writing_events: Arc<Turns<User>>,
+    writing_events: Arc<FairSemaphore<User>>,
     /// Columns of tables that are being written.
     columns: SharedColumns,
     reviews: Reviews,
 }
 
 /// A request with what every handler wants to know of it.
-struct Asked<'a> {
+struct RequestContext<'a> {
     info: &'a RequestInfo,
     headers: &'a HeaderMap,
     authority: &'a str,
@@ -167,9 +167,9 @@ struct Asked<'a> {
     /// How long it may still take, unless it is a watch.
     timeout: Duration,
     /// The View that it came through, if it did.
-    through: Option<Through>,
+    through: Option<ViewRequest>,
     /// What is to be counted of it.
-    noted: &'a Noted,
+    noted: &'a RequestRecord,
     /// As whom it is answered; `None` where nobody is asked who it is.
     admitted: Option<Admitted>,
     /// Who asks, as far as limits are shared by it.
@@ -190,14 +190,14 @@ impl Server {
             audit_ids: RandomState::new(),
             tally: Arc::default(),
             forwarding: Arc::new(Shares::new(forward::MOST_AT_ONCE, forward::FIRST)),
-            making_documents: Arc::new(Turns::of_places(documents::MOST_AT_ONCE, 0)),
-            writing_events: Arc::new(Turns::of_places(EVENTS_AT_ONCE, FIRST_EVENTS)),
+            making_documents: Arc::new(FairSemaphore::of_places(documents::MOST_AT_ONCE, 0)),
+            writing_events: Arc::new(FairSemaphore::of_places(EVENTS_AT_ONCE, FIRST_EVENTS)),
             columns: SharedColumns::default(),
         }
     }
 
     /// What has been answered.
-    pub fn tally(&self) -> &Arc<Tally> {
+    pub fn tally(&self) -> &Arc<RequestMetrics> {
         &self.tally
     }
 
@@ -227,7 +227,7 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let (begun, noted) = (Instant::now(), Noted::default());
+        let (begun, noted) = (Instant::now(), RequestRecord::default());
         let (mut parts, body) = request.into_parts();
         let log = RequestLog::begin(&parts, begun);
         // Only an API server that a request is forwarded to reads a body, and reviews, which are created.
@@ -255,7 +255,7 @@ impl Server {
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        let audited = noted.audited().map_or(0, Audited::held_bytes);
+        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
         let mut response = completed(self.limits.unread(), connection, &parts.method, audited, response);
         noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
         response
@@ -272,16 +272,16 @@ impl Server {
     }
 
     /// A defect of ours ended a request.
-    fn defect(&self) -> Failure {
+    fn defect(&self) -> ApiError {
         self.registry.panics().count(Where::Request);
-        Failure::Internal("this request met a defect; the log says more".to_owned())
+        ApiError::Internal("this request met a defect; the log says more".to_owned())
     }
 
     async fn guarded(
         &self,
         parts: &mut http::request::Parts,
         body: Option<UpstreamBody>,
-        noted: &Noted,
+        noted: &RequestRecord,
         connection: &ConnectionState,
     ) -> Response<Body> {
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
@@ -292,12 +292,12 @@ impl Server {
         let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), parts);
         let (mut head, mut worker) = match entered.await {
             Ok(entered) => entered,
-            Err(limited) => return failed(&Failure::Limited(limited), Format::Json, false),
+            Err(limited) => return failed(&ApiError::Limited(limited), Format::Json, false),
         };
         let text = heads::slots::query(parts);
         if Query::is_too_long(text) {
             let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
-            return failed(&Failure::BadRequest(message), Format::Json, false);
+            return failed(&ApiError::BadRequest(message), Format::Json, false);
         }
         let query_length = text.len();
         let read = || RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text));
@@ -306,7 +306,7 @@ impl Server {
             None => read(),
         };
         // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
-        let through = info.view.as_ref().map(|path| Through::find(path, &self.registry));
+        let through = info.view.as_ref().map(|path| ViewRequest::find(path, &self.registry));
         let audit = Auditing { server: self, noted, info: &info };
         match &mut worker {
             Some(worker) => worker.work(|| audit.begin(parts, through.as_ref(), None)),
@@ -316,9 +316,9 @@ impl Server {
         let mut admitted = match self.settings.access.as_ref().zip(recognized) {
             None => Ok(None),
             Some((access, recognized)) => {
-                let known = noted.audited().map_or(&unaudited, Audited::known);
+                let known = noted.audited().map_or(&unaudited, AuditContext::known);
                 let admission =
-                    Box::pin(admission::admit(access, parts, &info, through.as_ref(), (recognized, Some(known))));
+                    Box::pin(authorize::admit(access, parts, &info, through.as_ref(), (recognized, Some(known))));
                 let admitted = match &mut worker {
                     Some(worker) => worker.work_through(admission).await,
                     None => admission.await,
@@ -330,7 +330,7 @@ impl Server {
                     }
                     None => Ok(()),
                 };
-                placed.map_err(Failure::Limited).and(admitted)
+                placed.map_err(ApiError::Limited).and(admitted)
             }
         };
         if admitted.is_err() {
@@ -357,7 +357,7 @@ impl Server {
             Ok(authority) => (authority, admitted),
             Err(failure) => ("", Err(failure)),
         };
-        let mut asked = Asked {
+        let mut context = RequestContext {
             info: &info,
             headers: &parts.headers,
             authority,
@@ -369,37 +369,37 @@ impl Server {
             user: named.as_ref().unwrap_or(connection.user()),
             limits: &self.limits,
         };
-        noted.asked_by(asked.user);
+        noted.asked_by(context.user);
         match admitted {
-            Ok(admitted) => asked.admitted = admitted,
-            Err(failure) => return asked.failed(&failure),
+            Ok(admitted) => context.admitted = admitted,
+            Err(failure) => return context.failed(&failure),
         }
         if let Some(missing) = missing {
-            return asked.failed(&self.unless_incomplete(missing));
+            return context.failed(&self.unless_incomplete(missing));
         }
-        if let Some(through) = &mut asked.through {
+        if let Some(through) = &mut context.through {
             let catalog = self.registry.catalog();
             // It reads the caller's own Pod, which the caller can make long.
-            let meeting = Box::pin(through.meet(asked.admitted.as_ref(), &catalog));
+            let meeting = Box::pin(through.meet(context.admitted.as_ref(), &catalog));
             let met = match &mut worker {
                 Some(worker) => worker.work_through(meeting).await,
                 None => meeting.await,
             };
             if let Err(failure) = met {
-                return asked.failed(&asked.reduced(failure));
+                return context.failed(&context.reduced(failure));
             }
         }
         // Now that it is known for whom: the user, or still the address.
-        let user = asked.user;
+        let user = context.user;
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
             Some(worker) => Ok((!is_exempt).then_some(worker)),
-            None => self.arrive(user, is_exempt).await.map_err(Failure::Limited),
+            None => self.arrive(user, is_exempt).await.map_err(ApiError::Limited),
         };
         let answered = match arrived {
             Ok(worker) => {
                 // In one place for both: it is large.
-                let dispatched = std::pin::pin!(self.dispatch(&mut asked, &parts.uri, body));
+                let dispatched = std::pin::pin!(self.dispatch(&mut context, &parts.uri, body));
                 match worker {
                     Some(mut worker) => worker.work_through(dispatched).await,
                     None => dispatched.await,
@@ -407,10 +407,10 @@ impl Server {
             }
             Err(limited) => Err(limited),
         };
-        let audited = noted.audited().map_or(0, Audited::held_bytes);
+        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
         match answered.and_then(|response| self.admit_response(user, audited, response)) {
             Ok(response) => response,
-            Err(failure) => asked.failed(&self.unless_incomplete(failure)),
+            Err(failure) => context.failed(&self.unless_incomplete(failure)),
         }
     }
 
@@ -439,17 +439,17 @@ impl Server {
         worker.arrive().await.map(|()| Some(worker))
     }
 
-    /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audited`: what its event takes,
+    /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audit_context`: what its event takes,
     /// in bytes.
     fn admit_response(
         &self,
         user: &User,
         audited: usize,
         mut response: Response<Body>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, ApiError> {
         let (body, unread) = (response.body_mut(), self.limits.unread());
         let held = body.may_hold().map(|bytes| bytes + audited as u64);
-        let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(Failure::Limited)?;
+        let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
         if share.is_some() || body.is_stream() {
             body.count_unread(unread.meter(user, body.is_stream(), share));
         }
@@ -458,15 +458,15 @@ impl Server {
     }
 
     /// What is told of a failure: of something that is not served, while it is not known yet what is to be, that it is being read.
-    fn unless_incomplete(&self, failure: Failure) -> Failure {
+    fn unless_incomplete(&self, failure: ApiError) -> ApiError {
         let is_missing = match &failure {
-            Failure::PageNotFound | Failure::UnknownResource => true,
-            Failure::NotFound { gvr, .. } => *gvr == through::views(),
+            ApiError::PageNotFound | ApiError::UnknownResource => true,
+            ApiError::NotFound { gvr, .. } => *gvr == view_request::views(),
             _ => false,
         };
         match &self.settings.is_complete {
             Some(is_complete) if is_missing && !is_complete() => {
-                Failure::Loading("it is not known yet what is to be served".to_owned())
+                ApiError::Loading("it is not known yet what is to be served".to_owned())
             }
             _ => failure,
         }
@@ -474,94 +474,94 @@ impl Server {
 
     async fn dispatch(
         &self,
-        asked: &mut Asked<'_>,
+        context: &mut RequestContext<'_>,
         uri: &Uri,
         body: Option<UpstreamBody>,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, ApiError> {
         if let Some(guard) = &self.settings.guard {
-            guard.check(asked.authority, asked.headers)?;
+            guard.check(context.authority, context.headers)?;
         }
         // A review changes nothing, and `kubectl create --raw` sends no media type.
-        let info = asked.info;
+        let info = context.info;
         let route = info.route();
-        let is_review = match asked.through {
+        let is_review = match context.through {
             Some(_) => self_review::is_one(route),
             None => placement_review::is_asked(route).is_some(),
         };
         if !(is_review && info.method == Method::POST) {
-            guards::check_body(&info.method, asked.headers)?;
+            guards::check_body(&info.method, context.headers)?;
         }
-        asked.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
-        if let Some(address) = placement_review::is_asked(route).filter(|_| asked.through.is_none()) {
-            return Box::pin(placement_review::answer(self, asked, address, body)).await;
+        context.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
+        if let Some(address) = placement_review::is_asked(route).filter(|_| context.through.is_none()) {
+            return Box::pin(placement_review::answer(self, context, address, body)).await;
         }
-        if asked.through.is_some()
-            && let Some(review) = self_review::is_asked(route, &self.catalog(asked))
+        if context.through.is_some()
+            && let Some(review) = self_review::is_asked(route, &self.catalog(context))
         {
-            return Box::pin(self_review::answer(self, asked, review, body)).await;
+            return Box::pin(self_review::answer(self, context, review, body)).await;
         }
-        if is_websocket_watch(asked) {
+        if is_websocket_watch(context) {
             tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
             return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
         }
         // From a View nothing is handed on.
-        if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| asked.through.is_none()) {
-            pass_through::check_impersonation(asked.headers)?;
+        if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| context.through.is_none()) {
+            pass_through::check_impersonation(context.headers)?;
             let catalog = self.registry.catalog();
-            if self.passes().takes(asked, &catalog)? {
-                let forwarded = Box::pin(forward::answer(self, upstream, asked, uri, body)).await?;
-                let is_new = is_read_of_discovery(asked) && forwarded.status().is_success();
+            if self.passes().takes(context, &catalog)? {
+                let forwarded = Box::pin(forward::answer(self, upstream, context, uri, body)).await?;
+                let is_new = is_read_of_discovery(context) && forwarded.status().is_success();
                 if !is_new {
                     return Ok(forwarded);
                 }
                 // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
                 // find it there next: kube-apiserver never serves one before it lists it.
                 drop(forwarded);
-                self.registry.rediscovery().request(asked.timeout.min(REDISCOVERY)).await;
-                return self.around(asked);
+                self.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
+                return self.around(context);
             }
         }
         let address = match route {
             Route::Resource(address) => address,
-            Route::OpenApi => return self.documents(asked, uri.query()).await,
-            Route::Health { endpoint, check: None } if !self.shows_checks(asked, endpoint).await => {
+            Route::OpenApi => return self.documents(context, uri.query()).await,
+            Route::Health { endpoint, check: None } if !self.shows_checks(context, endpoint).await => {
                 return Ok(health::plain(endpoint, self.is_well(endpoint)));
             }
-            _ => return self.around(asked),
+            _ => return self.around(context),
         };
         // All attempts together wait as long as one may.
         let begun = Instant::now();
-        let most = asked.timeout.min(self.settings.patience);
+        let most = context.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
-            asked.timeout = most.saturating_sub(begun.elapsed());
-            let settled = self.resource(asked, address).await;
+            context.timeout = most.saturating_sub(begun.elapsed());
+            let settled = self.resource(context, address).await;
             let upstream = match &settled {
-                Err(Failure::Replaced) => continue,
-                _ if asked.through.is_some() => None,
+                Err(ApiError::Replaced) => continue,
+                _ if context.through.is_some() => None,
                 // Who may not list everything may still see a part of it, without a copy.
-                Err(Failure::Forbidden(_)) if asked.is_read() && self.is_refused(address) => self.upstream(),
-                Err(Failure::Behind) => self.upstream(),
+                Err(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => self.upstream(),
+                Err(ApiError::Behind) => self.upstream(),
                 _ => None,
             };
             let Some(upstream) = upstream else { return settled };
-            asked.timeout = most.saturating_sub(begun.elapsed());
+            context.timeout = most.saturating_sub(begun.elapsed());
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-            return Box::pin(forward::answer(self, upstream, asked, uri, body)).await;
+            return Box::pin(forward::answer(self, upstream, context, uri, body)).await;
         }
-        Err(Failure::Replaced)
+        Err(ApiError::Replaced)
     }
 
     /// Whether the source refuses to show a resource as a whole.
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
-        matches!(state, Some(LiveState::Refused { code: 403, .. }))
+        matches!(state, Some(LoadState::Refused { code: 403, .. }))
     }
 
     /// What is served to a request: everything, or what its View shows of it.
-    fn catalog(&self, asked: &Asked<'_>) -> Arc<Catalog> {
+    fn catalog(&self, context: &RequestContext<'_>) -> Arc<Catalog> {
         let whole = self.registry.catalog();
-        match &asked.through {
+        match &context.through {
             Some(through) => through.catalog(&whole),
             None => whole,
         }
@@ -573,29 +573,31 @@ impl Server {
     /// server, by the PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not
     /// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it
     /// validates itself. The aggregator sends people here for what its index names, and as themselves.
-    fn document_source(&self, asked: &Asked<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
-        match asked.own_group() {
-            OwnGroup::Alone => Some(own_group::documents().clone()),
-            OwnGroup::Beside if path.strip_prefix("/v3/") == Some(own_group::KEY) => {
-                Some(own_group::documents().clone())
+    fn document_source(&self, context: &RequestContext<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
+        match context.own_group() {
+            BuiltinGroupVisibility::Alone => Some(builtin_group::documents().clone()),
+            BuiltinGroupVisibility::Beside if path.strip_prefix("/v3/") == Some(builtin_group::KEY) => {
+                Some(builtin_group::documents().clone())
             }
-            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => self.catalog(asked).documents.clone(),
+            BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
+                self.catalog(context).documents.clone()
+            }
         }
     }
 
     /// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
-    async fn documents(&self, asked: &Asked<'_>, query: Option<&str>) -> Result<Response<Body>, Failure> {
-        let path = asked.info.path.trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
-        let source = self.document_source(asked, path).ok_or(Failure::PageNotFound)?;
+    async fn documents(&self, context: &RequestContext<'_>, query: Option<&str>) -> Result<Response<Body>, ApiError> {
+        let path = context.info.path.trim_start_matches('/').strip_prefix("openapi").unwrap_or_default();
+        let source = self.document_source(context, path).ok_or(ApiError::PageNotFound)?;
         let needed = async || {
-            tokio::time::timeout(asked.timeout, Needed::by(path, &*source))
+            tokio::time::timeout(context.timeout, Needed::by(path, &*source))
                 .await
                 .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
-                .map_err(Failure::Unavailable)
+                .map_err(ApiError::Unavailable)
         };
-        let (method, headers, now) = (asked.info.method.clone(), asked.headers.clone(), (self.settings.clock)());
+        let (method, headers, now) = (context.info.method.clone(), context.headers.clone(), (self.settings.clock)());
         let (document, query) = (path.to_owned(), query.map(str::to_owned));
-        let prefix = asked.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
+        let prefix = context.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
         let answer = move |needed: &Needed, is_made_only: bool| {
             let request = documents::Request {
                 method: &method,
@@ -612,9 +614,9 @@ impl Server {
             return Ok(response.map(Body::whole));
         }
         // What makes a document takes many times its memory, for a large one hundreds of megabytes.
-        let making = tokio::time::timeout(asked.timeout, self.making_documents.place(asked.user)).await;
+        let making = tokio::time::timeout(context.timeout, self.making_documents.place(context.user)).await;
         let Ok(Some(making)) = making else {
-            return Err(Failure::Unavailable(
+            return Err(ApiError::Unavailable(
                 "documents for other requests are being made: try again later".to_owned(),
             ));
         };
@@ -631,22 +633,22 @@ impl Server {
             self.defect()
         })?;
         // It was work for the user, though on another thread.
-        self.limits.seats().turn_of(asked.user).await.work_and_settle(took, || ());
+        self.limits.seats().turn_of(context.user).await.work_and_settle(took, || ());
         response.map(|response| response.map(Body::whole)).ok_or_else(|| self.defect())
     }
 
     /// Whether the caller may see the names of health checks; see [`health`].
-    async fn shows_checks(&self, asked: &Asked<'_>, endpoint: &str) -> bool {
+    async fn shows_checks(&self, context: &RequestContext<'_>, endpoint: &str) -> bool {
         let Some(access) = &self.settings.access else { return true };
         // Of a View there is nothing to hide.
-        if asked.through.is_some() {
+        if context.through.is_some() {
             return true;
         }
-        let Some(admitted) = asked.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+        let Some(admitted) = context.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
             return false;
         };
         // Only then, so that plain health checks never wait for the API server.
-        health::wants_details(&asked.info.query)
+        health::wants_details(&context.info.query)
             && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
     }
 
@@ -656,49 +658,49 @@ impl Server {
     }
 
     /// Everything that is no resource.
-    fn around(&self, asked: &Asked<'_>) -> Result<Response<Body>, Failure> {
-        let catalog = self.catalog(asked);
-        let passes = if asked.through.is_some() { PassThrough::Off } else { self.passes() };
-        match asked.info.route() {
-            Route::Unknown => Err(Failure::PageNotFound),
-            Route::UnknownBuiltIn => Err(Failure::UnknownResource),
+    fn around(&self, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
+        let catalog = self.catalog(context);
+        let passes = if context.through.is_some() { PassThrough::Off } else { self.passes() };
+        match context.info.route() {
+            Route::Unknown => Err(ApiError::PageNotFound),
+            Route::UnknownBuiltIn => Err(ApiError::UnknownResource),
             Route::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
                 // What else is kept, and how far it is, is not for whoever may see a View.
-                let checks = if asked.through.is_some() { &[] } else { &*self.settings.checks };
-                Ok(health::answer(endpoint, check.as_deref(), &asked.info.query, checks, draining))
+                let checks = if context.through.is_some() { &[] } else { &*self.settings.checks };
+                Ok(health::answer(endpoint, check.as_deref(), &context.info.query, checks, draining))
             }
             Route::Version => {
-                asked.is_routed(&negotiate::VERSION)?;
+                context.is_routed(&negotiate::VERSION)?;
                 Ok(version(&catalog))
             }
             other => {
                 self.registry.rediscovery().note_reader();
-                discovery::answer(&catalog, passes, other, asked)
+                discovery::answer(&catalog, passes, other, context)
             }
         }
     }
 
-    async fn resource(&self, asked: &Asked<'_>, address: &ResourcePath) -> Result<Response<Body>, Failure> {
-        let catalog = self.catalog(asked);
+    async fn resource(&self, context: &RequestContext<'_>, address: &ResourcePath) -> Result<Response<Body>, ApiError> {
+        let catalog = self.catalog(context);
         let mut resource = read::find(&catalog, address)?;
-        if let Some(through) = &asked.through {
+        if let Some(through) = &context.through {
             resource = through.seen(resource);
         }
-        asked.noted.served(asked, address, &resource);
-        refuse_method(&asked.info.method, address, &resource)?;
-        let answered = if address.legacy_watch || (address.name.is_none() && asked.info.query.flag("watch")) {
-            watch::answer(self, asked, address, &resource).await
+        context.noted.served(context, address, &resource);
+        refuse_method(&context.info.method, address, &resource)?;
+        let answered = if address.legacy_watch || (address.name.is_none() && context.info.query.flag("watch")) {
+            watch::answer(self, context, address, &resource).await
         } else if address.name.is_some() {
-            get::answer(self, asked, address, &resource).await
+            get::answer(self, context, address, &resource).await
         } else {
-            list::answer(self, asked, address, &resource).await
+            list::answer(self, context, address, &resource).await
         };
-        let answered = answered.map_err(|failure| asked.reduced(failure));
+        let answered = answered.map_err(|failure| context.reduced(failure));
         // A deprecated version warns on its failures too, so they become answers here.
         let mut response = match answered {
-            Err(failure @ (Failure::Replaced | Failure::Behind)) => return Err(failure),
-            Err(failure) if resource.deprecation_warning.is_some() => asked.failed(&failure),
+            Err(failure @ (ApiError::Replaced | ApiError::Behind)) => return Err(failure),
+            Err(failure) if resource.deprecation_warning.is_some() => context.failed(&failure),
             Err(failure) => return Err(failure),
             Ok(response) => response,
         };
@@ -725,22 +727,22 @@ impl Server {
     }
 }
 
-impl Asked<'_> {
+impl RequestContext<'_> {
     /// Asks what kube-apiserver's router asks before a built-in path is looked at: the method, which has to be GET, and
     /// whether one of the types can be sent. Its other paths answer every method alike.
-    fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), Failure> {
+    fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), ApiError> {
         if self.info.method != Method::GET {
-            return Err(Failure::MethodNotAllowedHere);
+            return Err(ApiError::MethodNotAllowedHere);
         }
         negotiate::routed(self.headers, offered)
     }
 
     /// How our own group is shown: a View has none of its own, and a server that asks nobody who it is has no Views.
-    fn own_group(&self) -> OwnGroup {
+    fn own_group(&self) -> BuiltinGroupVisibility {
         match &self.admitted {
-            _ if self.through.is_some() => OwnGroup::Hidden,
-            Some(admitted) => OwnGroup::of(&admitted.identity.user),
-            None => OwnGroup::WithoutViews,
+            _ if self.through.is_some() => BuiltinGroupVisibility::Hidden,
+            Some(admitted) => BuiltinGroupVisibility::of(&admitted.identity.user),
+            None => BuiltinGroupVisibility::WithoutViews,
         }
     }
 
@@ -759,17 +761,17 @@ impl Asked<'_> {
 }
 
 /// Whether the description of a group, or of a version, is read.
-fn is_read_of_discovery(asked: &Asked<'_>) -> bool {
-    asked.is_read() && matches!(asked.info.route(), Route::Group(_) | Route::GroupVersion(_))
+fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
+    context.is_read() && matches!(context.info.route(), Route::Group(_) | Route::GroupVersion(_))
 }
 
 /// Whether a watch is asked for by WebSocket. Clients of fabric8 open every watch so. They take a finished response for a server that
 /// does not speak WebSocket, and watch over HTTP at once; an endless one makes them wait for ever, and an error stops them or takes them
 /// many seconds.
-fn is_websocket_watch(asked: &Asked<'_>) -> bool {
-    let Route::Resource(address) = asked.info.route() else { return false };
-    let watches = address.legacy_watch || (address.subresource.is_none() && asked.info.query.flag("watch"));
-    watches && asked.is_read() && pass_through::is_websocket(asked.headers)
+fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
+    let Route::Resource(address) = context.info.route() else { return false };
+    let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));
+    watches && context.is_read() && pass_through::is_websocket(context.headers)
 }
 
 /// `/version` is always indented.

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use crate::request::Query;
 
 /// How bytes are written.
@@ -183,7 +183,7 @@ impl<'a> Clause<'a> {
 ///
 /// # Errors
 /// 406 with the types on offer.
-pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, Failure> {
+pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
         return Ok(Agreed { format: Format::Json, form: Form::Whole, misses_protobuf: false });
@@ -204,7 +204,7 @@ pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Resul
             "application/json, application/yaml, application/vnd.kubernetes.protobuf"
         }
     };
-    Err(Failure::NotAcceptable(format!("only the following media types are accepted: {offered}")))
+    Err(ApiError::NotAcceptable(format!("only the following media types are accepted: {offered}")))
 }
 
 /// What routes of built-in objects can send.
@@ -227,13 +227,13 @@ pub const VERSION: [&str; 1] = ["application/json"];
 ///
 /// # Errors
 /// 406 with the types on offer, in the router's words.
-pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), Failure> {
+pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(), ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_taken = |clause: &str| {
         let named = clause.split(';').next().unwrap_or_default().trim();
         named == "*/*" || offered.contains(&named)
     };
-    if header.is_empty() || header.split(',').any(is_taken) { Ok(()) } else { Err(Failure::NotRouted(offered)) }
+    if header.is_empty() || header.split(',').any(is_taken) { Ok(()) } else { Err(ApiError::NotRouted(offered)) }
 }
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

@@ -4,8 +4,8 @@
 //! it for hours. A client may wait for [`PATIENCE`] in total; what it takes gives it time again, a second for each [`SLOWEST`] bytes.
 //! kube-apiserver ends every request but a watch after a minute; here a large list may take longer.
 //!
-//! Who notices that a client waits is [`super::stall`] for a connection, and [`super::body`] for one of several responses on it. A reader that
-//! takes nothing at all is the matter of [`super::stall`] and [`super::streams`].
+//! Who notices that a client waits is [`super::write_timeout`] for a connection, and [`super::body`] for one of several responses on it. A reader that
+//! takes nothing at all is the matter of [`super::write_timeout`] and [`super::stream_timeout`].
 
 use std::time::Duration;
 

@@ -10,17 +10,17 @@ use crate::model::Version;
 use crate::request::{Query, RequestInfo};
 use crate::selector::{FieldSelector, LabelSelector};
 
-use super::failure::{Failure, OptionFault, OptionProblem};
+use super::api_error::{ApiError, OptionFault, OptionProblem};
 use crate::model::quote;
 
 /// Most requirements of a label selector, and most terms of a field selector. The work of a list or of an event is so many times that of a
 /// usual one. A set may name any number of values.
 const MOST_REQUIREMENTS: usize = 1024;
 
-fn integer(query: &Query, key: &str) -> Result<Option<i64>, Failure> {
+fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
-        Failure::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
+        ApiError::BadRequest(format!("strconv.ParseInt: parsing {}: {}", quote(text), number_problem(text)))
     })
 }
 
@@ -28,7 +28,7 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>, Failure> {
 ///
 /// # Errors
 /// 400 for a text that is no Go duration.
-pub fn timeout(query: &Query, most: Duration) -> Result<Duration, Failure> {
+pub fn timeout(query: &Query, most: Duration) -> Result<Duration, ApiError> {
     let text = query.get("timeout").unwrap_or_default();
     if text.is_empty() {
         return Ok(most);
@@ -36,7 +36,7 @@ pub fn timeout(query: &Query, most: Duration) -> Result<Duration, Failure> {
     match go_duration(text) {
         Ok(duration) if duration.is_zero() => Ok(most),
         Ok(duration) => Ok(duration.min(most)),
-        Err(problem) => Err(Failure::BadRequest(format!("invalid timeout specified in the request URL - {problem}"))),
+        Err(problem) => Err(ApiError::BadRequest(format!("invalid timeout specified in the request URL - {problem}"))),
     }
 }
 
@@ -86,10 +86,10 @@ impl ListOptions {
     ///
     /// # Errors
     /// 400 for what cannot be read, 422 for what contradicts.
-    pub fn read(request: &RequestInfo) -> Result<ListOptions, Failure> {
+    pub fn read(request: &RequestInfo) -> Result<ListOptions, ApiError> {
         let query = &request.query;
         if let Some(parameter) = NOT_SUPPORTED.iter().find(|parameter| query.get(parameter).is_some()) {
-            return Err(Failure::BadRequest(format!(
+            return Err(ApiError::BadRequest(format!(
                 "the query parameter {parameter} is not supported by this version of fieldcache: remove it"
             )));
         }
@@ -105,7 +105,7 @@ impl ListOptions {
             send_initial_events: query.optional_flag("sendInitialEvents"),
             ..ListOptions::default()
         };
-        let refused = |error: crate::selector::SelectorError| Failure::BadRequest(error.message);
+        let refused = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);
         let selector = |key: &str| query.get(key).unwrap_or_default();
         options.labels = match request.selectors().labels.read() {
             Some(labels) => labels.clone(),
@@ -117,7 +117,7 @@ impl ListOptions {
         };
         options.set_watch_defaults();
         let faults = options.faults();
-        if faults.is_empty() { Ok(options) } else { Err(Failure::InvalidOptions(faults)) }
+        if faults.is_empty() { Ok(options) } else { Err(ApiError::InvalidOptions(faults)) }
     }
 
     /// A watch from nowhere or from 0 is one with initial events (apimachinery `internalversion/defaults.go`).

@@ -12,11 +12,11 @@ use tokio::time::{Instant, timeout};
 use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
 use crate::query::{FieldTerm, Selection};
-use crate::registry::{Catalog, Live, LiveState, NotReady, Resource, ResourceOrigin};
+use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
 use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use super::limits::{Limited, past};
 use super::params::ListOptions;
 use crate::request::ResourcePath;
@@ -28,10 +28,10 @@ pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// 404: a Status where the API server has a built-in router for the group version, else plain text.
-pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, Failure> {
+pub fn find(catalog: &Catalog, address: &ResourcePath) -> Result<Arc<Resource>, ApiError> {
     let gvr = &address.gvr;
     let unknown = || {
-        if is_built_in(catalog, &gvr.group) { Failure::UnknownResource } else { Failure::PageNotFound }
+        if is_built_in(catalog, &gvr.group) { ApiError::UnknownResource } else { ApiError::PageNotFound }
     };
     let resource = catalog.resource(gvr).ok_or_else(unknown)?;
     let fits = match (resource.scope, &address.namespace, &address.name) {
@@ -63,20 +63,20 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Optio
 /// A snapshot, waiting for a load within the patience.
 ///
 /// # Errors
-/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`Failure::Replaced`] when the resource went.
-pub async fn snapshot(live: &Live, patience: Duration) -> Result<Snapshot, Failure> {
+/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`ApiError::Replaced`] when the resource went.
+pub async fn snapshot(live: &ResourceState, patience: Duration) -> Result<Snapshot, ApiError> {
     live.snapshot(patience).await.map_err(not_ready)
 }
 
 /// What a client is told of a copy that is not there.
-pub fn not_ready(not_ready: NotReady) -> Failure {
+pub fn not_ready(not_ready: NotReady) -> ApiError {
     match not_ready {
-        NotReady::Loading(progress) => Failure::Loading(progress),
-        NotReady::Refused { code: 403, message } => Failure::Forbidden(message),
+        NotReady::Loading(progress) => ApiError::Loading(progress),
+        NotReady::Refused { code: 403, message } => ApiError::Forbidden(message),
         // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
-        NotReady::Refused { message, .. } => Failure::Unavailable(message),
-        NotReady::OverMemory(over) => Failure::Limited(Limited::memory(&over)),
-        NotReady::Gone => Failure::Replaced,
+        NotReady::Refused { message, .. } => ApiError::Unavailable(message),
+        NotReady::OverMemory(over) => ApiError::Limited(Limited::memory(&over)),
+        NotReady::Gone => ApiError::Replaced,
     }
 }
 
@@ -84,9 +84,9 @@ pub fn not_ready(not_ready: NotReady) -> Failure {
 ///
 /// # Errors
 /// 503 that says how long the source has been silent, and why if that is known.
-pub async fn at_most_behind(live: &Live, most: Option<Duration>) -> Result<(), Failure> {
+pub async fn at_most_behind(live: &ResourceState, most: Option<Duration>) -> Result<(), ApiError> {
     let Some(most) = most else { return Ok(()) };
-    live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| Failure::Unavailable(lagging.to_string()))
+    live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
 }
 
 /// A snapshot not older than `version`, waiting up to three seconds while the source is asked for what is missing. The wait ends as soon
@@ -94,19 +94,19 @@ pub async fn at_most_behind(live: &Live, most: Option<Duration>) -> Result<(), F
 ///
 /// # Errors
 /// 504 with upstream's cause when the copy does not get there.
-pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Result<Snapshot, Failure> {
+pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Version) -> Result<Snapshot, ApiError> {
     if held.version() >= version {
         return Ok(held);
     }
     let since = Instant::now();
     if !live.freshness().want(version) {
-        return Err(Failure::TooLargeVersion { asked: version, current: held.version() });
+        return Err(ApiError::TooLargeVersion { requested: version, current: held.version() });
     }
     let mut states = live.subscribe();
     let reached = states.wait_for(|state| match state {
-        LiveState::Ready(snapshot) => snapshot.version() >= version,
-        LiveState::Gone(_) => true,
-        LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => false,
+        LoadState::Ready(snapshot) => snapshot.version() >= version,
+        LoadState::Gone(_) => true,
+        LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
     });
     let waited = tokio::select! {
         biased;
@@ -117,11 +117,13 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
         () = live.freshness().lacks(version, since) => None,
     };
     match (waited, live.state()) {
-        (Some(LiveState::Ready(snapshot)), _) => Ok(snapshot),
-        (Some(LiveState::Gone(_)), _) => Err(Failure::Replaced),
-        (_, LiveState::Ready(newest)) if newest.version() >= version => Ok(newest),
-        (_, LiveState::Ready(newest)) => Err(Failure::TooLargeVersion { asked: version, current: newest.version() }),
-        _ => Err(Failure::TooLargeVersion { asked: version, current: held.version() }),
+        (Some(LoadState::Ready(snapshot)), _) => Ok(snapshot),
+        (Some(LoadState::Gone(_)), _) => Err(ApiError::Replaced),
+        (_, LoadState::Ready(newest)) if newest.version() >= version => Ok(newest),
+        (_, LoadState::Ready(newest)) => {
+            Err(ApiError::TooLargeVersion { requested: version, current: newest.version() })
+        }
+        _ => Err(ApiError::TooLargeVersion { requested: version, current: held.version() }),
     }
 }
 
@@ -130,14 +132,18 @@ pub async fn not_older_than(live: &Live, held: Snapshot, version: Version) -> Re
 ///
 /// # Errors
 /// 400 for a field label that the resource does not offer, or a name selector that contradicts the path.
-pub fn selection(resource: &Resource, address: &ResourcePath, options: &mut ListOptions) -> Result<Selection, Failure> {
+pub fn selection(
+    resource: &Resource,
+    address: &ResourcePath,
+    options: &mut ListOptions,
+) -> Result<Selection, ApiError> {
     let requirements = std::mem::take(&mut options.fields.requirements);
     let mut fields = Vec::with_capacity(requirements.len());
     for requirement in requirements {
         let field = resource
             .plan
             .resolve(&requirement.label)
-            .map_err(|unsupported| Failure::BadRequest(unsupported.message))?;
+            .map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
         fields.push(FieldTerm::new(field, requirement.operator, requirement.value));
     }
     if let Some(name) = &address.name {
@@ -145,7 +151,7 @@ pub fn selection(resource: &Resource, address: &ResourcePath, options: &mut List
             fields.push(FieldTerm::new(FieldRef::Name, FieldOperator::Equals, &**name));
         } else if exact_name(&fields) != Some(name) {
             let message = "fieldSelector metadata.name doesn't match requested name";
-            return Err(Failure::BadRequest(message.to_owned()));
+            return Err(ApiError::BadRequest(message.to_owned()));
         }
     }
     let namespace = namespace_of(resource, address).map(str::to_owned);
@@ -161,7 +167,7 @@ pub fn selection(resource: &Resource, address: &ResourcePath, options: &mut List
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,
-) -> Result<Done, Failure> {
+) -> Result<Done, ApiError> {
     // Nearly all of it is done in one turn.
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);

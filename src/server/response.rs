@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, Response, StatusCode};
 
+use super::api_error::ApiError;
 use super::body::{self, Body, Finish, Pieces};
 use super::connection::ConnectionState;
-use super::failure::Failure;
 use super::limits::unread::Unread;
 use super::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
-use super::{Asked, indent, protobuf, yaml};
+use super::{RequestContext, indent, protobuf, yaml};
 use crate::access::Refusal;
 
 pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
@@ -28,14 +28,14 @@ pub(super) fn media_type(format: Format) -> &'static str {
 }
 
 /// A finished response in chunks.
-pub(super) fn chunked(pieces: Pieces, format: Format, asked: &Asked<'_>) -> Response<Body> {
-    streamed(pieces, format, asked, false)
+pub(super) fn chunked(pieces: Pieces, format: Format, context: &RequestContext<'_>) -> Response<Body> {
+    streamed(pieces, format, context, false)
 }
 
 /// The same; `always` streams short responses too, without their length.
-pub(super) fn streamed(pieces: Pieces, format: Format, asked: &Asked<'_>, always: bool) -> Response<Body> {
-    let pretty = format == Format::Json && asked.pretty();
-    let finish = Finish { pretty, gzip: takes_gzip(asked.headers), streams: always };
+pub(super) fn streamed(pieces: Pieces, format: Format, context: &RequestContext<'_>, always: bool) -> Response<Body> {
+    let pretty = format == Format::Json && context.pretty();
+    let finish = Finish { pretty, gzip: takes_gzip(context.headers), streams: always };
     let (body, compressed) = body::finish(pieces, finish);
     let mut response = with_type(Response::new(body), media_type(format));
     if compressed {
@@ -51,9 +51,9 @@ pub(super) fn mark_gzip(response: &mut Response<Body>) {
 }
 
 /// How long one JSON document becomes as a response: estimated where it is indented.
-pub(super) fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
+pub(super) fn length_as(json: &[u8], format: Format, context: &RequestContext<'_>) -> u64 {
     match format {
-        Format::Json if asked.pretty() => indent::json_length(json),
+        Format::Json if context.pretty() => indent::json_length(json),
         Format::Json => json.len() as u64,
         Format::Yaml => indent::yaml_length(json),
         // It is shorter than the JSON that it is made of.
@@ -62,7 +62,7 @@ pub(super) fn length_as(json: &[u8], format: Format, asked: &Asked<'_>) -> u64 {
 }
 
 /// One JSON document as an answer; in protobuf as it is given.
-pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Response<Body> {
+pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     let length = json.len() as u64;
     let (pieces, held): (Pieces, u64) = match format {
         Format::Json => {
@@ -76,15 +76,15 @@ pub(super) fn document(json: Vec<u8>, format: Format, asked: &Asked<'_>) -> Resp
             (Box::new(pieces), held)
         }
     };
-    let mut response = chunked(pieces, format, asked);
+    let mut response = chunked(pieces, format, context);
     response.body_mut().holds(held);
     response
 }
 
-impl Asked<'_> {
+impl RequestContext<'_> {
     /// A failure as an answer in the format asked for.
-    pub(super) fn failed(&self, failure: &Failure) -> Response<Body> {
-        if let Failure::Limited(limited) = failure {
+    pub(super) fn failed(&self, failure: &ApiError) -> Response<Body> {
+        if let ApiError::Limited(limited) = failure {
             self.limits.count(limited.limit);
         }
         if let Some(audited) = self.noted.audited() {
@@ -100,7 +100,7 @@ impl Asked<'_> {
 }
 
 /// A failure as an answer.
-pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Response<Body> {
+pub(super) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Response<Body> {
     let (code, status) = failure.code_and_status();
     let mut response = match failure.plain_text() {
         Some(text) => {
@@ -127,7 +127,7 @@ pub(super) fn failed(failure: &Failure, format: Format, pretty: bool) -> Respons
         }
     };
     // Upstream says so where a message quotes what a client has sent, too.
-    if matches!(failure, Failure::Refused(Refusal::Forbidden(_))) {
+    if matches!(failure, ApiError::Refused(Refusal::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     *response.status_mut() = code;

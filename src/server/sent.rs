@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use super::limits::bodies::BodyPlace;
 use crate::manifest::budget::Budget;
 use crate::manifest::yaml::{Form, NotOne, single};
@@ -39,11 +39,11 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
 ///
 /// # Errors
 /// 415 that names these types and `others`.
-pub(super) fn form(media_type: &str, others: &[&str]) -> Result<Form, Failure> {
+pub(super) fn form(media_type: &str, others: &[&str]) -> Result<Form, ApiError> {
     match media_type {
         "" | "application/json" => Ok(Form::Json),
         "application/yaml" => Ok(Form::Yaml),
-        _ => Err(Failure::UnsupportedMediaType(format!(
+        _ => Err(ApiError::UnsupportedMediaType(format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             [&TEXTS[..], others].concat().join(", ")
         ))),
@@ -67,31 +67,31 @@ pub(super) async fn body(
     most: usize,
     place: BodyPlace,
     until: Instant,
-) -> Result<Arrived, Failure> {
+) -> Result<Arrived, ApiError> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|declared| declared > most as u64) {
-        return Err(Failure::TooLargeBody(most));
+        return Err(ApiError::TooLargeBody(most));
     }
     let mut arrived = Arrived { bytes: Vec::new(), place };
     let Some(body) = body else { return Ok(arrived) };
     let until = until.min(Instant::now() + ARRIVAL);
     let late = || {
         let message = format!("the body of the request did not arrive in time: at most {} s", ARRIVAL.as_secs());
-        Failure::BadRequest(message)
+        ApiError::BadRequest(message)
     };
     timeout_at(until, whole(body, most, &mut arrived)).await.unwrap_or_else(|_| Err(late()))?;
     Ok(arrived)
 }
 
-async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), Failure> {
+async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
         let frame =
-            frame.map_err(|error| Failure::BadRequest(format!("the body of the request broke off: {error}")))?;
+            frame.map_err(|error| ApiError::BadRequest(format!("the body of the request broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if arrived.bytes.len() + data.len() > most {
-            return Err(Failure::TooLargeBody(most));
+            return Err(ApiError::TooLargeBody(most));
         }
-        arrived.place.grow(data.len()).map_err(Failure::Limited)?;
+        arrived.place.grow(data.len()).map_err(ApiError::Limited)?;
         arrived.bytes.extend_from_slice(&data);
     }
     Ok(())
@@ -122,7 +122,7 @@ impl Expected<'_> {
     ///
     /// # Errors
     /// 400.
-    pub(super) fn check(&self, value: &mut Value) -> Result<(), Failure> {
+    pub(super) fn check(&self, value: &mut Value) -> Result<(), ApiError> {
         for (member, expected) in [("apiVersion", self.api_version), ("kind", self.kind)] {
             match value.get(member).and_then(Value::as_str).unwrap_or_default() {
                 // Nothing can be put into a list or a text; its shape is looked at next.
@@ -130,7 +130,7 @@ impl Expected<'_> {
                 "" => {}
                 sent if sent == expected => {}
                 sent if member == "apiVersion" => {
-                    return Err(Failure::BadRequest(format!(
+                    return Err(ApiError::BadRequest(format!(
                         "the API version in the data ({sent}) does not match the expected API version ({expected})"
                     )));
                 }
@@ -141,9 +141,9 @@ impl Expected<'_> {
     }
 
     /// 400 for a document that cannot be read.
-    pub(super) fn unreadable(&self, cause: &str) -> Failure {
+    pub(super) fn unreadable(&self, cause: &str) -> ApiError {
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
         let kind = self.kind;
-        Failure::BadRequest(format!("{kind} in version {} cannot be handled as a {kind}: {cause}", quote(version)))
+        ApiError::BadRequest(format!("{kind} in version {} cannot be handled as a {kind}: {cause}", quote(version)))
     }
 }

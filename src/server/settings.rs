@@ -7,11 +7,11 @@ use crate::access::Access;
 use crate::audit::Log;
 use crate::registry::upstream::Upstream;
 
+use super::consistency::Consistency;
 use super::guards::Guard;
 use super::health::Check;
 use super::limits::LimitSettings;
 use super::pass_through::PassThrough;
-use super::strong::Consistency;
 
 /// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::failure::MOST_PROBLEMS;
+use super::api_error::MOST_PROBLEMS;
 use crate::placement::unknown::is_metadata_member;
 
 /// The shape of a part of a document.

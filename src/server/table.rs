@@ -19,12 +19,12 @@ use crate::printer::{AGE, Column, FALLBACK, NAME, Printer, RowCondition};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
+use super::api_error::ApiError;
 use super::body::Pieces;
 use super::column::{ColumnKind, MOST_VALUES, literal_cell, untyped_integer_cell};
 use super::encode::{
     Chunks, Envelope, ListMeta, Show, Shown, Unfinished as _, begin, write_string, write_type, write_value,
 };
-use super::failure::Failure;
 use super::limits::watches::Watches;
 use super::limits::{Limited, Share, User};
 use super::negotiate::{Form, Format};
@@ -48,12 +48,12 @@ impl Include {
     ///
     /// # Errors
     /// 400 for an unknown value.
-    pub fn read(query: &Query, form: &Form) -> Result<Include, Failure> {
+    pub fn read(query: &Query, form: &Form) -> Result<Include, ApiError> {
         match (form, query.get("includeObject").unwrap_or_default()) {
             (Form::Table(_), "" | "Metadata") => Ok(Include::Metadata),
             (Form::Table(_), "Object") => Ok(Include::Object),
             (Form::Table(_), "None") => Ok(Include::None),
-            (Form::Table(_), unknown) => Err(Failure::BadRequest(format!(
+            (Form::Table(_), unknown) => Err(ApiError::BadRequest(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {}: \
                  must be 'Metadata', 'Object', 'None', or empty",
                 quote(unknown)

@@ -26,25 +26,25 @@ use crate::model::Version;
 use crate::query::{Explanation, Selection, State};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::consumer::FollowedPod;
-use crate::registry::routed::Routed;
-use crate::registry::router::{Mailed, Subscription};
+use crate::registry::dispatched_event::DispatchedEvent;
+use crate::registry::event_dispatcher::{Mailed, Subscription};
 use crate::registry::views::Restriction;
-use crate::registry::{Gone, GoneReason, LiveState, OpenWatch, Resource, ResourceOrigin};
+use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
 use crate::store::{Cursor, Held, Snapshot};
 use crate::subscribe::{Transition, transition};
 
-use super::audited::Audited;
+use super::api_error::ApiError;
+use super::audit_context::AuditContext;
 use super::body::Body;
+use super::consistency::{self, Consistency};
 use super::encode::{CHUNK, MOST_READ, Shown};
-use super::failure::Failure;
 use super::gzip::{self, Member};
 use super::limits::past;
 use super::limits::seats::Unpaid;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::params::{ListOptions, read_version};
-use super::strong::{self, Consistency};
-use super::{Asked, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
+use super::{RequestContext, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
 use crate::request::ResourcePath;
 use batch::Batch;
 use initial::{Events, Initial, SELECTORS};
@@ -69,46 +69,46 @@ const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 
 pub(super) async fn answer(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, ApiError> {
     if resource.origin == ResourceOrigin::BuiltIn {
-        routed(asked.headers, &LISTS)?;
+        routed(context.headers, &LISTS)?;
     }
-    let catalog = server.catalog(asked);
+    let catalog = server.catalog(context);
     let offered = protobuf::offered(&catalog, resource);
-    negotiate(asked.headers, Offer::Resource, offered)?;
-    let mut options = ListOptions::read(asked.info)?;
+    negotiate(context.headers, Offer::Resource, offered)?;
+    let mut options = ListOptions::read(context.info)?;
     let selection = resource.restrict(read::selection(resource, address, &mut options)?);
     // Before the first wait. It takes more than the form in which it is followed.
     let of_selection =
-        server.limits.watches().hold(asked.user, selection.held_bytes(), SELECTORS).map_err(Failure::Limited)?;
-    let version = read_version(&options.version).map_err(Failure::Bare)?.filter(|version| *version != Version::ZERO);
-    let mut agreed = negotiate(asked.headers, Offer::Watch, offered)?;
+        server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
+    let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
+    let mut agreed = negotiate(context.headers, Offer::Watch, offered)?;
     let encoded = match agreed.format {
         Format::Protobuf => protobuf::Objects::of(&catalog, resource, &agreed.form),
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
-    let mut shape = Shape::new(server, asked, resource, agreed.form, encoded)?;
+    let mut shape = Shape::new(server, context, resource, agreed.form, encoded)?;
     // Before its copy is looked at: one that ends is kept for the watches that are open.
     let open = resource.live.open_watch();
-    let snapshot = read::snapshot(&resource.live, server.settings.patience.min(asked.timeout)).await?;
+    let snapshot = read::snapshot(&resource.live, server.settings.patience.min(context.timeout)).await?;
     let meets_unencodable = |objects| protobuf::meets_unencodable(resource, &snapshot, &selection, objects);
     if shape.encoded().is_some_and(meets_unencodable) {
-        agreed = negotiate(asked.headers, Offer::Watch, offered.without())?;
-        shape = Shape::new(server, asked, resource, agreed.form, None)?;
+        agreed = negotiate(context.headers, Offer::Watch, offered.without())?;
+        shape = Shape::new(server, context, resource, agreed.form, None)?;
     }
     let is_encoded = shape.encoded().is_some();
     let names_none = options.version.is_empty();
-    let consistency = strong::consistency(server, asked)?;
+    let consistency = consistency::consistency(server, context)?;
     if !names_none || consistency == Consistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
-            Start::Initial { not_older_than: strong::needed(server, asked, resource).await? }
+            Start::Initial { not_older_than: consistency::needed(server, context, resource).await? }
         }
         (version, Some(true)) => Start::Initial { not_older_than: version },
         (None, Some(false)) => Start::Now,
@@ -117,28 +117,28 @@ pub(super) async fn answer(
         (None, None) => Start::Initial { not_older_than: None },
     };
     if matches!(start, Start::Initial { .. }) {
-        asked.noted.accessed(selection.access());
+        context.noted.accessed(selection.access());
     }
-    let explanation = explanation(asked, start, &snapshot, &selection, resource).await;
+    let explanation = explanation(context, start, &snapshot, &selection, resource).await;
     let length = match options.timeout_seconds {
         None | Some(0) => read::jittered(DEFAULT_LENGTH, DEFAULT_LENGTH * 2),
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
     };
     let bookmarks = options.bookmarks;
     let marks_initial_end = bookmarks && options.send_initial_events == Some(true);
-    let is_compressed = marks_initial_end && takes_gzip(asked.headers);
+    let is_compressed = marks_initial_end && takes_gzip(context.headers);
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let proofs = if bookmarks { Proofs::asked(asked, resource).await } else { None };
-    let lease = asked.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease);
+    let proofs = if bookmarks { Proofs::asked(context, resource).await } else { None };
+    let lease = context.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease);
     let subscription = resource.live.router().subscribe(&selection, proofs.is_some());
-    let head_bytes = asked.noted.audited().map_or(0, Audited::held_bytes);
+    let head_bytes = context.noted.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
-    shape.count(server.limits.watches(), asked.user).map_err(Failure::Limited)?;
-    let counted = server.limits.watches().open(asked.user, held_bytes).map_err(Failure::Limited)?;
+    shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
+    let counted = server.limits.watches().open(context.user, held_bytes).map_err(ApiError::Limited)?;
     let initial = match start {
-        Start::Initial { .. } => Some(Initial::new(server, asked, selection, of_selection)),
+        Start::Initial { .. } => Some(Initial::new(server, context, selection, of_selection)),
         Start::After(_) | Start::Now => None,
     };
     let watch = Watch {
@@ -146,10 +146,10 @@ pub(super) async fn answer(
         subscription,
         draining: server.draining.subscribe(),
         view_ended: resource.seen_through.as_ref().map(Restriction::ended),
-        pod: asked.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
+        pod: context.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: open,
         counted,
-        unpaid: Unpaid::new(server.limits.seats(), asked.user),
+        unpaid: Unpaid::new(server.limits.seats(), context.user),
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
@@ -186,7 +186,7 @@ pub(super) async fn answer(
 /// How the initial events are found, if that is asked for and they are made from the state that is there: what a watch
 /// still waits for is not known when its head is sent.
 async fn explanation(
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     start: Start,
     snapshot: &Snapshot,
     selection: &Selection,
@@ -194,11 +194,11 @@ async fn explanation(
 ) -> Option<Explanation> {
     let Start::Initial { not_older_than } = start else { return None };
     let is_there = not_older_than.is_none_or(|version| snapshot.version() >= version);
-    if !is_there || !asked.explains() {
+    if !is_there || !context.explains() {
         return None;
     }
     let state = State::current(snapshot.clone());
-    Some(Box::pin(explain::explanation(asked, resource, selection, &state)).await)
+    Some(Box::pin(explain::explanation(context, resource, selection, &state)).await)
 }
 
 /// Where a watch begins.
@@ -279,13 +279,13 @@ impl Proofs {
     ///
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
-    async fn asked(asked: &Asked<'_>, resource: &Resource) -> Option<Proofs> {
-        let wanted = Version::parse(asked.info.query.get(PROOFS_PARAMETER)?)?;
-        if asked.through.is_some() || !asked.may_list_all(&resource.gvr).await {
+    async fn asked(context: &RequestContext<'_>, resource: &Resource) -> Option<Proofs> {
+        let wanted = Version::parse(context.info.query.get(PROOFS_PARAMETER)?)?;
+        if context.through.is_some() || !context.may_list_all(&resource.gvr).await {
             return None;
         }
         let live = &resource.live;
-        if matches!(live.state(), LiveState::Ready(snapshot) if snapshot.version() < wanted) {
+        if matches!(live.state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
             let _is_far = !live.freshness().want(wanted);
         }
         Some(Proofs { told: None })
@@ -341,7 +341,7 @@ impl Watch {
                 }
                 self.place = Place::Ended;
                 let message = format!("too old resource version: {what} since");
-                self.shape.write_error(&Failure::Expired { message, continue_token: None }, &mut batch.rest);
+                self.shape.write_error(&ApiError::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
             // The client asks again, and is told then.
@@ -376,7 +376,7 @@ impl Watch {
                                 self.deflate(&mut batch);
                             });
                         }
-                        Err(limited) => self.shape.write_error(&Failure::Limited(limited), &mut batch.rest),
+                        Err(limited) => self.shape.write_error(&ApiError::Limited(limited), &mut batch.rest),
                     }
                     false
                 }
@@ -450,12 +450,12 @@ impl Watch {
     /// Whether a watch that has read nothing yet begins with changes of the past.
     fn has_history(&self, place: &Following) -> bool {
         match self.resource.live.state() {
-            LiveState::Ready(snapshot) => snapshot.end() > place.cursor,
-            LiveState::Gone(_)
-            | LiveState::Idle
-            | LiveState::Loading(_)
-            | LiveState::Refused { .. }
-            | LiveState::OverMemory(_) => true,
+            LoadState::Ready(snapshot) => snapshot.end() > place.cursor,
+            LoadState::Gone(_)
+            | LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_) => true,
         }
     }
 
@@ -482,7 +482,7 @@ impl Watch {
             Start::Initial { not_older_than: Some(version) } => {
                 match read::not_older_than(&self.resource.live, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
-                    Ok(_) | Err(Failure::Replaced) => return,
+                    Ok(_) | Err(ApiError::Replaced) => return,
                     Err(failure) => return self.shape.write_error(&failure, batch),
                 }
             }
@@ -498,11 +498,11 @@ impl Watch {
                 }
             }
             Start::Now => Place::following(snapshot.end(), version, version),
-            Start::After(asked) => match snapshot.since(asked) {
-                Ok(cursor) => Place::following(cursor, asked, asked.min(version)),
+            Start::After(context) => match snapshot.since(context) {
+                Ok(cursor) => Place::following(cursor, context, context.min(version)),
                 Err(too_old) => {
                     let message = too_old.to_string();
-                    return self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
+                    return self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 }
             },
         };
@@ -511,7 +511,7 @@ impl Watch {
     fn list(&mut self, events: Events, batch: &mut Vec<u8>) {
         let most = self.most_together();
         let Events { listing, large, .. } = &events;
-        let listed = listing.with(|listing| -> Result<bool, Failure> {
+        let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let mut read = 0;
             while batch.len() < most && read < MOST_READ && large.admits(listing) {
                 let Some(object) = listing.next() else { return Ok(true) };
@@ -585,29 +585,29 @@ impl Watch {
     /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
         let (snapshot, gone) = match self.resource.live.state() {
-            LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
-            LiveState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
+            LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
+            LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
             }
             // Some of what this watch was told was not so: a client that resumed would keep it.
-            LiveState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
+            LoadState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
                 let told = place.after.max(place.seen);
                 let message = format!("too old resource version: {told} ({})", snapshot.oldest());
-                self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
+                self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 return true;
             }
             // Another history, or none any more: the client resumes or relists.
-            LiveState::Ready(_)
-            | LiveState::Gone(_)
-            | LiveState::Idle
-            | LiveState::Loading(_)
-            | LiveState::Refused { .. }
-            | LiveState::OverMemory(_) => return false,
+            LoadState::Ready(_)
+            | LoadState::Gone(_)
+            | LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_) => return false,
         };
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
         if snapshot.jumped_over(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
-            self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
+            self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
             self.place = Place::Ended;
             return true;
         }
@@ -646,7 +646,7 @@ impl Watch {
                 };
                 if let Some(what) = what {
                     let message = format!("too old resource version: {} {what}", self.resource.gvr);
-                    self.shape.write_error(&Failure::Expired { message, continue_token: None }, batch);
+                    self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 }
                 return false;
             }
@@ -656,7 +656,7 @@ impl Watch {
     }
 
     /// Tells one change, in words that all watches of this form share.
-    fn tell_routed(&mut self, routed: &Routed, batch: &mut Batch) -> Result<(), Failure> {
+    fn tell_routed(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         let line = self.shape.routed_event(&self.resource, routed, &told)?;
         if line.is_empty() {
@@ -673,7 +673,7 @@ impl Watch {
         Ok(())
     }
 
-    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), Failure> {
+    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(told) = told.map(|object| self.resource.show(object)) else { return Ok(()) };
         let (kind, shown) = Kind::of(&told, at);
         self.shape.write_event(&self.resource, kind, shown, batch)
@@ -701,7 +701,7 @@ impl Watch {
         self.bookmarks.as_mut()?.last.take()?;
         // Whoever is to be told something else is told when it asks again.
         let is_same =
-            matches!(self.resource.live.state(), LiveState::Ready(snapshot) if snapshot.epoch() == self.epoch);
+            matches!(self.resource.live.state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
         if seen < after || !is_same || self.shown_anew().is_some() || self.lease.is_due() {
             return None;
         }

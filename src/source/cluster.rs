@@ -13,20 +13,21 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use super::connection::{Connection, RequestError};
 use super::departures::{self, KnownCrds};
 use super::discovery::{self, Discovery};
-use super::keepers::{Fallen, Keepers};
 use super::keeping::{Keeping, keep, let_go_of_last};
 use super::list_watch::Following;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
+use super::pending_replacements::PendingReplacements;
 use super::phase_log;
 use super::resources::{CustomResources, built_in_resource, crd_resources, definition, groups, still};
 use super::self_check::{self, SelfCheck};
 use super::store_options::StoreOptions;
-use super::successors::Successors;
+use super::sync_supervisor::{Keepers, PanickedTask};
 use crate::crd::Crd;
 use crate::extract::json_path::unreadable_columns;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, GoneReason, LiveState, Offers, Registry, Resource, ResourceOrigin, VersionInfo, Where,
+    Catalog, Definitions, GoneReason, LoadState, Registry, Resource, ResourceOrigin, UpstreamDiscovery, VersionInfo,
+    Where,
 };
 use crate::store::{HistoryLimits, Snapshot};
 
@@ -117,7 +118,7 @@ pub struct Cluster {
     /// The resource of the CRDs, which is followed whether it is served or not.
     definitions: Option<Arc<Resource>>,
     /// Resources that are loaded to take the place of one that is served with other fields, which goes on until then.
-    successors: Successors,
+    successors: PendingReplacements,
     /// What is known of all resources, served or not.
     known: watch::Sender<Arc<Definitions>>,
 }
@@ -160,7 +161,7 @@ impl Cluster {
         registry: Arc<Registry>,
         version: VersionInfo,
     ) -> Result<Cluster, RequestError> {
-        let discovery = discovery::discover(&connection, &Offers::default()).await?;
+        let discovery = discovery::discover(&connection, &UpstreamDiscovery::default()).await?;
         let mut cluster = Cluster {
             documents: Arc::new(ClusterDocuments::new(connection.clone())),
             connection,
@@ -177,7 +178,7 @@ impl Cluster {
             crds_version: Version::ZERO,
             unsupported: BTreeSet::new(),
             definitions: None,
-            successors: Successors::default(),
+            successors: PendingReplacements::default(),
             known: watch::Sender::new(Arc::default()),
         };
         cluster.publish_catalog().await;
@@ -244,7 +245,7 @@ impl Cluster {
                         let request = *requests.borrow_and_update();
                         // What it waits for may be a definition that has just come.
                         if let Some(crds) = &crds
-                            && let LiveState::Ready(snapshot) = crds.live.state()
+                            && let LoadState::Ready(snapshot) = crds.live.state()
                             && self.read_crds(&snapshot).await
                         {
                             self.publish_catalog().await;
@@ -269,14 +270,14 @@ impl Cluster {
                 sleep(SETTLE).await;
                 let state = states.borrow_and_update().clone();
                 match state {
-                    LiveState::Ready(snapshot) => {
+                    LoadState::Ready(snapshot) => {
                         if self.read_crds(&snapshot).await {
                             self.publish_catalog().await;
                             self.rediscover().await;
                         }
                     }
-                    LiveState::Gone(_) => break,
-                    LiveState::Idle | LiveState::Loading(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => {}
+                    LoadState::Gone(_) => break,
+                    LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => {}
                 }
             }
         }
@@ -444,7 +445,7 @@ impl Cluster {
 
     /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
     /// minute behind the definitions.
-    fn offers(&self) -> Offers {
+    fn offers(&self) -> UpstreamDiscovery {
         let mut offers = self.discovery.offers.clone();
         if !self.knows_crds {
             return offers;
@@ -496,7 +497,7 @@ impl Cluster {
         self.keepers.start(resource, keeper);
     }
 
-    fn replace_keeper(&mut self, fallen: Fallen) {
+    fn replace_keeper(&mut self, fallen: PanickedTask) {
         self.registry.panics().count(Where::Feed);
         let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
         self.keepers.replace(fallen, keeper);

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::feed::Feed;
 use crate::crd::Crd;
 use crate::model::Version;
-use crate::registry::{Departure, Live, Resource, ResourceOrigin};
+use crate::registry::{Departure, Resource, ResourceOrigin, ResourceState};
 
 /// So long is a resource followed that the cluster does not serve any more, unless the cluster ends its watch before: as long as the
 /// last events can take.
@@ -38,7 +38,7 @@ pub(super) fn departure(resource: &Resource, crds: Option<(Version, &KnownCrds)>
 }
 
 /// Waits until the source has had [`FAREWELL`] to send what is left of a resource that it does not serve any more.
-pub(super) async fn outstayed(live: &Live) {
+pub(super) async fn outstayed(live: &ResourceState) {
     live.departed().await;
     sleep(FAREWELL).await;
 }
@@ -46,7 +46,7 @@ pub(super) async fn outstayed(live: &Live) {
 /// Ends a resource that the source does not serve any more. Where its definition was deleted all objects were deleted before, so those of
 /// which the source has not said so are removed: watches send a DELETED event for each. Where its version has ended no client can see the
 /// objects in that version any more, so watches send the same. A client would keep them for ever, as its next list is answered with 404.
-pub(super) fn take_leave(feed: &mut Feed, live: &Live) {
+pub(super) fn take_leave(feed: &mut Feed, live: &ResourceState) {
     let departure = live.departure().unwrap_or(Departure::NotOffered);
     match departure {
         Departure::ObjectsDeleted(version) => feed.remove_all(version),

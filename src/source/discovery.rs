@@ -12,7 +12,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::connection::{Connection, MAX_JSON_MEMORY, RequestError};
 use crate::extract::weight;
 use crate::model::{GroupVersion, Gvr, Scope};
-use crate::registry::{Group, OfferedGroup, OfferedResource, OfferedVersion, Offers, Subresource, VersionInfo};
+use crate::registry::{
+    DiscoveredGroup, Group, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,
+};
 
 /// Older discovery documents that are asked for at a time.
 const HASHES_AT_ONCE: usize = 2;
@@ -72,7 +74,7 @@ pub struct Discovery {
     /// Resources that can be listed and watched.
     pub resources: Vec<Discovered>,
     /// Everything, as it is described.
-    pub offers: Offers,
+    pub offers: UpstreamDiscovery,
     /// Versions of groups that the API server, or an aggregated one, has itself.
     own_versions: BTreeSet<GroupVersion>,
 }
@@ -139,7 +141,7 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
 ///
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
-pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
+pub async fn discover(connection: &Connection, known: &UpstreamDiscovery) -> Result<Discovery, RequestError> {
     let mut discovery = read(connection, known).await?;
     read_hashes(connection, known, &mut discovery).await;
     Ok(discovery)
@@ -149,7 +151,7 @@ pub async fn discover(connection: &Connection, known: &Offers) -> Result<Discove
 ///
 /// # Errors
 /// As [`discover`]. That `/api` is missing is an error where `known` has the core group.
-pub async fn read(connection: &Connection, known: &Offers) -> Result<Discovery, RequestError> {
+pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<Discovery, RequestError> {
     let has_core = known.groups.iter().any(|group| group.name.is_empty());
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
@@ -182,7 +184,11 @@ pub async fn read(connection: &Connection, known: &Offers) -> Result<Discovery, 
 ///
 /// # Errors
 /// `missing` when the index names no version of a group, or not every group of `known`.
-async fn read_index(connection: &Connection, known: &Offers, missing: RequestError) -> Result<Value, RequestError> {
+async fn read_index(
+    connection: &Connection,
+    known: &UpstreamDiscovery,
+    missing: RequestError,
+) -> Result<Value, RequestError> {
     let index = connection.json("/", JSON).await?;
     let mut groups: Vec<(String, Vec<Value>)> = Vec::new();
     for path in strings(&index["paths"]) {
@@ -300,7 +306,7 @@ fn aggregated(document: &Value) -> Vec<Value> {
 }
 
 /// Sets the hashes of all resources but the custom ones, whose definitions tell them.
-async fn read_hashes(connection: &Connection, known: &Offers, discovery: &mut Discovery) {
+async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discovery: &mut Discovery) {
     let built_in: HashSet<GroupVersion> = discovery
         .resources
         .iter()
@@ -379,7 +385,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
         }
         versions.push(version_name);
     }
-    discovery.offers.groups.push(OfferedGroup { name: name.clone(), versions: offered });
+    discovery.offers.groups.push(DiscoveredGroup { name: name.clone(), versions: offered });
     discovery.groups.push(Group { name, versions });
 }
 

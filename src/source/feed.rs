@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::extract::{Unreadable, tree, weight};
 use crate::model::{Key, Record, Version, quantity};
-use crate::registry::{Account, LiveState, Memory, Resource, ResourceOrigin, UnreadableNames};
+use crate::registry::{Account, LoadState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
 
 /// What a source says, in its order.
@@ -299,7 +299,7 @@ impl Feed {
                 });
                 self.has_told_unreadable = true;
             }
-            self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
+            self.resource.live.publish(LoadState::Ready(self.store.snapshot()));
         }
     }
 

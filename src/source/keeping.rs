@@ -14,7 +14,7 @@ use super::feed::Feed;
 use super::list_watch::follow;
 use super::self_check::SelfCheck;
 use crate::model::quantity::Bytes;
-use crate::registry::{Account, Live, LiveState, Memory, OverMemory, Resource};
+use crate::registry::{Account, LoadState, Memory, OverMemory, Resource, ResourceState};
 
 /// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
@@ -40,7 +40,7 @@ impl Keeping {
     async fn wait_for_room(&self, over: OverMemory) {
         tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
         let needed = over.needed;
-        self.resource.live.publish(LiveState::OverMemory(over));
+        self.resource.live.publish(LoadState::OverMemory(over));
         let room = async {
             while self.memory.refuses(needed).is_some() {
                 sleep(ROOM_CHECK).await;
@@ -51,7 +51,7 @@ impl Keeping {
                 sleep(ROOM_CHECK).await;
             }
         }
-        self.resource.live.publish(LiveState::Idle);
+        self.resource.live.publish(LoadState::Idle);
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) async fn keep(
                         resource.live.end(departure.reason());
                         return feed.into_account();
                     }
-                    resource.live.publish(LiveState::Idle);
+                    resource.live.publish(LoadState::Idle);
                     break;
                 }
             }
@@ -153,7 +153,7 @@ const LAST_COPY: Duration = Duration::from_secs(30);
 const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
 
 /// Lets go of the last copy of a resource that is gone. Until then it is counted as what the next one holds.
-pub(super) async fn let_go_of_last(live: &Live, account: Option<Account>) {
+pub(super) async fn let_go_of_last(live: &ResourceState, account: Option<Account>) {
     let until = Instant::now() + LAST_COPY;
     while live.open_watches() > 0 && Instant::now() < until {
         sleep(LAST_COPY_CHECK).await;
@@ -170,14 +170,14 @@ async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     }
 }
 
-async fn gone(live: &Live) {
+async fn gone(live: &ResourceState) {
     let mut states = live.subscribe();
     // An error means that the resource itself is dropped, which is gone as well.
-    let _ = states.wait_for(|state| matches!(state, LiveState::Gone(_))).await;
+    let _ = states.wait_for(|state| matches!(state, LoadState::Gone(_))).await;
 }
 
 /// Waits until nobody has asked for long; answers how many demands there had been at the last look.
-async fn idle(live: &Live) -> u64 {
+async fn idle(live: &ResourceState) -> u64 {
     let demands = live.demands();
     let mut seen = *demands.borrow();
     let mut quiet = Duration::ZERO;

@@ -20,14 +20,14 @@ use super::backoff::Backoff;
 use super::cluster::DEFAULT_MAX_LAG;
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
-use super::frames::{self, Lines, MAX_NOTICE_BYTES, Told};
 use super::newest::{Newest, Wanted, compare_with_newest};
 use super::pages::{MAX_ITEM_BYTES, Page};
 use super::self_check::read_page;
+use super::watch_decoder::{self, EventType, Lines, MAX_NOTICE_BYTES};
 use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
-use crate::registry::{Live, LiveState, Resource};
+use crate::registry::{LoadState, Resource, ResourceState};
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
@@ -124,7 +124,7 @@ impl Default for Following {
     }
 }
 
-/// Follows a resource until the source has ended its watch of one that it does not serve any more ([`Live::departure`]). The caller may
+/// Follows a resource until the source has ended its watch of one that it does not serve any more ([`ResourceState::departure`]). The caller may
 /// drop the future at any point.
 pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: Following) {
     let Following { max_lag, how_to_permit } = following;
@@ -208,7 +208,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 tracing::warn!(resource = %gvr, trouble, "source interrupted, trying again on another connection");
                 live.freshness().interrupted(trouble.clone());
                 if !feed.is_ready() {
-                    live.publish(LiveState::Loading(trouble));
+                    live.publish(LoadState::Loading(trouble));
                 }
             }
             End::Behind | End::Silent => {
@@ -257,9 +257,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 live.freshness().interrupted(message.clone());
                 if !feed.is_ready() {
                     live.publish(match code {
-                        Some(code @ (401 | 403)) => LiveState::Refused { code, message },
-                        Some(code) if refusals >= MOST_WAITED_REFUSALS => LiveState::Refused { code, message },
-                        _ => LiveState::Loading(message),
+                        Some(code @ (401 | 403)) => LoadState::Refused { code, message },
+                        Some(code) if refusals >= MOST_WAITED_REFUSALS => LoadState::Refused { code, message },
+                        _ => LoadState::Loading(message),
                     });
                 }
                 if let RequestError::Refused { retry_after: Some(wait), .. } = error {
@@ -285,7 +285,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
 }
 
 /// Waits before the next attempt. What the source does not serve any more is asked for at once, for the last time.
-async fn pause(live: &Live, wait: Duration) {
+async fn pause(live: &ResourceState, wait: Duration) {
     tokio::select! {
         () = sleep(wait) => {}
         () = live.departed() => {}
@@ -350,7 +350,7 @@ struct Source<'a> {
     base: &'a str,
     /// What of it is kept, as further query parameters.
     selection: &'a str,
-    live: &'a Live,
+    live: &'a ResourceState,
     max_lag: Duration,
     /// The source proves nothing by its watches but by events: kube-apiserver has no watch cache for events, and for resources for which
     /// it is turned off.
@@ -508,16 +508,16 @@ impl Source<'_> {
                 return End::Error(format!("a watch line is longer than {MAX_ITEM_BYTES} bytes"));
             }
             while let Some(line) = lines.next_line() {
-                let event = match frames::watch_line(&line) {
+                let event = match watch_decoder::watch_line(&line) {
                     Ok(event) => event,
                     Err(error) => return End::Failed(connection.broken(&path, &error)),
                 };
                 let mut proven = tokio::time::Instant::now();
                 match event.told {
-                    Told::Added if initial => feed.take(SourceEvent::Item(event.object)),
-                    Told::Added | Told::Modified => feed.take(SourceEvent::Upsert(event.object)),
-                    Told::Deleted => feed.take(SourceEvent::Remove(event.object)),
-                    Told::Bookmark => match frames::bookmark(&event.object) {
+                    EventType::Added if initial => feed.take(SourceEvent::Item(event.object)),
+                    EventType::Added | EventType::Modified => feed.take(SourceEvent::Upsert(event.object)),
+                    EventType::Deleted => feed.take(SourceEvent::Remove(event.object)),
+                    EventType::Bookmark => match watch_decoder::bookmark(&event.object) {
                         Ok(bookmark) if initial && bookmark.ends_initial_events => {
                             feed.take(SourceEvent::Commit(bookmark.version));
                             initial = false;
@@ -534,7 +534,7 @@ impl Source<'_> {
                         Ok(_) => {}
                         Err(error) => return End::Failed(connection.broken(&path, &error)),
                     },
-                    Told::Error => return error_event(&event.object),
+                    EventType::Error => return error_event(&event.object),
                 }
                 // It could not even be told which object the event was about.
                 if !initial && feed.needs_list() {

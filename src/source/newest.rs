@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::connection::RequestError;
 use super::self_check::{PAGE, Pages, Sum, sum_of};
 use crate::model::Version;
-use crate::registry::{Live, LiveState};
+use crate::registry::{LoadState, ResourceState};
 
 /// What a comparison is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,17 @@ pub(super) enum Newest {
 pub(super) async fn compare_with_newest(
     pages: &impl Pages,
     (path, selection): (&str, &str),
-    live: &Live,
+    live: &ResourceState,
     wanted: Wanted,
 ) -> Result<Newest, RequestError> {
     let held = match live.state() {
-        LiveState::Ready(snapshot) => snapshot.len(),
+        LoadState::Ready(snapshot) => snapshot.len(),
         _ => return Ok(Newest::Differs),
     };
     let asked = Instant::now();
     if held > PAGE && wanted == Wanted::Proof {
         let page = pages.page(&format!("{path}?limit=1{selection}")).await?;
-        let LiveState::Ready(snapshot) = live.state() else { return Ok(Newest::Differs) };
+        let LoadState::Ready(snapshot) = live.state() else { return Ok(Newest::Differs) };
         let listed = page.entries.len() as u64;
         // With selectors, kube-apiserver does not count what is left.
         let listed = if page.next.is_empty() { Some(listed) } else { page.remaining.map(|left| listed + left) };
@@ -84,7 +84,7 @@ pub(super) async fn compare_with_newest(
         }
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     };
-    let LiveState::Ready(snapshot) = live.state() else { return Ok(Newest::Differs) };
+    let LoadState::Ready(snapshot) = live.state() else { return Ok(Newest::Differs) };
     let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
     Ok(if is_same && newest >= snapshot.version() { Newest::Held { asked, version: newest } } else { Newest::Differs })
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use super::frames::{self, FrameError};
 use super::unfinished::{Room, Share};
+use super::watch_decoder::{self, FrameError};
 use crate::model::Version;
 
 /// The largest item; etcd rejects far smaller objects.
@@ -126,7 +126,7 @@ impl Page {
         if self.place != Place::Around || self.depth != 0 {
             return Err(self.misplaced("the rest of the list"));
         }
-        let page = frames::list_page(&Bytes::from(self.rest))?;
+        let page = watch_decoder::list_page(&Bytes::from(self.rest))?;
         if !page.items.is_empty() {
             return Err(FrameError { offset: 0, expected: "items only once" }.into());
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::model::Gvr;
-use crate::registry::{Catalog, GoneReason, LiveState, Phase, Resource};
+use crate::registry::{Catalog, GoneReason, LoadState, Phase, Resource};
 
 /// How many resources one line names.
 const MOST_NAMES: usize = 8;
@@ -22,7 +22,7 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
         left = keeping => left,
         never = follow(&resource) => match never {}
     };
-    if let LiveState::Gone(gone) = resource.live.state()
+    if let LoadState::Gone(gone) = resource.live.state()
         && gone.had_copy
     {
         let reason = match gone.reason {
@@ -46,7 +46,7 @@ async fn follow(resource: &Resource) -> Infallible {
         if phase == Phase::Loading && before != Phase::Loading {
             begun = Instant::now();
         }
-        if let LiveState::Ready(snapshot) = resource.live.state()
+        if let LoadState::Ready(snapshot) = resource.live.state()
             && before != Phase::Ready
             && phase == Phase::Ready
         {

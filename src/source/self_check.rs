@@ -22,12 +22,12 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::{Connection, RequestError};
-use super::frames::{self, MetadataPage};
 use super::gunzip::PlainBody;
 use super::list_watch::{collection, selection};
 use super::pages::{Page, PageEnd};
+use super::watch_decoder::{self, MetadataPage};
 use crate::model::{Key, Version};
-use crate::registry::{CheckOutcome, Live, LiveState, Resource};
+use crate::registry::{CheckOutcome, LoadState, Resource, ResourceState};
 use crate::store::Snapshot;
 
 /// How often a copy is checked unless something else is wanted.
@@ -74,7 +74,7 @@ impl Pages for Connection {
         let body = self.get(path, ACCEPT).await?.into_body();
         let (mut entries, mut key_bytes) = (Vec::new(), 0);
         let end = read_page(self, path, body, |item| {
-            let entry = frames::entry(&item).map_err(|error| self.broken(path, &error))?;
+            let entry = watch_decoder::entry(&item).map_err(|error| self.broken(path, &error))?;
             key_bytes += entry.0.as_str().len();
             entries.push(entry);
             if entries.len() > MOST_ENTRIES {
@@ -252,7 +252,7 @@ impl<P: Pages> SelfCheck<P> {
 }
 
 /// Compares a copy with what is listed below `path` with the further query parameters `selection`; a difference counts when a second list finds it too.
-pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &Live) -> Verdict {
+pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &ResourceState) -> Verdict {
     let compared = async {
         if compare(pages, (path, selection), live, false).await?.is_none() {
             return Ok(None);
@@ -291,14 +291,14 @@ impl From<RequestError> for Unable {
 async fn compare(
     pages: &impl Pages,
     (path, selection): (&str, &str),
-    live: &Live,
+    live: &ResourceState,
     names: bool,
 ) -> Result<Option<Difference>, Unable> {
     let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
     if live.is_listing() {
         return skipped("a full list is being read");
     }
-    let LiveState::Ready(snapshot) = live.state() else { return skipped("it is not loaded") };
+    let LoadState::Ready(snapshot) = live.state() else { return skipped("it is not loaded") };
     let unreadable = live.unreadable();
     if !unreadable.are_all {
         return skipped("objects that cannot be read are not all known by name");
@@ -326,7 +326,7 @@ async fn compare(
     }
     // Another history began meanwhile: whatever was wrong was wrong with the old one, which nobody is shown any more.
     match live.state() {
-        LiveState::Ready(snapshot) if snapshot.epoch() == epoch => {}
+        LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
         _ => return skipped("the copy was replaced meanwhile"),
     }
     let first = in_step.and_then(InStep::finish);

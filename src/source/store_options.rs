@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::extract::{ExtraField, ExtraFields, Plan};
 use crate::model::Gvr;
-use crate::registry::{Excerpt, Resource};
+use crate::registry::{PartialStore, Resource};
 
 /// What is said, by resource and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct StoreOption {
     /// Accepted extra fields.
     pub fields: ExtraFields,
     /// Only these objects are kept.
-    pub excerpt: Option<Arc<Excerpt>>,
+    pub excerpt: Option<Arc<PartialStore>>,
 }
 
 impl StoreOptions {

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use zstd_safe::{CCtx, CDict, CompressionLevel, DCtx, DDict, DParameter, FrameFormat};
 
-use super::hot::Hot;
+use super::decompression_cache::DecompressionCache;
 
 /// zstd level: of those that reach the ratio of level 3 within some per cent, the one that costs least.
 const LEVEL: CompressionLevel = 2;
@@ -44,7 +44,7 @@ fn decompression() -> DCtx<'static> {
 /// What is needed to read objects; shared by all objects that were written with it.
 pub(super) struct Dictionary {
     decoder: DDict<'static>,
-    hot: Hot,
+    hot: DecompressionCache,
 }
 
 /// What is needed to write objects; the store's.
@@ -100,8 +100,10 @@ pub(super) fn train(sample: &Sample) -> Option<(Dictionary, Compressor)> {
     let length = zstd_safe::train_from_buffer(&mut text[..], &sample.bytes, &sample.sizes).ok()?;
     text.truncate(length);
     text.get_mut(NUMBER)?.fill(0);
-    let dictionary =
-        Dictionary { decoder: DDict::create(&text), hot: Hot::new(sample.bytes.len() / sample.sizes.len().max(1)) };
+    let dictionary = Dictionary {
+        decoder: DDict::create(&text),
+        hot: DecompressionCache::new(sample.bytes.len() / sample.sizes.len().max(1)),
+    };
     Some((dictionary, Compressor { encoder: CDict::create(&text, LEVEL), buffer: Vec::new() }))
 }
 

@@ -2,23 +2,23 @@
 //!
 //! [`Store`] is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
-//! Map: [`object`] is an object at rest, `packing` makes it and `dictionary` compresses it, with `hot` for
+//! Map: [`object`] is an object at rest, `object_encoder` makes it and `dictionary` compresses it, with `decompression_cache` for
 //! what is read all the time; `order` is the order of a
 //! list; [`pins`] bounds what readers hold of past states; [`postings`] are the indexes, made of `labels`, `terms` and [`slots`], and [`indexed`] says which objects are indexed
 //! completely; `heap` is what parts take in memory; `relist` is a full list under way; [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
 
+mod decompression_cache;
 mod dictionary;
 mod heap;
 pub mod history;
-mod hot;
 pub mod indexed;
 mod labels;
 mod lengths;
 pub mod object;
+mod object_encoder;
 mod order;
-mod packing;
 pub mod pins;
 pub mod postings;
 mod relist;
@@ -42,7 +42,7 @@ pub use relist::{Replaced, Trust};
 pub use snapshot::{Snapshot, Usage};
 pub use undone::Undone;
 
-use packing::Packing;
+use object_encoder::ObjectEncoder;
 use pins::Pins;
 use relist::Relist;
 
@@ -53,7 +53,7 @@ pub struct Store {
     current: Snapshot,
     /// Slots that held an object that is gone.
     free_slots: Vec<u32>,
-    packing: Packing,
+    packing: ObjectEncoder,
     /// Whether a list has ever been completed: the first one has nothing to stand beside.
     is_filled: bool,
     /// A full list under way; nothing of it is in a snapshot that readers use.
@@ -94,7 +94,7 @@ impl Store {
         Store {
             current: Snapshot { epoch, ..Snapshot::default() },
             free_slots: Vec::new(),
-            packing: Packing::default(),
+            packing: ObjectEncoder::default(),
             is_filled: false,
             relist: None,
             limits,

@@ -1,8 +1,8 @@
 //! What a change means to one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
 //!
-//! Map: [`transition`] decides; [`routes`] says whom to ask.
+//! Map: [`transition`] decides; [`subscription_index`] says whom to ask.
 
-pub mod routes;
+pub mod subscription_index;
 #[cfg(test)]
 mod tests;
 

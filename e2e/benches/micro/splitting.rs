@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput};
-use fieldcache::source::frames::{self, Lines};
+use fieldcache::source::watch_decoder::{self, Lines};
 
 use crate::samples;
 
@@ -46,8 +46,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     group.bench_function("lines, chunks of 16384 bytes", |bencher| bencher.iter(|| count(black_box(CHUNK))));
     group.bench_function("lines, chunks of 1400 bytes", |bencher| bencher.iter(|| count(black_box(1_400))));
     group.bench_function("watch lines", |bencher| {
-        bencher.iter(|| lines.iter().filter(|line| frames::watch_line(black_box(line)).is_ok()).count());
+        bencher.iter(|| lines.iter().filter(|line| watch_decoder::watch_line(black_box(line)).is_ok()).count());
     });
-    group.bench_function("page", |bencher| bencher.iter(|| frames::list_page(black_box(&page))));
+    group.bench_function("page", |bencher| bencher.iter(|| watch_decoder::list_page(black_box(&page))));
     group.finish();
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, sleep};
 
-use crate::access::bucket::{EVERY, Failures, JWT_TRIES, TRIES, TokenClass};
-use crate::access::flights::{FlightKey, Flights, Had};
+use crate::access::failure_rate_limiter::{EVERY, Failures, JWT_TRIES, TRIES, TokenClass};
 use crate::access::secret::Secret;
+use crate::access::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 
 /// Even numbers are kept for ten seconds.
-fn flights(most: usize) -> Arc<Flights<u64>> {
-    Flights::new(most, |answer| (answer % 2 == 0).then_some(Duration::from_secs(10)))
+fn flights(most: usize) -> Arc<SingleFlightCache<u64>> {
+    SingleFlightCache::new(most, |answer| (answer % 2 == 0).then_some(Duration::from_secs(10)))
 }
 
-fn key(number: u8) -> FlightKey {
+fn key(number: u8) -> CacheKey {
     [number; 32]
 }
 
@@ -41,8 +41,8 @@ async fn who_asks_the_same_at_the_same_time_shares_one_question() {
         let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, asked.clone())));
         let had = futures::future::join_all(all).await;
         assert!(had.iter().all(|(found, _)| *found == answer), "{answer}");
-        assert_eq!(had.iter().filter(|(_, had)| *had == Had::Asked).count(), 1, "{answer}");
-        assert_eq!(had.iter().filter(|(_, had)| *had == Had::Shared).count(), 49, "{answer}");
+        assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Asked).count(), 1, "{answer}");
+        assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Shared).count(), 49, "{answer}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
@@ -51,11 +51,11 @@ async fn who_asks_the_same_at_the_same_time_shares_one_question() {
 async fn an_answer_is_kept_for_its_time_and_another_not_at_all() {
     let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
     let rows = [
-        (2, 0, Had::Asked, "first"),
-        (2, 9, Had::Kept, "within its time"),
-        (2, 2, Had::Asked, "after it"),
-        (3, 0, Had::Asked, "one that is not kept"),
-        (3, 0, Had::Asked, "once more"),
+        (2, 0, CacheResult::Asked, "first"),
+        (2, 9, CacheResult::Kept, "within its time"),
+        (2, 2, CacheResult::Asked, "after it"),
+        (3, 0, CacheResult::Asked, "one that is not kept"),
+        (3, 0, CacheResult::Asked, "once more"),
     ];
     for (answer, seconds, expected, what) in rows {
         advance(Duration::from_secs(seconds)).await;
@@ -74,12 +74,16 @@ async fn a_question_goes_on_without_who_asked_first_and_ends_with_who_waits_last
     let mut second = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
     assert!(is_pending(&mut second));
     drop(first);
-    assert_eq!(second.await, (2, Had::Shared));
+    assert_eq!(second.await, (2, CacheResult::Shared));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     let mut only = Box::pin(flights.get(key(4), || slowly(4, asked.clone())));
     assert!(is_pending(&mut only));
     drop(only);
-    assert_eq!(flights.get(key(4), || slowly(4, asked.clone())).await, (4, Had::Asked), "nobody drives it any more");
+    assert_eq!(
+        flights.get(key(4), || slowly(4, asked.clone())).await,
+        (4, CacheResult::Asked),
+        "nobody drives it any more"
+    );
     assert_eq!(asked.load(Ordering::Relaxed), 3);
 }
 

@@ -10,7 +10,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring;
 
-use crate::access::self_made::{Due, SelfMade, due, renew};
+use crate::access::self_signed::{Due, SelfSignedCertificate, due, renew};
 
 const DAY: u64 = 86_400;
 const START: u64 = 1_780_000_000;
@@ -20,7 +20,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 /// Whether a client that trusts a bundle takes a certificate for a name.
-fn accepts(bundle: &str, held: &SelfMade, name: &str, now: u64) -> Result<(), String> {
+fn accepts(bundle: &str, held: &SelfSignedCertificate, name: &str, now: u64) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
         roots.add(certificate.unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn what_is_of_no_use_is_made_anew() {
     let wanted = names(&["a.example", "127.0.0.1"]);
     let held = renew(START, None, &wanted).unwrap();
     let other = renew(START, None, &wanted).unwrap();
-    let serving_of_other = SelfMade { serving: other.serving.clone(), ..held.clone() };
+    let serving_of_other = SelfSignedCertificate { serving: other.serving.clone(), ..held.clone() };
     let mut foreign_key = held.clone();
     foreign_key.serving.key = other.serving.key.clone();
     let mut broken = held.clone();
@@ -62,7 +62,7 @@ fn what_is_of_no_use_is_made_anew() {
     let rows = [
         (None, START, Due::Everything, "nothing held"),
         (Some(broken), START, Due::Everything, "a broken authority"),
-        (Some(SelfMade { authorities: vec![], ..held.clone() }), START, Due::Everything, "no authority"),
+        (Some(SelfSignedCertificate { authorities: vec![], ..held.clone() }), START, Due::Everything, "no authority"),
         (Some(serving_of_other), START, serving(0), "of another authority"),
         (Some(foreign_key), START, serving(0), "a key that is not its own"),
         (Some(held.clone()), START + 59 * DAY, Due::Nothing { until: 0 }, "before two thirds of its life"),
@@ -101,7 +101,7 @@ fn in_twenty_years_nobody_is_lost_who_reads_the_bundle_twice_a_decade() {
         assert_eq!(accepts(&bundle, current, "a.example", now), Ok(()), "day {day}");
         assert!(current.authorities.len() <= 2, "day {day}");
         let files = current.files();
-        assert_eq!(SelfMade::read(&files).as_ref(), Some(current), "day {day}: written and read back");
+        assert_eq!(SelfSignedCertificate::read(&files).as_ref(), Some(current), "day {day}: written and read back");
     }
     assert!((20 * 6..20 * 7).contains(&made), "about six a year: {made}");
 }
@@ -117,6 +117,6 @@ fn files_that_do_not_belong_together_are_not_read() {
         ([certificate, key, format!("{bundle}{bundle}"), keys], "a key too few"),
     ];
     for (files, what) in rows {
-        assert_eq!(SelfMade::read(&files), None, "{what}");
+        assert_eq!(SelfSignedCertificate::read(&files), None, "{what}");
     }
 }

@@ -14,10 +14,10 @@ use tokio::time::advance;
 
 use super::{Reviewer, Says, known, unknown};
 use crate::access::backend::Backend;
-use crate::access::bucket::TRIES;
 use crate::access::counts::{Counts, Review};
-use crate::access::flights::Had;
+use crate::access::failure_rate_limiter::TRIES;
 use crate::access::secret::Secret;
+use crate::access::single_flight::CacheResult;
 use crate::access::tokens::{Owner, Tokens, bearer};
 
 #[test]
@@ -128,8 +128,8 @@ async fn yes_and_no_are_remembered_for_ten_seconds_and_errors_are_not() {
         owner(&tokens, token, None).await;
         assert_eq!(reviewer.count(), reviews, "{token}: {what}");
     }
-    assert_eq!(counts.cache_requests(Review::Token, Had::Kept), 2);
-    assert_eq!(counts.cache_requests(Review::Token, Had::Asked), 6);
+    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Kept), 2);
+    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Asked), 6);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +151,7 @@ async fn one_review_answers_all_who_come_with_the_same_token() {
     let all = futures::future::join_all((0..500).map(|_| user(&tokens, "good"))).await;
     assert!(all.iter().all(Option::is_some));
     assert_eq!(reviewer.count(), 1);
-    assert_eq!(counts.cache_requests(Review::Token, Had::Shared), 499);
+    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Shared), 499);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,7 +28,7 @@ use super::source::{self, FollowOptions};
 use crate::placement::pod::Toleration;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
 use crate::placement::{Node, Options};
-use crate::registry::{Catalog, LiveState, Registry};
+use crate::registry::{Catalog, LoadState, Registry};
 use crate::server::placement_review::NO_EVENT;
 use crate::server::placement_review::answering::{self, Outcome, Runtime, Unanswered};
 use crate::server::placement_review::field_validation::FieldValidation;
@@ -120,7 +120,7 @@ fn progress(text: &str) {
 fn loading(registry: &Registry) -> String {
     let catalog = registry.catalog();
     let texts = catalog.resources().filter_map(|resource| match resource.live.state() {
-        LiveState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
+        LoadState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("; ")

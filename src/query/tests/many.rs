@@ -14,7 +14,7 @@ use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::slots::SlotSet;
 use crate::store::tests::{record_of_many, work};
 use crate::store::{HistoryLimits, IndexLimits, Part, Store};
-use crate::subscribe::routes::Routes;
+use crate::subscribe::subscription_index::SubscriptionIndex;
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 6] = ["", "a", "b", "6", "9", "longer"];
@@ -208,7 +208,7 @@ proptest! {
         let mut seen: BTreeSet<String> = names(Listing::new(state, &selection, None)).into_iter().collect();
         prop_assert_eq!(&seen, &selected(&then), "the state of the past");
 
-        let mut routes = Routes::default();
+        let mut routes = SubscriptionIndex::default();
         routes.insert(7, &selection);
         for change in snapshot.changes(snapshot.since(version).unwrap()).unwrap() {
             let mut touched = Vec::new();

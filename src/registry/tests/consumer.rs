@@ -7,7 +7,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 
 use super::resource;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue, FollowedPod};
 use crate::store::{HistoryLimits, Store};
 
@@ -73,7 +73,7 @@ fn a_changed_pod_is_read_once_for_all_watches_that_follow_it() {
             "long".repeat(50_000)
         );
         store.apply(&pods.plan.extract(text.into()).unwrap());
-        pods.live.publish(LiveState::Ready(store.snapshot()));
+        pods.live.publish(LoadState::Ready(store.snapshot()));
         store.snapshot()
     };
     let snapshot = put(1, "u", "x");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::views::{ViewDefinition, ViewPart, ViewState};
-use super::{Catalog, Live, LiveState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, VersionInfo};
+use super::{Catalog, LoadState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, ResourceState, VersionInfo};
 use crate::extract::Plan;
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
@@ -44,10 +44,10 @@ pub(crate) fn catalog(resources: &[&Arc<Resource>]) -> Catalog {
     Catalog::new(vec![], resources.iter().map(|resource| (*resource).clone()), VersionInfo::default())
 }
 
-fn ready() -> LiveState {
+fn ready() -> LoadState {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(7));
-    LiveState::Ready(store.snapshot())
+    LoadState::Ready(store.snapshot())
 }
 
 #[test]
@@ -59,28 +59,28 @@ fn what_leaves_the_catalog_is_gone_and_what_stays_is_untouched() {
     }
     let replacement = resource("replaced");
     registry.replace(catalog(&[&kept, &replacement]), |_| None);
-    assert!(matches!(kept.live.state(), LiveState::Ready(_)));
-    assert!(matches!(replacement.live.state(), LiveState::Idle));
+    assert!(matches!(kept.live.state(), LoadState::Ready(_)));
+    assert!(matches!(replacement.live.state(), LoadState::Idle));
     for gone in [&replaced, &dropped] {
-        assert!(matches!(gone.live.state(), LiveState::Gone(_)), "{}", gone.gvr);
+        assert!(matches!(gone.live.state(), LoadState::Gone(_)), "{}", gone.gvr);
         gone.live.publish(ready());
-        assert!(matches!(gone.live.state(), LiveState::Gone(_)), "nothing follows Gone");
+        assert!(matches!(gone.live.state(), LoadState::Gone(_)), "nothing follows Gone");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     let patience = Duration::from_secs(5);
-    let idle = Live::default();
+    let idle = ResourceState::default();
     let waited = idle.snapshot(patience).await.unwrap_err();
     assert_eq!(waited.to_string(), "storage is (re)initializing: not started");
 
-    let loading = Live::default();
-    loading.publish(LiveState::Loading("12 objects read".to_owned()));
+    let loading = ResourceState::default();
+    loading.publish(LoadState::Loading("12 objects read".to_owned()));
     let waited = loading.snapshot(patience).await.unwrap_err();
     assert_eq!(waited.to_string(), "storage is (re)initializing: 12 objects read");
 
-    let loads = Arc::new(Live::default());
+    let loads = Arc::new(ResourceState::default());
     let (asked, answered) = (loads.clone(), loads.snapshot(patience));
     let publish = async {
         tokio::time::sleep(Duration::from_secs(4)).await;
@@ -89,8 +89,8 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     let (snapshot, ()) = tokio::join!(answered, publish);
     assert_eq!(snapshot.unwrap().version(), Version::new(7));
 
-    let refused = Live::default();
-    refused.publish(LiveState::Refused { code: 403, message: "no".to_owned() });
+    let refused = ResourceState::default();
+    refused.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
     let started = tokio::time::Instant::now();
     assert_eq!(
         refused.snapshot(patience).await.unwrap_err(),
@@ -99,11 +99,11 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     assert_eq!(started.elapsed(), Duration::ZERO, "a refusal is answered at once");
 
     let over = OverMemory { limit: Bytes(2), held: Bytes(1), needed: Bytes(1) };
-    refused.publish(LiveState::OverMemory(over.clone()));
+    refused.publish(LoadState::OverMemory(over.clone()));
     assert_eq!(refused.snapshot(patience).await.unwrap_err(), NotReady::OverMemory(over));
     assert_eq!(started.elapsed(), Duration::ZERO, "and so is a want of memory");
 
-    let gone = Live::default();
+    let gone = ResourceState::default();
     gone.end(crate::registry::GoneReason::NotServed);
     assert_eq!(gone.snapshot(patience).await.unwrap_err(), NotReady::Gone);
 }
@@ -111,16 +111,16 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
 /// Whoever may change a definition could otherwise fill memory with one copy for each change.
 #[test]
 fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
-    let copy = || LiveState::Ready(Store::new(HistoryLimits::default()).snapshot());
-    let last = |live: &Live| match live.state() {
-        LiveState::Gone(gone) => (gone.had_copy, gone.last.is_some()),
+    let copy = || LoadState::Ready(Store::new(HistoryLimits::default()).snapshot());
+    let last = |live: &ResourceState| match live.state() {
+        LoadState::Gone(gone) => (gone.had_copy, gone.last.is_some()),
         _ => (false, true),
     };
-    let live = Live::default();
+    let live = ResourceState::default();
     live.publish(copy());
     live.end(crate::registry::GoneReason::Replaced);
     assert_eq!(last(&live), (true, false), "no watch needs it");
-    let live = Live::default();
+    let live = ResourceState::default();
     live.publish(copy());
     let _open = live.open_watch();
     live.end(crate::registry::GoneReason::Replaced);
@@ -151,7 +151,7 @@ fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
 
 #[test]
 fn open_watches_are_counted_out_when_they_end() {
-    let live = Live::default();
+    let live = ResourceState::default();
     let (first, second) = (live.open_watch(), live.open_watch());
     assert_eq!(live.open_watches(), 2);
     drop(first);
@@ -162,7 +162,7 @@ fn open_watches_are_counted_out_when_they_end() {
 
 #[test]
 fn objects_without_a_protobuf_form_are_remembered_within_a_bound() {
-    let live = Live::default();
+    let live = ResourceState::default();
     for number in 0..1_000 {
         live.note_unencodable(&format!("a/{number}"));
     }

@@ -13,8 +13,8 @@ use proptest::{prop_assert_eq, proptest};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Selection};
-use crate::registry::routed::LineForm;
-use crate::registry::router::{Mailed, Router, Subscription};
+use crate::registry::dispatched_event::LineForm;
+use crate::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
 use crate::selector::FieldOperator;
 use crate::store::tests::record;
 use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
@@ -47,7 +47,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(router: &Arc<Router>, selection: Arc<Selection>, from: &Snapshot) -> Reader {
+    fn new(router: &Arc<EventDispatcher>, selection: Arc<Selection>, from: &Snapshot) -> Reader {
         Reader {
             subscription: router.subscribe(&selection, false),
             cursor: from.end(),
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn every_watch_is_told_what_it_would_be_told_alone(steps in vec(step(), 1..300)) {
         const VALUES: [&str; 4] = ["red", "green", "blue", ""];
-        let router = Arc::new(Router::default());
+        let router = Arc::new(EventDispatcher::default());
         let mut store = Store::new(HistoryLimits::default());
         store.replace(&[], Version::new(1));
         let first = store.snapshot();
@@ -162,7 +162,7 @@ proptest! {
 
 #[test]
 fn only_those_are_woken_whom_a_change_touches() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     let first = store.snapshot();
@@ -205,7 +205,7 @@ fn only_those_are_woken_whom_a_change_touches() {
 
 #[test]
 fn who_does_not_read_is_sent_to_history_and_keeps_nothing() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     let first = store.snapshot();
@@ -231,7 +231,7 @@ fn who_does_not_read_is_sent_to_history_and_keeps_nothing() {
 
 #[test]
 fn a_line_is_made_once() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     router.route(&store.snapshot());
@@ -254,7 +254,7 @@ fn a_line_is_made_once() {
 
 #[test]
 fn a_line_that_takes_long_keeps_no_other_form_waiting() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     router.route(&store.snapshot());
@@ -294,7 +294,7 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
 
 #[test]
 fn changes_that_lie_unread_in_many_mailboxes_are_bounded_together() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
     let first = store.snapshot();
@@ -319,7 +319,7 @@ fn changes_that_lie_unread_in_many_mailboxes_are_bounded_together() {
 
 #[test]
 fn equal_selections_are_held_once_and_as_long_as_one_needs_them() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(EventDispatcher::default());
     let empty = format!("{router:?}");
     let first = router.subscribe(&of_value("v"), false);
     let held = std::ptr::from_ref(first.selection());

@@ -37,11 +37,11 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use super::limits::Share;
 use super::limits::connections::LONG_HEAD;
-use super::stall::PREFACE;
-use super::streams::Link;
+use super::stream_timeout::Link;
+use super::write_timeout::PREFACE;
 use one::{Following, Head};
 use slots::{Kept, SLOT_HEADER, Slots};
 use two::{Frames, Step};
@@ -67,7 +67,7 @@ const MOST_DRAINED: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// Takes the share of a long head of so many bytes.
-type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, Failure>;
+type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, ApiError>;
 
 /// What a long head takes in memory, with its headers in a map.
 fn taken_bytes(length: usize, fields: usize) -> u64 {
@@ -165,7 +165,7 @@ impl<Io> Heads<Io> {
             // In place of what was taken before its length was known.
             one::read(&self.held, &self.slots, &mut |bytes| {
                 *held = None;
-                link.take_head(bytes).map_err(Failure::Limited)
+                link.take_head(bytes).map_err(ApiError::Limited)
             })
         } else {
             Ok(None)
@@ -181,7 +181,7 @@ impl<Io> Heads<Io> {
     /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
     fn advance_frames(&mut self) -> bool {
         let link = &self.link;
-        let mut share = |bytes| link.take_head(bytes).map_err(Failure::Limited);
+        let mut share = |bytes| link.take_head(bytes).map_err(ApiError::Limited);
         let frames = self.frames.get_or_insert_default();
         let step = frames.step(&self.held, &self.slots, &mut share);
         // The frames of a block have the time of one head together.
@@ -205,12 +205,12 @@ impl<Io> Heads<Io> {
     }
 
     /// Bounds a head that is not complete.
-    fn bound(&mut self) -> Result<(), Failure> {
+    fn bound(&mut self) -> Result<(), ApiError> {
         if self.held.len() > MOST_HEAD {
             return Err(too_long());
         }
         if self.held.len() > USUAL_HEAD && self.share.is_none() {
-            self.share = Some(self.link.take_head(LONG_HEAD).map_err(Failure::Limited)?);
+            self.share = Some(self.link.take_head(LONG_HEAD).map_err(ApiError::Limited)?);
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<Io> Heads<Io> {
         };
     }
 
-    fn reject(&mut self, failure: Failure) {
+    fn reject(&mut self, failure: ApiError) {
         let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
         let number = self.slots.keep(Kept::rejected(failure));
         let head =
@@ -273,9 +273,9 @@ impl<Io> Heads<Io> {
 }
 
 /// A head that is longer than [`MOST_HEAD`].
-fn too_long() -> Failure {
+fn too_long() -> ApiError {
     let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
-    Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+    ApiError::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 }
 
 /// Whether there is an empty line in a part of a head, after another line.

@@ -10,7 +10,7 @@ use httparse::{EMPTY_HEADER, Error, Header, Status};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
 use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 
 /// hyper reads so many headers without more memory for each request.
 const USUAL_FIELDS: usize = 90;
@@ -46,7 +46,7 @@ pub(super) struct Head {
 ///
 /// # Errors
 /// Why the request is rejected.
-pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<Head>, Failure> {
+pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<Head>, ApiError> {
     let mut few = [EMPTY_HEADER; USUAL_FIELDS];
     let mut request = httparse::Request::new(&mut few);
     match request.parse(bytes) {
@@ -70,14 +70,14 @@ fn convert(
     request: &httparse::Request<'_, '_>,
     slots: &Slots,
     share: TakeShare<'_>,
-) -> Result<Head, Failure> {
+) -> Result<Head, ApiError> {
     if head.len() > MOST_HEAD {
         return Err(super::too_long());
     }
     let following = following(request)?;
     let method = request.method.unwrap_or_default();
     if method.len() > LONGEST_METHOD {
-        return Err(Failure::BadRequest(format!(
+        return Err(ApiError::BadRequest(format!(
             "the method of the request has more than {LONGEST_METHOD} characters"
         )));
     }
@@ -135,8 +135,8 @@ fn convert(
 }
 
 /// Reads what follows a head. Stricter than hyper and Go, so that no other server in front can read it in another way.
-fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> {
-    let bad = |message: &str| Err(Failure::BadRequest(message.to_owned()));
+fn following(request: &httparse::Request<'_, '_>) -> Result<Following, ApiError> {
+    let bad = |message: &str| Err(ApiError::BadRequest(message.to_owned()));
     let (mut length, mut is_chunked, mut has_host) = (None, false, false);
     for Header { name, value } in &*request.headers {
         if name.eq_ignore_ascii_case("content-length") {
@@ -151,7 +151,7 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, Failure> 
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case(b"chunked") || is_chunked {
                 let message = "the header Transfer-Encoding has another value than \"chunked\", which is the only one that is supported";
-                return Err(Failure::Rejected(StatusCode::NOT_IMPLEMENTED, message.to_owned()));
+                return Err(ApiError::Rejected(StatusCode::NOT_IMPLEMENTED, message.to_owned()));
             }
             is_chunked = true;
         } else if name.eq_ignore_ascii_case("host") {
@@ -180,7 +180,7 @@ fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
     })
 }
 
-fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, Failure> {
+fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, ApiError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for header in headers {
         let name = HeaderName::from_bytes(header.name.as_bytes());
@@ -192,15 +192,15 @@ fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, Failure> {
 }
 
 /// Why bytes are no head.
-fn rejection(error: Error, bytes: &[u8]) -> Failure {
+fn rejection(error: Error, bytes: &[u8]) -> ApiError {
     let message = match error {
         Error::TooManyHeaders => {
             let message = format!("the request has more than {MOST_FIELDS} headers: send fewer");
-            return Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message);
+            return ApiError::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message);
         }
         Error::Version if has_other_version(bytes) => {
             let message = "the request has a version of HTTP that is not supported: send HTTP/1.1 or HTTP/2";
-            return Failure::Rejected(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message.to_owned());
+            return ApiError::Rejected(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message.to_owned());
         }
         Error::HeaderName => "a header of the request has no valid name, or no colon directly after the name",
         Error::HeaderValue => "the value of a header has a control character, or continues in the next line",
@@ -210,7 +210,7 @@ fn rejection(error: Error, bytes: &[u8]) -> Failure {
              and control characters of the URL"
         }
     };
-    Failure::BadRequest(message.to_owned())
+    ApiError::BadRequest(message.to_owned())
 }
 
 /// Whether the first line ends with a version of HTTP in the right form.

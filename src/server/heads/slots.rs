@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
 use super::target::LONGEST_URI;
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 use crate::server::limits::Share;
 
 /// Slots of HTTP/2 in use at a time, at most.
@@ -52,14 +52,14 @@ pub(super) struct Kept {
     /// All headers, where the head that hyper gets has only those about the connection and the body.
     pub(super) headers: Option<HeaderMap>,
     /// Why the request is rejected instead.
-    pub(super) rejection: Option<Failure>,
+    pub(super) rejection: Option<ApiError>,
     /// What it takes in memory.
     pub(super) share: Option<Share>,
 }
 
 impl Kept {
     /// A request that is rejected.
-    pub(super) fn rejected(failure: Failure) -> Kept {
+    pub(super) fn rejected(failure: ApiError) -> Kept {
         Kept { rejection: Some(failure), ..Kept::default() }
     }
 }
@@ -130,7 +130,7 @@ impl Slots {
     ///
     /// # Errors
     /// Why the request is rejected.
-    pub(in crate::server) fn restore<B>(&self, request: &mut Request<B>) -> Result<(), Failure> {
+    pub(in crate::server) fn restore<B>(&self, request: &mut Request<B>) -> Result<(), ApiError> {
         let Some(number) = request.headers_mut().remove(SLOT_HEADER) else { return Ok(()) };
         let mut table = self.table();
         let kept =
@@ -145,7 +145,7 @@ impl Slots {
         drop(table);
         let Some(Kept { query, headers, rejection, share }) = kept else {
             let message = "the server has lost a part of the request: send it again";
-            return Err(Failure::Rejected(StatusCode::SERVICE_UNAVAILABLE, message.to_owned()));
+            return Err(ApiError::Rejected(StatusCode::SERVICE_UNAVAILABLE, message.to_owned()));
         };
         if let Some(rejection) = rejection {
             return Err(rejection);

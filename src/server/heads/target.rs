@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use http::{StatusCode, Uri};
 
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 
 /// The longest `http::Uri`, in bytes.
 pub(super) const LONGEST_URI: usize = u16::MAX as usize - 1;
@@ -29,13 +29,13 @@ impl<'t> Target<'t> {
     ///
     /// # Errors
     /// 400 for what is no URL or has control characters, 414 for a path that is too long.
-    pub(super) fn read(target: &'t str, is_apart: bool) -> Result<Target<'t>, Failure> {
+    pub(super) fn read(target: &'t str, is_apart: bool) -> Result<Target<'t>, ApiError> {
         let encoded = encode(target)?;
         let path_length = encoded.find('?').unwrap_or(encoded.len());
         if path_length > LONGEST_PATH {
             let message =
                 format!("the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are read: shorten it");
-            return Err(Failure::Rejected(StatusCode::URI_TOO_LONG, message));
+            return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message));
         }
         let (text, query) = if encoded.len() > LONGEST_URI || (is_apart && path_length < encoded.len()) {
             let query = encoded[path_length + 1..].to_owned();
@@ -52,14 +52,14 @@ impl<'t> Target<'t> {
 }
 
 /// The target of a request is none.
-pub(super) fn not_a_url() -> Failure {
+pub(super) fn not_a_url() -> ApiError {
     let message = "the target of the request is no URL: it begins with a slash, or with http:// and the name of a host, and control \
                    characters in it are percent-encoded";
-    Failure::BadRequest(message.to_owned())
+    ApiError::BadRequest(message.to_owned())
 }
 
 /// Percent-encodes what `http::Uri` rejects in a path or in a query, `#`, and spaces, which only HTTP/2 can carry.
-fn encode(target: &str) -> Result<Cow<'_, str>, Failure> {
+fn encode(target: &str) -> Result<Cow<'_, str>, ApiError> {
     let is_foreign = |byte: u8, is_query: bool| match byte {
         b'<' | b'>' | b'#' | b' ' => true,
         b'"' => is_query,

@@ -11,7 +11,7 @@ use super::hpack::{self, Broken, Decoder, Skipped};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
 use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 use crate::server::limits::Share;
 use crate::server::limits::connections::LONG_HEAD;
 
@@ -83,7 +83,7 @@ struct Block {
 #[derive(Debug)]
 struct Rejected {
     skipped: Skipped,
-    failure: Failure,
+    failure: ApiError,
     is_request: bool,
     is_head: bool,
 }
@@ -141,8 +141,8 @@ impl Fields {
         self.iter().any(|(name, value)| name == b":method" && value == b"HEAD")
     }
 
-    fn headers(&self) -> Result<HeaderMap, Failure> {
-        let bad = |message: &str| Failure::BadRequest(message.to_owned());
+    fn headers(&self) -> Result<HeaderMap, ApiError> {
+        let bad = |message: &str| ApiError::BadRequest(message.to_owned());
         let mut map = HeaderMap::with_capacity(self.places.len());
         for (name, value) in self.iter().filter(|(name, _)| !name.starts_with(b":")) {
             let name =
@@ -158,11 +158,11 @@ impl Fields {
     }
 }
 
-fn too_long() -> Failure {
+fn too_long() -> ApiError {
     let message = format!(
         "the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less"
     );
-    Failure::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+    ApiError::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 }
 
 impl Frames {
@@ -275,7 +275,7 @@ fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
 }
 
 /// A block for a request that hyper can carry.
-fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, Failure> {
+fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, ApiError> {
     if fields.is_over {
         return Err(too_long());
     }
@@ -308,7 +308,7 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
 }
 
 /// A block for a request that is rejected.
-fn rejected(failure: Failure, is_head: bool, slots: &Slots) -> Vec<u8> {
+fn rejected(failure: ApiError, is_head: bool, slots: &Slots) -> Vec<u8> {
     let number = slots.keep(Kept::rejected(failure)).to_string();
     let method = if is_head { "HEAD" } else { "GET" };
     block(&[

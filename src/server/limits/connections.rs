@@ -47,8 +47,8 @@ use super::groups::Groups;
 use super::{Limit, Limited, RETRY_AFTER, Share, User, origin_of};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
+use crate::server::api_error::ApiError;
 use crate::server::connection::{CloseReason, ConnectionState};
-use crate::server::failure::Failure;
 
 /// Connections at a time of the listener for metrics. More would use file descriptors that are meant for others.
 pub const METRICS_CONNECTIONS: usize = 64;
@@ -451,7 +451,7 @@ impl Connections {
     }
 
     fn answer(&self) -> Vec<u8> {
-        let failure = Failure::Limited(self.limited());
+        let failure = ApiError::Limited(self.limited());
         let mut body = failure.status();
         body.push(b'\n');
         let code = failure.code();

@@ -3,7 +3,7 @@
 //! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with
 //! its indentation, counts as one, and so does the initial event of a watch. All other requests pass without touching anything
 //! shared. A place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no
-//! other user is in [`crate::model::fair_queue`], which decides everything; [`crate::turns`] has who sleeps and who wakes. A request that waits
+//! other user is in [`crate::model::fair_queue`], which decides everything; [`crate::fair_semaphore`] has who sleeps and who wakes. A request that waits
 //! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+use crate::fair_semaphore::{self, FairSemaphore};
 use crate::model::fair_queue::{Bounds, Cost, Scarce};
 use crate::model::quantity::Bytes;
-use crate::turns::{self, Turns};
 
 /// Lists up to this size are not queued: they are written within some milliseconds.
 pub const LARGE: u64 = 4 << 20;
@@ -23,7 +23,7 @@ const WAITING_FOR_EACH_PLACE: usize = 4;
 
 /// The places.
 #[derive(Debug)]
-pub struct Lists(Arc<Turns<User>>);
+pub struct Lists(Arc<FairSemaphore<User>>);
 
 /// Figures for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +37,14 @@ pub struct InFlight {
 }
 
 /// A place; free again when dropped.
-pub type Place = turns::Place<User>;
+pub type Place = fair_semaphore::Place<User>;
 
 /// A place in the queue.
 #[derive(Debug)]
 pub struct Waiting {
-    lists: Arc<Turns<User>>,
+    lists: Arc<FairSemaphore<User>>,
     user: User,
-    waiting: turns::Waiting<User>,
+    waiting: fair_semaphore::Waiting<User>,
 }
 
 /// What came of asking for a place.
@@ -60,7 +60,7 @@ impl Lists {
     /// All places free.
     pub fn new(settings: &LimitSettings) -> Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
-        Lists(Arc::new(Turns::new(Bounds {
+        Lists(Arc::new(FairSemaphore::new(Bounds {
             places: settings.lists as u64,
             first_places: u64::MAX,
             bytes: settings.list_bytes.0,
@@ -76,8 +76,8 @@ impl Lists {
     pub fn enter(&self, user: &User, bytes: u64) -> Result<Turn, Limited> {
         match self.0.enter(user, Cost { places: 1, bytes }) {
             Err(scarce) => Err(refused(&self.0, user, scarce)),
-            Ok(turns::Turn::Now(place)) => Ok(Turn::Now(place)),
-            Ok(turns::Turn::Later(waiting)) => {
+            Ok(fair_semaphore::Turn::Now(place)) => Ok(Turn::Now(place)),
+            Ok(fair_semaphore::Turn::Later(waiting)) => {
                 Ok(Turn::Later(Waiting { lists: self.0.clone(), user: user.clone(), waiting }))
             }
         }
@@ -103,7 +103,7 @@ impl Waiting {
     }
 }
 
-fn refused(lists: &Turns<User>, user: &User, scarce: Scarce) -> Limited {
+fn refused(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
     let (limit, used) = match scarce {
         Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),

@@ -1,6 +1,6 @@
 //! What a reader learns whose state was let go, because readers held too much of past states; see `store::pins`.
 
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 
 /// Logs it. Each reader is logged once; it has to begin again.
 pub fn warn() {
@@ -8,8 +8,8 @@ pub fn warn() {
 }
 
 /// Logs it; what a list or a watch of this state answers.
-pub fn let_go() -> Failure {
+pub fn let_go() -> ApiError {
     warn();
     let message = "the state that this request began with was let go: it was read too slowly while much has changed";
-    Failure::Expired { message: message.to_owned(), continue_token: None }
+    ApiError::Expired { message: message.to_owned(), continue_token: None }
 }

@@ -14,8 +14,8 @@ use crate::model::quote;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::warning::Warning;
 use crate::selector::{Problem, Reason};
-use crate::server::failure::{Failure, MOST_PROBLEMS};
-use crate::server::own_group::GROUP;
+use crate::server::api_error::{ApiError, MOST_PROBLEMS};
+use crate::server::builtin_group::GROUP;
 use crate::server::sent::{self, Expected};
 use crate::server::shape::{Found, Shape, settle};
 
@@ -61,7 +61,7 @@ const REVIEW: Shape = Shape::Members(&[
 ///
 /// # Errors
 /// 415.
-pub(super) fn form(headers: &HeaderMap) -> Result<Form, Failure> {
+pub(super) fn form(headers: &HeaderMap) -> Result<Form, ApiError> {
     sent::form(sent::media_type(headers), &[])
 }
 
@@ -77,11 +77,11 @@ pub(super) struct Decoded {
 ///
 /// # Errors
 /// 400 that names the field, 422 for what is missing.
-pub(super) fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, Failure> {
+pub(super) fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, ApiError> {
     of_document(sent::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
 }
 
-fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded, Failure> {
+fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded, ApiError> {
     EXPECTED.check(&mut value)?;
     let mut found = Found::default();
     settle(&mut value, REVIEW, "", &mut found);
@@ -103,7 +103,7 @@ fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded,
         return Err(unreadable(&format!("strict decoding error: {}", refused.join(", "))));
     }
     if !problems.is_empty() {
-        return Err(Failure::invalid_review(GROUP, KIND, problems));
+        return Err(ApiError::invalid_review(GROUP, KIND, problems));
     }
     let review = review.map_err(|error| unreadable(&error.to_string()))?;
     Ok(Decoded { review, unknown })
@@ -124,7 +124,7 @@ fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
     spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
 }
 
-fn unreadable(cause: &str) -> Failure {
+fn unreadable(cause: &str) -> ApiError {
     EXPECTED.unreadable(cause)
 }
 

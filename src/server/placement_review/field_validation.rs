@@ -4,7 +4,7 @@
 //! there are is [`crate::placement::unknown`]'s; the review's own are always judged strictly, by `decode`.
 
 use crate::request::Query;
-use crate::server::failure::{Failure, OptionFault, OptionProblem};
+use crate::server::api_error::{ApiError, OptionFault, OptionProblem};
 
 /// The directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl FieldValidation {
     ///
     /// # Errors
     /// 422 for a value that is none of the known ones.
-    pub(in crate::server) fn of(query: &Query) -> Result<FieldValidation, Failure> {
+    pub(in crate::server) fn of(query: &Query) -> Result<FieldValidation, ApiError> {
         match query.get("fieldValidation").unwrap_or_default() {
             "" | "Warn" => Ok(FieldValidation::Warn),
             "Ignore" => Ok(FieldValidation::Ignore),
@@ -31,7 +31,7 @@ impl FieldValidation {
             value => {
                 let supported = &["", "Ignore", "Strict", "Warn"];
                 let problem = OptionProblem::NotSupported { value: value.to_owned(), supported };
-                Err(Failure::InvalidCreateOptions(vec![OptionFault { field: "fieldValidation", problem }]))
+                Err(ApiError::InvalidCreateOptions(vec![OptionFault { field: "fieldValidation", problem }]))
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
 use crate::placement::{Cluster, Counts, Namespace, Node, Pod, ReadError};
-use crate::registry::{Account, Catalog, Live, LiveState, Memory, NotReady, OverMemory, Registry, Resource};
+use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
 use crate::store::{Cursor, Object, Snapshot};
 
 /// How long the index is kept after the last question, as `serve` keeps a copy.
@@ -116,7 +116,7 @@ impl Copies {
     }
 
     /// The three.
-    pub fn lives(&self) -> [&Live; 3] {
+    pub fn lives(&self) -> [&ResourceState; 3] {
         self.all().map(|held| &*held.resource.live)
     }
 }
@@ -154,7 +154,7 @@ pub struct Indexed {
 #[derive(Debug, Default)]
 pub struct PlacementIndex {
     state: Mutex<State>,
-    asked: Notify,
+    questions: Notify,
     /// What counts the index beside the copies.
     memory: Arc<Memory>,
 }
@@ -262,7 +262,7 @@ impl LongParts {
 /// How far one copy has been followed.
 #[derive(Debug)]
 struct Place {
-    live: Arc<Live>,
+    live: Arc<ResourceState>,
     epoch: u64,
     end: Cursor,
     version: Version,
@@ -295,14 +295,14 @@ impl PlacementIndex {
         state.last_asked = Some(Instant::now());
         let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
         drop(state);
-        self.asked.notify_one();
+        self.questions.notify_one();
         indexed
     }
 
     /// Follows the copies while somebody asks now and then; to be polled for as long as questions are answered.
     pub async fn follow(self: Arc<Self>, registry: Arc<Registry>) -> Infallible {
         loop {
-            self.asked.notified().await;
+            self.questions.notified().await;
             while self.is_wanted() {
                 let catalog = registry.catalog();
                 let found: Vec<Arc<Resource>> =
@@ -361,7 +361,7 @@ impl PlacementIndex {
 
 fn ready(resource: &Arc<Resource>) -> Option<Held> {
     match resource.live.state() {
-        LiveState::Ready(snapshot) => Some(Held { resource: resource.clone(), snapshot }),
+        LoadState::Ready(snapshot) => Some(Held { resource: resource.clone(), snapshot }),
         _ => None,
     }
 }
@@ -455,8 +455,8 @@ impl Index {
                 Ok(self.cluster.upsert_node(&node))
             }),
             "pods" => Pod::read(&json).and_then(|pod| {
-                let asked = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
-                let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &asked, &pod.spec.tolerations];
+                let selection = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
+                let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &selection, &pod.spec.tolerations];
                 self.long.measure(kind, key, json.len(), "Pod", &parts)?;
                 Ok(self.cluster.upsert_pod(&pod))
             }),

@@ -16,14 +16,15 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::api_error::ApiError;
 use super::body::Body;
-use super::failure::Failure;
+use super::builtin_group::{GROUP, VERSION};
 use super::limits::{Limited, User};
 use super::negotiate::{Offer, Protobuf, negotiate};
-use super::own_group::{GROUP, VERSION};
 use super::sent::{self, Arrived};
-use super::{Asked, MOST_ATTEMPTS, Server, document, read, warnings};
+use super::{MOST_ATTEMPTS, RequestContext, Server, document, read, warnings};
 use crate::access::Refusal;
+use crate::fair_semaphore::{FairSemaphore, Place};
 use crate::manifest::yaml::Form;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
@@ -31,7 +32,6 @@ use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, Memory, NotReady, OverMemory};
 use crate::request::{ResourcePath, Route};
-use crate::turns::{Place, Turns};
 use answering::{Outcome, Runtime, Unanswered};
 use decode::Decoded;
 use field_validation::FieldValidation;
@@ -65,14 +65,14 @@ pub(super) fn row() -> Value {
 #[derive(Debug)]
 pub(super) struct Reviews {
     index: Arc<PlacementIndex>,
-    places: Arc<Turns<User>>,
+    places: Arc<FairSemaphore<User>>,
 }
 
 impl Reviews {
     /// With an index that is counted in the memory of the copies.
     pub(super) fn new(memory: Arc<Memory>) -> Reviews {
         let index = Arc::new(PlacementIndex::accounted(memory));
-        Reviews { index, places: Arc::new(Turns::of_places(MOST_AT_ONCE, 0)) }
+        Reviews { index, places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0)) }
     }
 }
 
@@ -98,46 +98,46 @@ pub(super) fn is_asked(target: &Route) -> Option<&ResourcePath> {
 /// a copy that nobody keeps.
 pub(super) async fn answer(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     address: &ResourcePath,
     body: Option<UpstreamBody>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, ApiError> {
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
-        return Err(Failure::UnknownResource);
+        return Err(ApiError::UnknownResource);
     }
-    asked.noted.reviewed(&GVR);
-    if asked.info.method != Method::POST {
-        return Err(Failure::MethodNotAllowedHere);
+    context.noted.reviewed(&GVR);
+    if context.info.method != Method::POST {
+        return Err(ApiError::MethodNotAllowedHere);
     }
-    let format = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?.format;
-    let form = decode::form(asked.headers)?;
-    let validation = FieldValidation::of(&asked.info.query)?;
-    let until = Instant::now() + asked.timeout;
+    let format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format;
+    let form = decode::form(context.headers)?;
+    let validation = FieldValidation::of(&context.info.query)?;
+    let until = Instant::now() + context.timeout;
     // Whatever needs no body comes before it.
-    let caller = rights::caller(server, asked).await?;
-    let arrived = arrived(server, asked, &caller, body, until).await?;
-    let place = timeout_at(until, server.reviews.places.place(asked.user)).await;
-    let Ok(Some(place)) = place else { return Err(Failure::TooManyReviews(MOST_AT_ONCE)) };
+    let caller = rights::caller(server, context).await?;
+    let arrived = arrived(server, context, &caller, body, until).await?;
+    let place = timeout_at(until, server.reviews.places.place(context.user)).await;
+    let Ok(Some(place)) = place else { return Err(ApiError::TooManyReviews(MOST_AT_ONCE)) };
     let Decoded { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
     }
     let mut told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
     let answered = async {
-        let right = caller.right(server, asked, &review.spec).await?;
+        let right = caller.right(server, context, &review.spec).await?;
         if review.metadata.is_null() {
             review.metadata = json!({});
         }
         let (text, warned) = answered(server, review, right, validation, until, place).await?;
         told.extend(warned);
-        let mut response = document(text, format, asked);
+        let mut response = document(text, format, context);
         *response.status_mut() = StatusCode::CREATED;
         Ok(response)
     };
     let mut response = match answered.await {
         // A misspelt field may be the very reason, so that failures come with the warnings too, as upstream.
-        Err(failure) if !unknown.is_empty() && !matches!(failure, Failure::Replaced | Failure::Behind) => {
-            asked.failed(&failure)
+        Err(failure) if !unknown.is_empty() && !matches!(failure, ApiError::Replaced | ApiError::Behind) => {
+            context.failed(&failure)
         }
         answered => answered?,
     };
@@ -148,20 +148,20 @@ pub(super) async fn answer(
 /// The body of a review, within the limits of bodies.
 async fn arrived(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     caller: &Caller,
     body: Option<UpstreamBody>,
     until: Instant,
-) -> Result<Arrived, Failure> {
+) -> Result<Arrived, ApiError> {
     let most = match caller {
         Caller::Whole => sent::MOST,
         Caller::OnePod(_) => decode::MOST_OF_REFERENCE,
     };
-    let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
-    match (sent::body(body, asked.headers, most, place, until).await, caller) {
+    let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
+    match (sent::body(body, context.headers, most, place, until).await, caller) {
         // It is more than a reference to a Pod, which is all that this caller may send.
-        (Err(Failure::TooLargeBody(_)), Caller::OnePod(refused)) => {
-            Err(Failure::Refused(Refusal::Forbidden(refused.clone())))
+        (Err(ApiError::TooLargeBody(_)), Caller::OnePod(refused)) => {
+            Err(ApiError::Refused(Refusal::Forbidden(refused.clone())))
         }
         (arrived, _) => arrived,
     }
@@ -173,7 +173,7 @@ async fn decoded(
     arrived: Arrived,
     form: Form,
     validation: FieldValidation,
-) -> Result<Decoded, Failure> {
+) -> Result<Decoded, ApiError> {
     let is_short = arrived.bytes.len() <= decode::PARSED_INLINE;
     let work = move || {
         let Arrived { bytes, place } = arrived;
@@ -198,17 +198,17 @@ async fn answered(
     validation: FieldValidation,
     until: Instant,
     place: Place<User>,
-) -> Result<(Vec<u8>, Vec<String>), Failure> {
-    let mut copies = Err(Failure::Replaced);
+) -> Result<(Vec<u8>, Vec<String>), ApiError> {
+    let mut copies = Err(ApiError::Replaced);
     let mut catalog = server.registry.catalog();
     for _ in 0..MOST_ATTEMPTS {
         copies = held(server, &catalog, until).await;
-        if !matches!(copies, Err(Failure::Replaced)) {
+        if !matches!(copies, Err(ApiError::Replaced)) {
             break;
         }
         catalog = server.registry.catalog();
     }
-    let told = move |failure: Failure| match right {
+    let told = move |failure: ApiError| match right {
         Right::Whole => failure,
         // The figures are of the Pods and nodes of the whole cluster.
         Right::Event => failure.without_figures(),
@@ -233,10 +233,10 @@ async fn answered(
     })?
 }
 
-fn no_room(over: OverMemory) -> Failure {
+fn no_room(over: OverMemory) -> ApiError {
     let limited = Limited::memory(&over);
     let message = format!("placement is answered from an index of nodes, pods and namespaces: {}", limited.message);
-    Failure::Limited(Limited { message, ..limited })
+    ApiError::Limited(Limited { message, ..limited })
 }
 
 fn whole(
@@ -246,19 +246,19 @@ fn whole(
     runtime: &Runtime,
     options: &Options,
     validation: FieldValidation,
-) -> Result<(Vec<u8>, Vec<String>), Failure> {
+) -> Result<(Vec<u8>, Vec<String>), ApiError> {
     let outcome = answering::answer(&review.spec, copies, indexed, runtime, options, validation);
     let Outcome { answer, status, told } = outcome.map_err(failure)?;
     review.status = Some(status);
     Ok((answer.text_of(review).map_err(unwritable)?, told))
 }
 
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure::Internal(error.to_string())
+fn unwritable(error: serde_json::Error) -> ApiError {
+    ApiError::Internal(error.to_string())
 }
 
 /// Only what an event would say.
-fn event(review: PlacementReview, copies: &Copies, indexed: &Indexed, options: &Options) -> Result<Vec<u8>, Failure> {
+fn event(review: PlacementReview, copies: &Copies, indexed: &Indexed, options: &Options) -> Result<Vec<u8>, ApiError> {
     let message = event_message(&review.spec, copies, indexed, options).map_err(failure)?;
     let mut document = serde_json::to_value(review).map_err(unwritable)?;
     document["status"] = json!({"message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED});
@@ -286,7 +286,7 @@ fn event_message(
 }
 
 /// The copies, as fresh as lists are.
-async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, Failure> {
+async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, ApiError> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
     let mut copies = Copies::of(catalog, patience).await.map_err(unheld)?;
     for live in copies.lives() {
@@ -301,21 +301,21 @@ async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copi
     Ok(copies)
 }
 
-fn unheld(missing: MissingCopy) -> Failure {
+fn unheld(missing: MissingCopy) -> ApiError {
     match missing {
-        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => Failure::Unavailable(missing.to_string()),
+        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => ApiError::Unavailable(missing.to_string()),
         MissingCopy::NotReady { resource, error: NotReady::Loading(progress) } => {
-            Failure::Loading(format!("{resource}: {progress}"))
+            ApiError::Loading(format!("{resource}: {progress}"))
         }
         MissingCopy::NotReady { error, .. } => read::not_ready(error),
     }
 }
 
-fn failure(unanswered: Unanswered) -> Failure {
+fn failure(unanswered: Unanswered) -> ApiError {
     match unanswered {
-        Unanswered::NoPod(reference) => Failure::NotFound { gvr: Gvr::new("", "v1", "pods"), name: reference.name },
-        Unanswered::Unreadable(error) => Failure::Unavailable(error.to_string()),
-        Unanswered::Invalid(problems) => Failure::invalid_review(GROUP, KIND, problems),
-        Unanswered::Forbidden(message) => Failure::Forbidden(message),
+        Unanswered::NoPod(reference) => ApiError::NotFound { gvr: Gvr::new("", "v1", "pods"), name: reference.name },
+        Unanswered::Unreadable(error) => ApiError::Unavailable(error.to_string()),
+        Unanswered::Invalid(problems) => ApiError::invalid_review(GROUP, KIND, problems),
+        Unanswered::Forbidden(message) => ApiError::Forbidden(message),
     }
 }

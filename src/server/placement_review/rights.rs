@@ -9,8 +9,8 @@ use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
 use crate::access::{Forbidden, Refusal};
 use crate::placement::review::PlacementReviewSpec;
-use crate::server::failure::Failure;
-use crate::server::{Asked, Server};
+use crate::server::api_error::ApiError;
+use crate::server::{RequestContext, Server};
 
 /// How much of an answer somebody may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub(super) enum Caller {
 ///
 /// # Errors
 /// 500 when nobody decides.
-pub(super) async fn caller(server: &Server, asked: &Asked<'_>) -> Result<Caller, Failure> {
+pub(super) async fn caller(server: &Server, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
-    let Some(admitted) = &asked.admitted else { return Err(Failure::Refused(Refusal::Undecided)) };
+    let Some(admitted) = &context.admitted else { return Err(ApiError::Refused(Refusal::Undecided)) };
     let identity = &admitted.identity;
     for resource in ["nodes", "pods"] {
         let attributes = on("list", resource, "", "");
@@ -46,7 +46,7 @@ pub(super) async fn caller(server: &Server, asked: &Asked<'_>) -> Result<Caller,
                 let forbidden = Forbidden { user: identity.user.clone(), attributes, reason };
                 return Ok(Caller::OnePod(Box::new(forbidden)));
             }
-            Decision::Unanswered(why) => return Err(Failure::Refused(Refusal::without_decision(&why))),
+            Decision::Unanswered(why) => return Err(ApiError::Refused(Refusal::without_decision(&why))),
         }
     }
     Ok(Caller::Whole)
@@ -60,25 +60,25 @@ impl Caller {
     pub(super) async fn right(
         self,
         server: &Server,
-        asked: &Asked<'_>,
+        context: &RequestContext<'_>,
         spec: &PlacementReviewSpec,
-    ) -> Result<Right, Failure> {
+    ) -> Result<Right, ApiError> {
         let refused = match self {
             Caller::Whole => return Ok(Right::Whole),
             Caller::OnePod(refused) => refused,
         };
         let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
         if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none())
-            && let Some((access, admitted)) = server.settings.access.as_ref().zip(asked.admitted.as_ref())
+            && let Some((access, admitted)) = server.settings.access.as_ref().zip(context.admitted.as_ref())
         {
             let attributes = on("get", "pods", &reference.namespace, &reference.name);
             match access.may(&admitted.identity, &attributes).await {
                 Decision::Allowed => return Ok(Right::Event),
                 Decision::Denied(_) => {}
-                Decision::Unanswered(why) => return Err(Failure::Refused(Refusal::without_decision(&why))),
+                Decision::Unanswered(why) => return Err(ApiError::Refused(Refusal::without_decision(&why))),
             }
         }
-        Err(Failure::Refused(Refusal::Forbidden(refused)))
+        Err(ApiError::Refused(Refusal::Forbidden(refused)))
     }
 }
 

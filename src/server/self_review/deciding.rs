@@ -18,9 +18,9 @@ use crate::registry::views::ViewRights;
 use crate::registry::{Catalog, Resource, View};
 use crate::request::Route;
 use crate::request::{Query, RequestInfo};
-use crate::server::failure::Failure;
-use crate::server::through::Through;
-use crate::server::{Asked, Server, admission, discovery, offered};
+use crate::server::api_error::ApiError;
+use crate::server::view_request::ViewRequest;
+use crate::server::{RequestContext, Server, authorize, discovery, discovery_rows};
 
 /// How many permissions are looked up at a time for one list of rules.
 const AT_ONCE: usize = 8;
@@ -40,7 +40,7 @@ pub(super) struct Verdict {
 /// Decides about requests through the View through which the review came.
 pub(super) struct Deciding<'a> {
     server: &'a Server,
-    asked: &'a Asked<'a>,
+    context: &'a RequestContext<'a>,
     view: Arc<View>,
     catalog: Arc<Catalog>,
 }
@@ -65,16 +65,16 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 404 for a request that came through none.
-    pub(super) fn of(server: &'a Server, asked: &'a Asked<'a>) -> Result<Deciding<'a>, Failure> {
-        let view = asked.through.as_ref().map(|through| through.view.clone()).ok_or(Failure::UnknownResource)?;
-        Ok(Deciding { server, asked, view, catalog: server.catalog(asked) })
+    pub(super) fn of(server: &'a Server, context: &'a RequestContext<'a>) -> Result<Deciding<'a>, ApiError> {
+        let view = context.through.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
+        Ok(Deciding { server, context, view, catalog: server.catalog(context) })
     }
 
     /// About a request for a resource.
     ///
     /// # Errors
     /// 429 and 500 while nobody decides.
-    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<Verdict, Failure> {
+    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<Verdict, ApiError> {
         let served = self.served(&about);
         let as_sent = |about: ResourceAttributes| Attributes {
             verb: verb.to_owned(),
@@ -107,7 +107,7 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 429 and 500 while nobody decides, 503 while there are no documents.
-    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<Verdict, Failure> {
+    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<Verdict, ApiError> {
         if let Some(reason) = self.refused(on_path(verb, path)).await? {
             return Ok(self.not_permitted(&reason));
         }
@@ -118,7 +118,7 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 429 and 500 while nobody decides.
-    pub(super) async fn rules(&self, namespace: &str) -> Result<Value, Failure> {
+    pub(super) async fn rules(&self, namespace: &str) -> Result<Value, ApiError> {
         let mut wanted = BTreeSet::new();
         for resource in self.catalog.resources() {
             let (group, name) = (resource.gvr.group.to_string(), resource.gvr.resource.to_string());
@@ -128,12 +128,12 @@ impl<'a> Deciding<'a> {
             wanted.insert((group, name, ""));
         }
         let reviews = KINDS.map(|kind| (kind.group().to_owned(), kind.plural().to_owned(), ""));
-        let mut deciding: Vec<BoxFuture<'_, Result<Decided, Failure>>> = Vec::new();
+        let mut deciding: Vec<BoxFuture<'_, Result<Decided, ApiError>>> = Vec::new();
         for (group, resource, below) in wanted.into_iter().chain(reviews) {
             let verbs: &[&'static str] = match Kind::of(&group, &resource) {
                 Some(_) => &["create"],
-                None if below.is_empty() => &offered::OWN_VERBS,
-                None => &offered::OWN_SUBRESOURCE_VERBS,
+                None if below.is_empty() => &discovery_rows::OWN_VERBS,
+                None => &discovery_rows::OWN_SUBRESOURCE_VERBS,
             };
             for verb in verbs {
                 let about = ResourceAttributes {
@@ -170,11 +170,11 @@ impl<'a> Deciding<'a> {
     }
 
     /// The paths of discovery, OpenAPI and health that the caller may get.
-    async fn permitted_paths(&self) -> Result<Vec<String>, Failure> {
-        let mut paths = discovery::paths(&self.catalog, self.asked);
+    async fn permitted_paths(&self) -> Result<Vec<String>, ApiError> {
+        let mut paths = discovery::paths(&self.catalog, self.context);
         paths.insert(0, "/".to_owned());
         paths.push(DOCUMENTS.to_owned());
-        let mut deciding: Vec<BoxFuture<'_, Result<Option<String>, Failure>>> = Vec::new();
+        let mut deciding: Vec<BoxFuture<'_, Result<Option<String>, ApiError>>> = Vec::new();
         for path in paths {
             deciding.push(Box::pin(async move {
                 let refused = self.refused(on_path("get", &path)).await?;
@@ -186,7 +186,7 @@ impl<'a> Deciding<'a> {
     }
 
     /// One rule that there may be.
-    async fn decided(&self, verb: &'static str, about: ResourceAttributes) -> Result<Decided, Failure> {
+    async fn decided(&self, verb: &'static str, about: ResourceAttributes) -> Result<Decided, ApiError> {
         let ResourceAttributes { group, resource, subresource, .. } = about.clone();
         let is_allowed = self.resource(verb, about).await?.is_allowed;
         let name = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
@@ -194,10 +194,10 @@ impl<'a> Deciding<'a> {
     }
 
     /// Why the caller may not send a request; `None`: it may.
-    async fn refused(&self, attributes: Attributes) -> Result<Option<String>, Failure> {
+    async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
-        let Some(admitted) = &self.asked.admitted else { return Err(Failure::Refused(Refusal::Undecided)) };
-        admission::denied(access, &admitted.identity, &self.view, attributes).await.map_err(Failure::Refused)
+        let Some(admitted) = &self.context.admitted else { return Err(ApiError::Refused(Refusal::Undecided)) };
+        authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Refused)
     }
 
     /// What the View serves under a name. A review that names no version asks about any.
@@ -217,7 +217,7 @@ impl<'a> Deciding<'a> {
     }
 
     /// Whether a request for a path is answered: asked of what answers it.
-    async fn has_path(&self, verb: &str, path: &str) -> Result<bool, Failure> {
+    async fn has_path(&self, verb: &str, path: &str) -> Result<bool, ApiError> {
         // The verb of a path is a method in lower case; the path of a review is decoded.
         let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());
         let Some(method) = Method::from_bytes(verb.to_ascii_uppercase().as_bytes()).ok().filter(|_| is_method) else {
@@ -231,12 +231,12 @@ impl<'a> Deciding<'a> {
             Route::Resource(_) => Ok(false),
             Route::OpenApi => self.has_document(path).await,
             _ => {
-                let inside = Asked {
+                let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    through: Some(Through { view: self.view.clone(), prefix: String::new(), consumer: None }),
-                    admitted: self.asked.admitted.clone(),
-                    ..*self.asked
+                    through: Some(ViewRequest { view: self.view.clone(), prefix: String::new(), consumer: None }),
+                    admitted: self.context.admitted.clone(),
+                    ..*self.context
                 };
                 let answered = self.server.around(&inside);
                 Ok(answered.is_ok_and(|response| response.status() != StatusCode::NOT_FOUND))
@@ -244,12 +244,12 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    async fn has_document(&self, path: &str) -> Result<bool, Failure> {
+    async fn has_document(&self, path: &str) -> Result<bool, ApiError> {
         let Some(source) = &self.catalog.documents else { return Ok(false) };
         let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
-        let documents = timeout(self.asked.timeout, source.v3()).await;
+        let documents = timeout(self.context.timeout, source.v3()).await;
         let documents = documents.unwrap_or_else(|_| Err("the source did not answer in time".to_owned()));
-        Ok(documents.map_err(Failure::Unavailable)?.v3(key).is_some())
+        Ok(documents.map_err(ApiError::Unavailable)?.v3(key).is_some())
     }
 
     fn allowed(&self) -> Verdict {
@@ -294,10 +294,10 @@ impl Served {
     fn has(&self, verb: &str, subresource: &str) -> bool {
         match self {
             Served::Review(_) => verb == "create" && subresource.is_empty(),
-            Served::Resource(_) if subresource.is_empty() => offered::OWN_VERBS.contains(&verb),
+            Served::Resource(_) if subresource.is_empty() => discovery_rows::OWN_VERBS.contains(&verb),
             Served::Resource(resource) => {
                 let is_held = resource.subresources.iter().any(|held| held.name == subresource);
-                subresource == "status" && is_held && offered::OWN_SUBRESOURCE_VERBS.contains(&verb)
+                subresource == "status" && is_held && discovery_rows::OWN_SUBRESOURCE_VERBS.contains(&verb)
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::model::quote;
 use crate::selector::{
     FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector, Problem, Reason,
 };
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 use crate::server::placement_review::field_validation::FieldValidation;
 use crate::server::sent::{self, Expected};
 use crate::server::shape::{Found, Shape, settle};
@@ -104,7 +104,7 @@ pub(super) struct Decoded {
 ///
 /// # Errors
 /// 415.
-pub(super) fn written(headers: &HeaderMap) -> Result<Written, Failure> {
+pub(super) fn written(headers: &HeaderMap) -> Result<Written, ApiError> {
     match sent::media_type(headers) {
         protobuf::MEDIA_TYPE => Ok(Written::Protobuf),
         text => sent::form(text, &[protobuf::MEDIA_TYPE]).map(Written::Text),
@@ -120,7 +120,7 @@ pub(super) fn review(
     written: Written,
     (kind, api_version): (Kind, &str),
     validation: FieldValidation,
-) -> Result<Decoded, Failure> {
+) -> Result<Decoded, ApiError> {
     let expected = Expected { api_version, kind: kind.name() };
     let (shape, message) = match kind {
         Kind::User => (USER, protobuf::USER),
@@ -152,7 +152,7 @@ pub(super) fn review(
         Kind::Access => access(&mut document)?,
         Kind::Rules => match text(&document["spec"], "namespace") {
             namespace if namespace.is_empty() => {
-                return Err(Failure::BadRequest("no namespace on request".to_owned()));
+                return Err(ApiError::BadRequest("no namespace on request".to_owned()));
             }
             namespace => Question::Rules(namespace),
         },
@@ -170,7 +170,7 @@ fn text(object: &Value, member: &str) -> String {
 }
 
 /// The rules are those of `pkg/apis/authorization/validation` in kube-apiserver.
-fn access(document: &mut Value) -> Result<Question, Failure> {
+fn access(document: &mut Value) -> Result<Question, ApiError> {
     let mut problems = Vec::new();
     let spec = document["spec"].take();
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
@@ -205,7 +205,7 @@ fn access(document: &mut Value) -> Result<Question, Failure> {
         problems.push(Problem::with_value(Reason::Invalid, "metadata", metadata, "must be empty"));
     }
     if !problems.is_empty() {
-        return Err(Failure::invalid_review(Kind::Access.group(), Kind::Access.name(), problems));
+        return Err(ApiError::invalid_review(Kind::Access.group(), Kind::Access.name(), problems));
     }
     let mut ignored = Vec::new();
     let request = if resource.is_object() {

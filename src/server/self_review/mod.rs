@@ -15,11 +15,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::api_error::ApiError;
 use super::body::Body;
-use super::failure::Failure;
 use super::negotiate::{Format, Offer, Protobuf, negotiate};
 use super::placement_review::field_validation::FieldValidation;
-use super::{Asked, Server, document, sent, warnings};
+use super::{RequestContext, Server, document, sent, warnings};
 use crate::access::Identity;
 use crate::model::Gvr;
 use crate::registry::Catalog;
@@ -146,29 +146,29 @@ pub(super) fn is_one(route: &Route) -> bool {
 /// 400, 413, 415 and 422 for what is asked, 500 while the API server does not decide.
 pub(super) async fn answer(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     (kind, address): (Kind, &ResourcePath),
     body: Option<UpstreamBody>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, ApiError> {
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
-        return Err(Failure::UnknownResource);
+        return Err(ApiError::UnknownResource);
     }
-    if asked.info.method != Method::POST {
-        return Err(Failure::MethodNotAllowedHere);
+    if context.info.method != Method::POST {
+        return Err(ApiError::MethodNotAllowedHere);
     }
-    asked.noted.reviewed(kind.counted());
-    let mut format = negotiate(asked.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
-    let written = decode::written(asked.headers)?;
-    let validation = FieldValidation::of(&asked.info.query)?;
-    let place = server.limits.bodies().enter(asked.user).map_err(Failure::Limited)?;
-    let arrived = sent::body(body, asked.headers, decode::MOST, place, Instant::now() + asked.timeout).await?;
+    context.noted.reviewed(kind.counted());
+    let mut format = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
+    let written = decode::written(context.headers)?;
+    let validation = FieldValidation::of(&context.info.query)?;
+    let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
+    let arrived = sent::body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
     let api_version = address.gvr.group_version().to_string();
     let Decoded { question, unknown } = decode::review(&arrived.bytes, written, (kind, &api_version), validation)?;
     drop(arrived);
     let mut review = match question {
-        Question::User => user(asked, (server.settings.clock)()),
+        Question::User => user(context, (server.settings.clock)()),
         Question::Access { spec, request, ignored } => {
-            let deciding = Deciding::of(server, asked)?;
+            let deciding = Deciding::of(server, context)?;
             let verdict = match *request {
                 Wanted::Resource { verb, about } => deciding.resource(&verb, about).await?,
                 Wanted::Path { verb, path } => deciding.path(&verb, &path).await?,
@@ -177,20 +177,20 @@ pub(super) async fn answer(
         }
         // Upstream does not send the spec back.
         Question::Rules(namespace) => {
-            let status = Deciding::of(server, asked)?.rules(&namespace).await?;
+            let status = Deciding::of(server, context)?.rules(&namespace).await?;
             json!({ "metadata": {}, "spec": {}, "status": status })
         }
     };
     review["apiVersion"] = json!(api_version);
     review["kind"] = json!(kind.name());
-    let mut text = serde_json::to_vec(&review).map_err(|error| Failure::Internal(error.to_string()))?;
+    let mut text = serde_json::to_vec(&review).map_err(|error| ApiError::Internal(error.to_string()))?;
     if format == Format::Protobuf {
         match super::protobuf::document(&api_version, kind.name(), &text) {
             Some(encoded) => text = encoded,
-            None => format = negotiate(asked.headers, Offer::Plain, Protobuf::METADATA)?.format,
+            None => format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format,
         }
     }
-    let mut response = document(text, format, asked);
+    let mut response = document(text, format, context);
     *response.status_mut() = StatusCode::CREATED;
     let unknown: Vec<String> = unknown.iter().map(|path| unknown_field(path)).collect();
     warnings::add(response.headers_mut(), unknown.iter().map(String::as_str));
@@ -198,9 +198,10 @@ pub(super) async fn answer(
 }
 
 /// Who asks.
-fn user(asked: &Asked<'_>, now: Timestamp) -> Value {
+fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
     let nobody = Identity::anonymous();
-    let Identity { user, uid, groups, extra } = asked.admitted.as_ref().map_or(&nobody, |admitted| &*admitted.identity);
+    let Identity { user, uid, groups, extra } =
+        context.admitted.as_ref().map_or(&nobody, |admitted| &*admitted.identity);
     let mut info = json!({ "username": user });
     if !uid.is_empty() {
         info["uid"] = json!(uid);

@@ -14,7 +14,7 @@ use super::extra::fixture_with;
 use super::{ALL_SHIRTS, Answer, Fixture};
 use crate::access::tests::cluster::Cluster;
 use crate::extract::Prune;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::server::Settings;
@@ -146,7 +146,7 @@ async fn only_who_may_list_everything_is_told_counts_of_everything() {
 async fn how_far_a_load_is_stays_with_who_operates_the_server() {
     let settings = Settings { access: Some(cluster().access()), ..Settings::default() };
     let fixture = Fixture::loading(settings, HistoryLimits::default());
-    fixture.shirts.resource.live.publish(LiveState::Loading("4711 objects read".to_owned()));
+    fixture.shirts.resource.live.publish(LoadState::Loading("4711 objects read".to_owned()));
     let answer = fixture.get_with(OWN, &[TENANT]).await;
     assert_eq!((answer.code.as_u16(), answer.body.contains("4711")), (429, false), "{}", answer.body);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::pass_through::{Behind, answered, before};
 use super::{Fixture, catalog};
 use crate::model::GroupVersion;
-use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers, Readiness};
+use crate::registry::{DiscoveredGroup, OfferedResource, OfferedVersion, Readiness, UpstreamDiscovery};
 use crate::server::Settings;
 use crate::server::health::Check;
 use crate::server::pass_through::PassThrough;
@@ -157,7 +157,7 @@ async fn health_asks_its_checks() {
 }
 
 /// What a source offers in one version of a group.
-fn offers(group_version: &GroupVersion, resources: &[(&str, &str)]) -> Offers {
+fn offers(group_version: &GroupVersion, resources: &[(&str, &str)]) -> UpstreamDiscovery {
     let resource = |(name, hash): &(&str, &str)| {
         let row = json!({
             "resource": name, "responseKind": {"group": "", "version": "", "kind": "Kind"}, "scope": "Namespaced",
@@ -172,7 +172,7 @@ fn offers(group_version: &GroupVersion, resources: &[(&str, &str)]) -> Offers {
         is_stale: false,
         resources: resources.iter().map(resource).collect(),
     };
-    Offers { groups: vec![OfferedGroup { name: group_version.group.clone(), versions: vec![version] }] }
+    UpstreamDiscovery { groups: vec![DiscoveredGroup { name: group_version.group.clone(), versions: vec![version] }] }
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ use super::{Server, Settings};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
-use crate::registry::{Catalog, Group, LiveState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{Catalog, Group, LoadState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::{HistoryLimits, Store};
 
 const SHIRTS: &str = "/apis/stable.example.com/v1/namespaces/default/shirts";
@@ -193,7 +193,7 @@ impl Stored {
     }
 
     fn publish(&self) {
-        self.resource.live.publish(LiveState::Ready(self.store.snapshot()));
+        self.resource.live.publish(LoadState::Ready(self.store.snapshot()));
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::pass_through::{Behind, before};
 use super::{Fixture, catalog};
-use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
+use crate::registry::{DiscoveredGroup, OfferedResource, OfferedVersion, UpstreamDiscovery};
 use crate::server::pass_through::PassThrough;
 
 fn row(resource: &str, group: &str, verbs: &[&str], subresources: &[(&str, &[&str])]) -> OfferedResource {
@@ -23,13 +23,13 @@ fn row(resource: &str, group: &str, verbs: &[&str], subresources: &[(&str, &[&st
     OfferedResource::new(resource, &row)
 }
 
-fn offers() -> Offers {
+fn offers() -> UpstreamDiscovery {
     let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
-    let group = |name: &str, version: &str, is_stale, resources| OfferedGroup {
+    let group = |name: &str, version: &str, is_stale, resources| DiscoveredGroup {
         name: name.to_owned(),
         versions: vec![OfferedVersion { name: version.to_owned(), is_stale, resources }],
     };
-    Offers {
+    UpstreamDiscovery {
         groups: vec![
             group(
                 "",

@@ -9,7 +9,7 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::percent_decode;
 use crate::request::Query;
 use crate::selector::{Problem, Reason};
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 use crate::server::params::{go_duration, timeout};
 
 #[test]
@@ -240,20 +240,21 @@ async fn a_request_has_at_most_so_many_requirements_and_any_number_of_values() {
 #[test]
 fn the_message_of_a_failure_has_at_most_64_kib() {
     const MOST: usize = 64 << 10;
-    let read = |failure: Failure| -> Value { serde_json::from_slice(&failure.status()).unwrap() };
+    let read = |failure: ApiError| -> Value { serde_json::from_slice(&failure.status()).unwrap() };
     for length in [10, MOST, MOST + 1, 1 << 20] {
         let text = "x".repeat(length);
         let shown = if length > MOST { format!("{} ...", &text[..MOST]) } else { text.clone() };
-        for failure in [Failure::BadRequest(text.clone()), Failure::Bare(text.clone()), Failure::NotAcceptable(text)] {
+        for failure in [ApiError::BadRequest(text.clone()), ApiError::Bare(text.clone()), ApiError::NotAcceptable(text)]
+        {
             assert_eq!(read(failure)["message"], shown, "{length} bytes");
         }
     }
     // The last character is left out whole.
-    let message = read(Failure::BadRequest("é".repeat(MOST)))["message"].as_str().unwrap().to_owned();
+    let message = read(ApiError::BadRequest("é".repeat(MOST)))["message"].as_str().unwrap().to_owned();
     assert_eq!(message, format!("{} ...", "é".repeat(MOST / 2)));
     let problems = |count: usize, length: usize| {
         let problem = |number: usize| Problem::without_value(Reason::Invalid, format!("f{number}"), "x".repeat(length));
-        Failure::invalid_review("g", "Kind", (0..count).map(problem).collect())
+        ApiError::invalid_review("g", "Kind", (0..count).map(problem).collect())
     };
     let few = read(problems(3, 100));
     assert!(few["details"]["causes"].as_array().is_some_and(|causes| causes.len() == 3 && causes[2]["message"] != ""));

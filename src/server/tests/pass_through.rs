@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
 use crate::model::Version;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::server::pass_through::PassThrough;
-use crate::server::tally::AnswerPath;
+use crate::server::request_metrics::AnswerPath;
 use crate::server::{Settings, forward};
 use crate::store::HistoryLimits;
 
@@ -590,7 +590,7 @@ async fn who_may_not_list_everything_is_answered_by_the_api_server() {
         (PassThrough::Read, 401, 503),
     ] {
         let fixture = Fixture::loading(settings(mode), HistoryLimits::default());
-        let refused = LiveState::Refused { code: refusal, message: "the source refuses".to_owned() };
+        let refused = LoadState::Refused { code: refusal, message: "the source refuses".to_owned() };
         fixture.shirts.resource.live.publish(refused);
         for path in [SHIRTS.to_owned(), format!("{SHIRTS}?watch=1"), format!("{SHIRTS}/a?resourceVersion=0")] {
             assert_eq!(fixture.get(&path).await.code, code, "{mode:?} {path}");

@@ -14,7 +14,7 @@ use crate::access::tests::cluster::Cluster;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
-use crate::registry::{Catalog, Excerpt, LiveState, Memory, Registry, Resource};
+use crate::registry::{Catalog, LoadState, Memory, PartialStore, Registry, Resource};
 use crate::server::placement_review::index::{Copies, MOST_LONG, PlacementIndex};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
@@ -381,7 +381,8 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     assert_eq!(answer.code.as_u16(), 503);
     assert!(answer.message().contains("pods are not kept here: make a FieldCache named pods"), "{}", answer.body);
 
-    let part = Arc::new(Resource { excerpt: Some(Arc::new(Excerpt::default())), ..(*fixture.pods.resource).clone() });
+    let part =
+        Arc::new(Resource { excerpt: Some(Arc::new(PartialStore::default())), ..(*fixture.pods.resource).clone() });
     let held = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
     let whole: Catalog = catalog(&[]);
     fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version), |_| None);
@@ -454,7 +455,7 @@ async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
         assert_eq!(told["status"]["message"], message);
     }
     // How far a load is counts the objects of all namespaces.
-    fixture.pods.resource.live.publish(LiveState::Loading("4711 objects read".to_owned()));
+    fixture.pods.resource.live.publish(LoadState::Loading("4711 objects read".to_owned()));
     let path = format!("{REVIEWS}?timeout=20ms");
     for (user, is_told) in [("alice", true), ("bob", false)] {
         let headers = [("authorization", &*format!("Bearer {user}")), ("content-type", "application/json")];

@@ -10,7 +10,7 @@ use super::protobuf::{assert_same, encoded};
 use super::{Answer, Fixture};
 use crate::access::tests::cluster::Cluster;
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
-use crate::registry::{OfferedGroup, OfferedResource, OfferedVersion, Offers};
+use crate::registry::{DiscoveredGroup, OfferedResource, OfferedVersion, UpstreamDiscovery};
 use crate::server::Settings;
 
 const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -358,8 +358,8 @@ async fn a_caller_is_told_who_it_is() {
     );
     let found = OfferedResource::new("selfsubjectreviews", &json!({}));
     let version = OfferedVersion { name: "v1beta1".to_owned(), is_stale: false, resources: vec![found] };
-    let group = OfferedGroup { name: "authentication.k8s.io".to_owned(), versions: vec![version] };
-    let offers = Offers { groups: vec![group] };
+    let group = DiscoveredGroup { name: "authentication.k8s.io".to_owned(), versions: vec![version] };
+    let offers = UpstreamDiscovery { groups: vec![group] };
     fixture.registry.replace(super::catalog(&[&fixture.shirts, &fixture.hats]).with_offers(offers), |_| None);
     let answer = send(&fixture, "carol", &within("own", &beta), JSON, "{}").await;
     assert_eq!((answer.code.as_u16(), &answer.json()["apiVersion"]), (201, &json!("authentication.k8s.io/v1beta1")));

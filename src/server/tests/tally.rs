@@ -8,12 +8,12 @@ use http::Method;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::Gvr;
 use crate::query::Access;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 use crate::server::Settings;
-use crate::server::tally::{AnswerPath, BOUNDS, Counted, Outcome, Tally, Verb};
+use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, Outcome, RequestMetrics, Verb};
 
 /// `VERB resource code path field label = count`, the parts that are not there as `-`.
-fn lines(tally: &Tally) -> Vec<String> {
+fn lines(tally: &RequestMetrics) -> Vec<String> {
     tally.counted().iter().map(line).collect()
 }
 
@@ -86,7 +86,7 @@ async fn every_request_is_counted_once_and_by_what_it_was() {
 #[tokio::test]
 async fn a_request_for_what_is_not_loaded_is_counted_as_refused() {
     let fixture = Fixture::loading(Settings::default(), crate::store::HistoryLimits::default());
-    fixture.shirts.resource.live.publish(LiveState::Loading("reading".to_owned()));
+    fixture.shirts.resource.live.publish(LoadState::Loading("reading".to_owned()));
     fixture.get(ALL_SHIRTS).await;
     assert_eq!(lines(fixture.server.tally()), ["LIST shirts 429 - - - = 1"]);
 }
@@ -121,7 +121,7 @@ fn durations_fall_into_the_first_bucket_that_holds_them() {
         (Duration::from_secs(60), BOUNDS.len() - 1, "the longest request"),
         (Duration::from_secs(3600), BOUNDS.len(), "a watch"),
     ] {
-        let tally = Tally::default();
+        let tally = RequestMetrics::default();
         let outcome =
             Outcome { verb: Verb::List, code: 200, path: None, has_field_selector: false, has_label_selector: false };
         tally.count(None, outcome, took);
@@ -134,7 +134,7 @@ fn durations_fall_into_the_first_bucket_that_holds_them() {
 
 #[test]
 fn counts_of_many_threads_are_all_there() {
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(RequestMetrics::default());
     let resources = ["shirts", "hats", "pods"].map(|name| Gvr::new("g", "v1", name));
     let outcome = |code| Outcome {
         verb: Verb::Get,

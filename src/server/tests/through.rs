@@ -370,7 +370,7 @@ async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
     let gvr = crate::model::Gvr::new("stable.example.com", "v1", "shirts");
     let resource = catalog.resource(&gvr).unwrap();
     let snapshot = match resource.live.state() {
-        crate::registry::LiveState::Ready(snapshot) => snapshot,
+        crate::registry::LoadState::Ready(snapshot) => snapshot,
         other => panic!("{other:?}"),
     };
     let names = |resource: &crate::registry::Resource| -> Vec<String> {

@@ -15,9 +15,9 @@ use crate::model::{Gvr, Key, Version};
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, Table};
 use crate::registry::views::{ViewDefinition, ViewPart};
-use crate::registry::{Catalog, Group, LiveState, Resource, VersionInfo};
+use crate::registry::{Catalog, Group, LoadState, Resource, VersionInfo};
 use crate::server::Settings;
-use crate::server::empty;
+use crate::server::go_zero_values;
 use crate::store::{HistoryLimits, Pinned, Store};
 
 /// A field that is not known here must not be left out.
@@ -211,7 +211,7 @@ async fn kinds_without_known_messages_are_sent_as_json_with_a_warning() {
     let (kind, list_kind) = ("PodMetrics".to_owned(), "PodMetricsList".to_owned());
     let stored = Stored::new(Resource { gvr, kind, list_kind, ..pods() }, HistoryLimits::default());
     fixture.put_pod("a", "p");
-    stored.resource.live.publish(LiveState::Ready(fixture.pods.store.snapshot()));
+    stored.resource.live.publish(LoadState::Ready(fixture.pods.store.snapshot()));
     let groups = vec![Group { name: "metrics.k8s.io".to_owned(), versions: vec!["v1beta1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);
@@ -240,7 +240,7 @@ async fn bookmarks_have_a_protobuf_form_in_every_version_of_a_kind() {
     let stored = Stored::new(Resource { gvr, kind, list_kind, ..pods() }, HistoryLimits::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(100));
-    stored.resource.live.publish(LiveState::Ready(store.snapshot()));
+    stored.resource.live.publish(LoadState::Ready(store.snapshot()));
     let groups = vec![Group { name: "node.k8s.io".to_owned(), versions: vec!["v1alpha1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);
@@ -264,7 +264,11 @@ fn metadata_alone_has_a_protobuf_form_in_every_kind() {
                 Ok(_) => objects += 1,
                 // Lists and documents have no such metadata, and nobody watches them.
                 Err(error) => {
-                    assert_eq!(empty::members(group, version, name), "", "1.{minor} {api_version} {name}: {error}")
+                    assert_eq!(
+                        go_zero_values::members(group, version, name),
+                        "",
+                        "1.{minor} {api_version} {name}: {error}"
+                    )
                 }
             }
         }

@@ -11,8 +11,8 @@ use tokio::time::{Instant, advance, sleep};
 use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
 use crate::extract::scan::bytes_read_so_far;
 use crate::model::Version;
-use crate::registry::{Departure, Gone, GoneReason, LiveState};
-use crate::server::{Settings, empty};
+use crate::registry::{Departure, Gone, GoneReason, LoadState};
+use crate::server::{Settings, go_zero_values};
 use crate::store::{HistoryLimits, Trust};
 
 fn watch(query: &str) -> String {
@@ -101,12 +101,12 @@ async fn bookmarks_of_tables_without_objects_have_one_only_to_mark_the_end_of_th
 #[test]
 fn the_members_of_empty_objects_are_json_and_no_kind_stands_twice() {
     let mut seen = std::collections::BTreeSet::new();
-    for (group, kind, version, members) in empty::EMPTY {
+    for (group, kind, version, members) in go_zero_values::EMPTY {
         let object: serde_json::Value = serde_json::from_str(&format!("{{{members}}}")).expect(kind);
         assert!(object.as_object().is_some_and(|members| !members.is_empty()), "{group} {kind}");
         assert!(seen.insert((group, kind, version)), "{group} {kind} {version} twice");
     }
-    let members = |group, version, kind| empty::members(group, version, kind);
+    let members = |group, version, kind| go_zero_values::members(group, version, kind);
     assert_eq!(members("", "v1", "ConfigMap"), "", "all of its members can be left out");
     assert_eq!(members("stable.example.com", "v1", "Pod"), "", "a custom kind of the same name");
     let [old, new] = ["v1", "v2"].map(|version| members("autoscaling", version, "HorizontalPodAutoscaler"));
@@ -314,7 +314,7 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
     assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n");
     fixture.put_hat("top");
     assert_eq!(hats.line().await, "ADDED top@101");
-    fixture.hats.resource.live.publish(LiveState::Loading("again".to_owned()));
+    fixture.hats.resource.live.publish(LoadState::Loading("again".to_owned()));
     hats.expect_end("another history may follow").await;
 }
 
@@ -362,11 +362,11 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
 #[tokio::test(start_paused = true)]
 async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it() {
     let fixture = Fixture::new();
-    fixture.hats.resource.live.publish(LiveState::Loading("1 object read".to_owned()));
+    fixture.hats.resource.live.publish(LoadState::Loading("1 object read".to_owned()));
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
     assert!(matches!(
         fixture.hats.resource.live.state(),
-        LiveState::Gone(Gone { reason: GoneReason::VersionEnded, last: None, .. })
+        LoadState::Gone(Gone { reason: GoneReason::VersionEnded, last: None, .. })
     ));
 }
 
@@ -539,7 +539,7 @@ async fn errors_before_the_stream_have_their_status() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     let impatient = Fixture::loading(Settings::default(), HistoryLimits::default());
-    impatient.shirts.resource.live.publish(LiveState::Loading("12 objects".to_owned()));
+    impatient.shirts.resource.live.publish(LoadState::Loading("12 objects".to_owned()));
     for path in [watch("resourceVersion=0"), SHIRTS.to_owned(), format!("{SHIRTS}/x")] {
         let answer = impatient.get(&path).await;
         assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{path}");
@@ -670,7 +670,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         let old = Fixture::loading(settings(), HistoryLimits::default());
         let new = Fixture::loading(settings(), HistoryLimits::default());
         for stored in [&old.shirts, &new.shirts] {
-            stored.resource.live.publish(LiveState::Loading("some".to_owned()));
+            stored.resource.live.publish(LoadState::Loading("some".to_owned()));
         }
         let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(String::new()).unwrap();
         let started = Instant::now();

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::super::failure::Failure;
+use super::super::api_error::ApiError;
 use super::super::limits::{Limits, Share, User};
-use super::super::{Asked, Server, read};
+use super::super::{RequestContext, Server, read};
 use super::large::LargeEvents;
 use crate::model::Version;
 use crate::query::{Listing, Selection, State, Work};
@@ -39,8 +39,8 @@ pub(super) struct Events {
 }
 
 impl Initial {
-    pub(super) fn new(server: &Server, asked: &Asked<'_>, selection: Selection, share: Share) -> Initial {
-        let large = Box::new(LargeEvents::new(server.limits.clone(), asked.user.clone()));
+    pub(super) fn new(server: &Server, context: &RequestContext<'_>, selection: Selection, share: Share) -> Initial {
+        let large = Box::new(LargeEvents::new(server.limits.clone(), context.user.clone()));
         Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
     }
 
@@ -48,7 +48,7 @@ impl Initial {
     ///
     /// # Errors
     /// 429 when the user's watches hold as much as they may, 410 when the state was let go meanwhile.
-    pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<Events, Failure> {
+    pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<Events, ApiError> {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());
         let state = State::current(snapshot.clone());
@@ -60,7 +60,7 @@ impl Initial {
         let held_bytes = usize::try_from(listing.held_bytes()).unwrap_or(usize::MAX);
         let of_listing = limits.watches().hold(user, held_bytes, INITIAL_EVENTS).map_err(|limited| {
             limits.count(limited.limit);
-            Failure::Limited(limited)
+            ApiError::Limited(limited)
         })?;
         Ok(Events { listing: snapshot.hold(listing), version, then, large, _share: of_listing })
     }

@@ -10,17 +10,17 @@ use bytes::Bytes;
 use crate::model::Version;
 use crate::protobuf::{Encoder, Unencodable};
 use crate::registry::chain::LAG_ANNOTATION;
-use crate::registry::routed::{LINES, LineForm, Routed};
+use crate::registry::dispatched_event::{DispatchedEvent, LINES, LineForm};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
+use super::super::api_error::ApiError;
 use super::super::encode::{Shown, write_string, write_type};
-use super::super::failure::Failure;
 use super::super::limits::watches::Watches;
 use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
 use super::super::table::{Columns, Include, TooLongRow};
-use super::super::{Asked, Clock, Server, empty, list, protobuf};
+use super::super::{Clock, RequestContext, Server, go_zero_values, list, protobuf};
 use super::batch::exact;
 
 /// What an event is called.
@@ -108,17 +108,17 @@ enum ShapeForm {
 impl Shape {
     pub(super) fn new(
         server: &Server,
-        asked: &Asked<'_>,
+        context: &RequestContext<'_>,
         resource: &Resource,
         form: Form,
         encoded: Option<protobuf::Objects>,
-    ) -> Result<Shape, Failure> {
-        let include = Include::read(&asked.info.query, &form)?;
+    ) -> Result<Shape, ApiError> {
+        let include = Include::read(&context.info.query, &form)?;
         let form = match form {
             Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
             Form::Partial(version) => ShapeForm::Partial(version),
             Form::PartialList(_) => {
-                return Err(Failure::NotAcceptable(format!(
+                return Err(ApiError::NotAcceptable(format!(
                     "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
                     list::go_type(resource, &resource.kind)
                 )));
@@ -168,9 +168,9 @@ impl Shape {
     pub(super) fn routed_event(
         &mut self,
         resource: &Resource,
-        routed: &Routed,
+        routed: &DispatchedEvent,
         told: &Transition,
-    ) -> Result<Bytes, Failure> {
+    ) -> Result<Bytes, ApiError> {
         let at = routed.change.version;
         let (kind, shown) = Kind::of(told, at);
         let number = self.number() * Kind::ALL.len() + kind as usize;
@@ -235,7 +235,7 @@ impl Shape {
         kind: Kind,
         shown: Shown<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApiError> {
         if let Some(encoded) = &self.encoded {
             let mut json = Vec::with_capacity(shown.object.length() + 256);
             shown.write_item(&mut json);
@@ -266,7 +266,7 @@ impl Shape {
         resource: &Resource,
         mark: &Mark,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ApiError> {
         let start = out.len();
         open_event("BOOKMARK", out);
         let is_first = std::mem::take(&mut self.is_first);
@@ -301,7 +301,7 @@ impl Shape {
         };
         let bare = object.len();
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
-            let members = empty::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
+            let members = go_zero_values::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {
                 object.push(b',');
                 object.extend_from_slice(members.as_bytes());
@@ -328,7 +328,7 @@ impl Shape {
             }
             return written.map_err(|error| {
                 protobuf::log(resource, "", &error);
-                Failure::Internal(format!("a bookmark cannot be sent in protobuf: {error}"))
+                ApiError::Internal(format!("a bookmark cannot be sent in protobuf: {error}"))
             });
         }
         out.extend_from_slice(b"}\n");
@@ -336,7 +336,7 @@ impl Shape {
     }
 
     /// An ERROR event; the watch ends after it.
-    pub(super) fn write_error(&self, failure: &Failure, out: &mut Vec<u8>) {
+    pub(super) fn write_error(&self, failure: &ApiError, out: &mut Vec<u8>) {
         let status = failure.status();
         if self.encoded.is_some() {
             return out.extend_from_slice(&protobuf::error_event(&status).unwrap_or_default());
@@ -348,19 +348,19 @@ impl Shape {
 }
 
 /// The client asks again, and is sent JSON then if it still sees the object.
-fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> Failure {
+fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> ApiError {
     protobuf::log(resource, shown.object.key(), error);
     not_sent(resource, shown)
 }
 
-fn not_sent(resource: &Resource, shown: Shown<'_>) -> Failure {
+fn not_sent(resource: &Resource, shown: Shown<'_>) -> ApiError {
     resource.live.note_unencodable(shown.object.key());
     let message = format!("too old resource version: {} cannot be sent in protobuf", shown.object.key());
-    Failure::Expired { message, continue_token: None }
+    ApiError::Expired { message, continue_token: None }
 }
 
-fn too_long_row(resource: &Resource, shown: Shown<'_>) -> Failure {
-    Failure::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() }
+fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
+    ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() }
 }
 
 /// The begin of an event that is a table of one row.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::extract::Plan;
 use crate::model::quantity::Bytes as Amount;
 use crate::model::{Gvr, Scope, Version};
-use crate::registry::{LiveState, Memory, Resource, ResourceOrigin};
+use crate::registry::{LoadState, Memory, Resource, ResourceOrigin};
 use crate::source::feed::{Feed, SourceEvent};
 use crate::store::HistoryLimits;
 
@@ -40,14 +40,14 @@ pub(super) fn object(name: &str, version: u64) -> Bytes {
 
 fn names(resource: &Resource) -> Option<Vec<String>> {
     match resource.live.state() {
-        LiveState::Ready(snapshot) => {
+        LoadState::Ready(snapshot) => {
             Some(snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect())
         }
-        LiveState::Idle
-        | LiveState::Loading(_)
-        | LiveState::Refused { .. }
-        | LiveState::OverMemory(_)
-        | LiveState::Gone(_) => None,
+        LoadState::Idle
+        | LoadState::Loading(_)
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Gone(_) => None,
     }
 }
 
@@ -169,7 +169,7 @@ fn changes_told_before_the_end_of_a_list_belong_to_it() {
         feed.take(SourceEvent::Mark(Version::new(version + 8)));
         feed.take(SourceEvent::Commit(Version::new(version + 9)));
         feed.publish();
-        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         let held: Vec<(&str, u64)> = snapshot
             .range(std::ops::Bound::Unbounded)
             .map(|(_, object)| (object.key(), object.version().number()))
@@ -195,7 +195,7 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
         feed.take(SourceEvent::Item(Bytes::from(bytes)));
         feed.take(SourceEvent::Commit(Version::new(9)));
         feed.publish();
-        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         let object = snapshot.get("a/x").unwrap();
         assert!(std::str::from_utf8(&object.json()).unwrap().contains(text), "{text}");
         assert_eq!(snapshot.epoch(), epoch, "{text}");
@@ -241,7 +241,7 @@ fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
         feed.take(SourceEvent::Item(object(name, 3)));
         feed.take(SourceEvent::Commit(Version::new(version)));
         feed.publish();
-        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         snapshot
     };
     let first = list(&mut feed, "x", 9);
@@ -273,7 +273,7 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
         let resource = resource();
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         feed.remove_all(Version::new(50));
-        assert!(matches!(resource.live.state(), LiveState::Idle), "before the first list nothing is shown");
+        assert!(matches!(resource.live.state(), LoadState::Idle), "before the first list nothing is shown");
         for event in [
             SourceEvent::Begin,
             SourceEvent::Item(object("x", 3)),
@@ -286,12 +286,12 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
             feed.take(event);
         }
         feed.publish();
-        let LiveState::Ready(before) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(before) = resource.live.state() else { panic!("a committed list is ready") };
         // As when the source has ended a watch soon after the definition changed.
         distrust(&mut feed);
         // The definition may have been deleted before the last event that was told.
         feed.remove_all(Version::new(8));
-        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
+        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
         assert_eq!((snapshot.version(), snapshot.epoch()), (Version::new(9), before.epoch()));
         let removed: Vec<String> = snapshot
             .changes(before.end())
@@ -314,7 +314,7 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Commit(Version::new(9)));
         feed.publish();
-        let LiveState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
         epochs.push(snapshot.epoch());
     }
     assert!(epochs.is_sorted_by(|earlier, later| earlier < later), "{epochs:?}");
@@ -371,7 +371,7 @@ fn what_a_store_holds_is_counted_from_its_first_list_to_its_end() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default()).accounted(&memory, true);
     let stored = |resource: &Resource| match resource.live.state() {
-        LiveState::Ready(snapshot) => {
+        LoadState::Ready(snapshot) => {
             let usage = snapshot.usage();
             let indexes: u64 = usage.attributes.iter().map(|index| index.bytes).sum();
             usage.held_bytes + usage.history_bytes + usage.order_bytes + indexes

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::extract::Plan;
 use crate::extract::scan::bytes_read;
 use crate::model::{Key, Scope};
-use crate::source::frames::{Lines, Told, any_watch_line, bookmark, entry, list_page, watch_line};
+use crate::source::watch_decoder::{EventType, Lines, any_watch_line, bookmark, entry, list_page, watch_line};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 fn bytes(text: &str) -> Bytes {
@@ -18,11 +18,11 @@ fn bytes(text: &str) -> Bytes {
 #[test]
 fn watch_lines_are_split_without_touching_the_object() {
     for (line, told, object) in [
-        (r#"{"type":"ADDED","object":{"a":1}}"#, Told::Added, r#"{"a":1}"#),
-        (r#"{"object":{"a":"}\"{"},"type":"DELETED"}"#, Told::Deleted, r#"{"a":"}\"{"}"#),
+        (r#"{"type":"ADDED","object":{"a":1}}"#, EventType::Added, r#"{"a":1}"#),
+        (r#"{"object":{"a":"}\"{"},"type":"DELETED"}"#, EventType::Deleted, r#"{"a":"}\"{"}"#),
         (
             " { \"type\" : \"MODIFIED\" , \"object\" : { \"a\" : [ 1 , {} ] } , \"x\": null } ",
-            Told::Modified,
+            EventType::Modified,
             r#"{ "a" : [ 1 , {} ] }"#,
         ),
     ] {
@@ -243,7 +243,7 @@ proptest! {
     fn cut_lines_and_walked_lines_hold_the_same_objects(line in watch_lines()) {
         let plan = Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced);
         let line = Bytes::from(line);
-        let read = |split: Result<crate::source::frames::WatchLine, _>| {
+        let read = |split: Result<crate::source::watch_decoder::WatchLine, _>| {
             split.ok().and_then(|split| Some((split.told, plan.extract(split.object).ok()?)))
         };
         let (cut, walked) = (watch_line(&line), any_watch_line(&line));

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::feed::resource;
-use crate::registry::{NotReady, Offers};
+use crate::registry::{NotReady, UpstreamDiscovery};
 use crate::source::connection::{Answer, ClusterOptions, Connection, RequestError};
 use crate::source::discovery::{discover, read_older};
 use crate::source::feed::Feed;
@@ -64,7 +64,7 @@ async fn a_document_without_an_end_is_given_up() {
     type Read = fn(Connection) -> futures::future::BoxFuture<'static, Result<(), RequestError>>;
     let rows: [(&str, String, Vec<u8>, usize, Read); 10] = [
         ("discovery", OK.to_owned(), megabyte(), 32, |source| {
-            Box::pin(async move { discover(&source, &Offers::default()).await.map(drop) })
+            Box::pin(async move { discover(&source, &UpstreamDiscovery::default()).await.map(drop) })
         }),
         ("a document", OK.to_owned(), megabyte(), 64, |source| {
             Box::pin(async move { source.bytes("/openapi/v3/api/v1", "*/*").await.map(drop) })
@@ -253,7 +253,7 @@ async fn dense_documents_of_discovery_take_nothing_but_their_own_version_away() 
         }
     })
     .await;
-    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let found = timeout(SOON, discover(&connection, &UpstreamDiscovery::default())).await.expect("it ends").unwrap();
     let stale: Vec<(&str, bool)> =
         found.offers.groups.iter().map(|group| (&*group.name, group.versions[0].is_stale)).collect();
     assert_eq!(stale, [("", false), ("a", true), ("b", true), ("c", false)]);
@@ -278,7 +278,7 @@ async fn of_very_many_names_of_a_resource_that_is_read_alone_a_thousand_are_kept
         }
     })
     .await;
-    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let found = timeout(SOON, discover(&connection, &UpstreamDiscovery::default())).await.expect("it ends").unwrap();
     assert_eq!(found.resources[0].short_names.len(), 1_000);
     serving.abort();
 }
@@ -298,7 +298,7 @@ async fn groups_that_are_read_alone_are_bounded_together() {
         }
     })
     .await;
-    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let found = timeout(SOON, discover(&connection, &UpstreamDiscovery::default())).await.expect("it ends").unwrap();
     let read = found.offers.groups.iter().filter(|group| !group.versions[0].is_stale).count();
     assert!((8..12).contains(&read), "{read}");
     assert!(found.offers.groups[..read].iter().all(|group| !group.versions[0].is_stale), "the first ones");
@@ -353,7 +353,7 @@ async fn older_documents_are_asked_for_two_at_a_time() {
         }
     });
     let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
-    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let found = timeout(SOON, discover(&connection, &UpstreamDiscovery::default())).await.expect("it ends").unwrap();
     assert!(found.offers.groups[0].versions.iter().all(|version| version.resources[0].storage_version_hash == "h"));
     assert_eq!(most.load(Ordering::SeqCst), 2);
     serving.abort();
@@ -404,7 +404,7 @@ async fn one_long_group_hides_no_other() {
         }
     });
     let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
-    let found = timeout(SOON, discover(&connection, &Offers::default())).await.expect("it ends").unwrap();
+    let found = timeout(SOON, discover(&connection, &UpstreamDiscovery::default())).await.expect("it ends").unwrap();
     let [shirts] = &found.resources[..] else { panic!("{:?}", found.resources) };
     assert_eq!(shirts.gvr.to_string(), "shirts.v1.b.example.com");
     assert_eq!(shirts.subresources[0].name, "status");

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::feed::resource;
-use crate::registry::LiveState;
-use crate::source::keepers::Keepers;
+use crate::registry::LoadState;
+use crate::source::sync_supervisor::Keepers;
 
 async fn panics(after: Duration) {
     sleep(after).await;
@@ -19,14 +19,14 @@ async fn one_that_panics_is_counted_and_waits_longer_each_time() {
     let mut keepers = Keepers::default();
     keepers.start(broken.clone(), panics(Duration::ZERO));
     keepers.start(sound.clone(), std::future::pending());
-    sound.live.publish(LiveState::Idle);
+    sound.live.publish(LoadState::Idle);
     for (times, base) in [800, 1_600, 3_200, 6_400].into_iter().enumerate() {
         let fallen = keepers.next_ended().await.unwrap().unwrap();
         assert_eq!(fallen.resource.gvr, broken.gvr);
         let bounds = Duration::from_millis(base)..=Duration::from_millis(2 * base);
         assert!(bounds.contains(&fallen.delay), "{times}: {:?}", fallen.delay);
         assert_eq!(broken.live.panics(), times as u64 + 1);
-        assert!(matches!(broken.live.state(), LiveState::Loading(_)), "its readers wait for the new copy");
+        assert!(matches!(broken.live.state(), LoadState::Loading(_)), "its readers wait for the new copy");
         keepers.replace(fallen, panics(Duration::from_secs(1)));
     }
     let fallen = keepers.next_ended().await.unwrap().unwrap();
@@ -34,7 +34,7 @@ async fn one_that_panics_is_counted_and_waits_longer_each_time() {
     let fallen = keepers.next_ended().await.unwrap().unwrap();
     assert!(fallen.delay <= Duration::from_millis(1_600), "it went well for long: {:?}", fallen.delay);
     timeout(Duration::from_secs(999), keepers.next_ended()).await.expect_err("the other one goes on");
-    assert!(matches!(sound.live.state(), LiveState::Idle));
+    assert!(matches!(sound.live.state(), LoadState::Idle));
     assert_eq!(sound.live.panics(), 0);
 }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, interval, pause, resume, timeout};
 
 use super::feed::resource;
 use crate::model::Version;
-use crate::registry::LiveState;
+use crate::registry::LoadState;
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::feed::Feed;
 use crate::source::list_watch::{Following, follow};
@@ -85,7 +85,7 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let came = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !matches!(resource.live.state(), LiveState::Ready(_)) {
+        while !matches!(resource.live.state(), LoadState::Ready(_)) {
             looks.tick().await;
         }
         // From here on nobody answers, and hours pass in no time.
@@ -139,7 +139,7 @@ async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let proofs = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !matches!(resource.live.state(), LiveState::Ready(_)) {
+        while !matches!(resource.live.state(), LoadState::Ready(_)) {
             looks.tick().await;
         }
         pause();

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
-use crate::source::frames::list_page;
 use crate::source::pages::{Page, PageEnd, PageError};
+use crate::source::watch_decoder::list_page;
 
 /// Reads a page that arrives in these chunks.
 fn read<'c>(chunks: impl IntoIterator<Item = &'c [u8]>) -> Result<(Vec<Bytes>, PageEnd), PageError> {

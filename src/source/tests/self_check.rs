@@ -15,11 +15,11 @@ use tokio::time::{Instant, timeout};
 
 use super::feed::{object, resource};
 use crate::model::{Key, Version};
-use crate::registry::{CheckOutcome, LiveState, Resource, UnreadableNames};
+use crate::registry::{CheckOutcome, LoadState, Resource, UnreadableNames};
 use crate::source::connection::RequestError;
 use crate::source::feed::{Feed, SourceEvent};
-use crate::source::frames::MetadataPage;
 use crate::source::self_check::{Difference, Differing, Pages, SelfCheck, Verdict, check};
+use crate::source::watch_decoder::MetadataPage;
 use crate::store::HistoryLimits;
 
 /// Namespace and name -> version.
@@ -270,7 +270,7 @@ async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
     assert_eq!(pages.begun.load(Ordering::Relaxed), 0, "and is not disturbed");
     feed.take(SourceEvent::Abort);
     assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Ok, "it broke off");
-    resource.live.publish(LiveState::Loading("anew".to_owned()));
+    resource.live.publish(LoadState::Loading("anew".to_owned()));
     assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Skipped, "nothing is loaded");
 }
 

@@ -6,29 +6,29 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::feed::resource;
-use crate::registry::{LiveState, Resource};
-use crate::source::successors::Successors;
+use crate::registry::{LoadState, Resource};
+use crate::source::pending_replacements::PendingReplacements;
 use crate::store::{HistoryLimits, Store};
 
 fn generation(number: u64) -> Resource {
     Resource { definition: format!("uid/{number}"), ..resource().anew() }
 }
 
-fn ready() -> LiveState {
-    LiveState::Ready(Store::new(HistoryLimits::default()).snapshot())
+fn ready() -> LoadState {
+    LoadState::Ready(Store::new(HistoryLimits::default()).snapshot())
 }
 
 fn is_gone(resource: &Resource) -> bool {
-    matches!(resource.live.state(), LiveState::Gone(_))
+    matches!(resource.live.state(), LoadState::Gone(_))
 }
 
-async fn settles(successors: &Successors) -> bool {
+async fn settles(successors: &PendingReplacements) -> bool {
     timeout(Duration::from_millis(20), successors.settled()).await.is_ok()
 }
 
 #[tokio::test]
 async fn the_old_copy_is_served_until_the_new_one_is_complete() {
-    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
     assert!(Arc::ptr_eq(&fresh[0], &first), "what nothing is served of is served at once");
 
@@ -55,11 +55,11 @@ async fn the_old_copy_is_served_until_the_new_one_is_complete() {
 
 #[tokio::test]
 async fn what_may_not_be_read_any_more_is_not_served_on() {
-    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
     first.live.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);
-    fresh[1].live.publish(LiveState::Refused { code: 403, message: "no".to_owned() });
+    fresh[1].live.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
     assert!(settles(&successors).await);
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
     assert!(Arc::ptr_eq(&served, &fresh[1]));
@@ -67,7 +67,7 @@ async fn what_may_not_be_read_any_more_is_not_served_on() {
 
 #[tokio::test]
 async fn what_is_not_served_any_more_is_not_read_on() {
-    let (mut successors, mut fresh) = (Successors::default(), Vec::new());
+    let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
     first.live.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);

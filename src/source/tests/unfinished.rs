@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::source::frames::Lines;
 use crate::source::pages::{Page, PageError};
 use crate::source::unfinished::{ALWAYS, MOST, Room, Share};
+use crate::source::watch_decoder::Lines;
 
 #[test]
 fn long_parts_share_one_room_and_short_ones_need_none() {

@@ -15,7 +15,7 @@ pub(crate) mod work;
 
 use super::postings::Posting;
 use super::{Change, HistoryLimits, Outcome, Replaced, Store};
-use crate::model::{FieldIndex, Key, Record, Texts, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Version};
 
 /// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
 pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &[&str]) -> Record {
@@ -26,7 +26,7 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
     Record {
         key: Key::new(namespace, name),
         version: Version::new(version),
-        texts: Texts::new(labels.iter().copied(), (0..).map(FieldIndex).zip(values.iter().copied())),
+        texts: IndexedValues::new(labels.iter().copied(), (0..).map(FieldIndex).zip(values.iter().copied())),
         metadata_span: "{\"metadata\":".len() as u32..bytes.len() as u32 - 1,
         version_span: start..start + digits.len() as u32,
         bytes: Bytes::from(bytes),
@@ -37,7 +37,7 @@ pub(crate) fn record(key: &str, version: u64, labels: &[(&str, &str)], values: &
 pub(crate) fn record_of_many(key: &str, version: u64, labels: &[(&str, &str)], values: &[Vec<&str>]) -> Record {
     let fields = (0..).map(FieldIndex).zip(values);
     let values = fields.flat_map(|(field, values)| values.iter().map(move |value| (field, *value)));
-    Record { texts: Texts::new(labels.iter().copied(), values), ..record(key, version, &[], &[]) }
+    Record { texts: IndexedValues::new(labels.iter().copied(), values), ..record(key, version, &[], &[]) }
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Listing, Selection, State};
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::{HistoryLimits, Store};
-use crate::subscribe::routes::Routes;
+use crate::subscribe::subscription_index::SubscriptionIndex;
 use crate::subscribe::transition;
 
 thread_local! {
@@ -54,7 +54,7 @@ fn work_of(count: usize) -> [u64; 4] {
             [Selection { labels, ..Selection::default() }, Selection { fields: vec![term], ..Selection::default() }]
         })
         .collect();
-    let mut routes = Routes::default();
+    let mut routes = SubscriptionIndex::default();
     for (id, selection) in (0..).zip(&selections) {
         routes.insert(id, selection);
     }

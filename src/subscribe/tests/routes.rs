@@ -13,7 +13,7 @@ use crate::query::{CompactSelection, FieldTerm, Selection};
 use crate::selector::{FieldOperator, LabelSelector};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
-use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
+use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
@@ -79,7 +79,7 @@ fn changes(steps: &[Step]) -> Vec<Change> {
     snapshot.changes(cursor).unwrap().map(|change| (**change).clone()).collect()
 }
 
-fn touched(routes: &Routes, change: &Change) -> BTreeSet<SubscriptionId> {
+fn touched(routes: &SubscriptionIndex, change: &Change) -> BTreeSet<SubscriptionId> {
     let mut touched = Vec::new();
     routes.touched(change, &mut touched);
     touched.into_iter().collect()
@@ -92,7 +92,7 @@ proptest! {
         gone in vec(select(vec![true, false]), 20),
         steps in vec(step(), 1..20),
     ) {
-        let mut routes = Routes::default();
+        let mut routes = SubscriptionIndex::default();
         let empty = format!("{routes:?}");
         let stands: Vec<Stand> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
         for ((id, stand), gone) in (0..).zip(&stands).zip(&gone) {
@@ -141,7 +141,7 @@ fn a_change_touches_only_those_at_its_values() {
         ),
         (Selection { labels: labels("!old"), ..Selection::default() }, "it only excludes"),
     ];
-    let mut routes = Routes::default();
+    let mut routes = SubscriptionIndex::default();
     for (id, (selection, _)) in (0..).zip(&rows) {
         routes.insert(id, selection);
     }

@@ -18,7 +18,7 @@ use crate::server::heads::slots::{Kept, SLOT_HEADER, Slots};
 use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD};
 use crate::server::limits::User;
 use crate::server::limits::connections::MOST_HEADS;
-use crate::server::stall::PREFACE;
+use crate::server::write_timeout::PREFACE;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
 use crate::model::quantity::Bytes;
-use crate::registry::{LiveState, OverMemory, Where};
+use crate::registry::{LoadState, OverMemory, Where};
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::lists::LARGE;
@@ -248,7 +248,7 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
 async fn a_copy_without_memory_is_refused_with_the_option_by_name_and_the_others_go_on() {
     let fixture = Fixture::new();
     let over = OverMemory { limit: Bytes(1 << 30), held: Bytes(700 << 20), needed: Bytes(400 << 20) };
-    fixture.hats.resource.live.publish(LiveState::OverMemory(over));
+    fixture.hats.resource.live.publish(LoadState::OverMemory(over));
     for path in ["/apis/stable.example.com/v1/hats", "/apis/stable.example.com/v1/hats?watch=1"] {
         let refused = fixture.get(path).await;
         assert_eq!(refused.code, 503, "{path}");

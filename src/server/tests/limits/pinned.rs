@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use super::fill;
 use crate::model::Version;
 use crate::query::State;
-use crate::server::failure::Failure;
+use crate::server::api_error::ApiError;
 use crate::server::tests::{ALL_SHIRTS, Fixture};
 use crate::server::{Settings, read};
 use crate::store::{HistoryLimits, Pinned, Store};
@@ -94,7 +94,7 @@ async fn work_in_turns_ends_with_410_when_its_state_is_let_go() {
         assert!(futures::poll!(&mut work).is_pending());
         if is_let_go {
             churn(&mut fixture);
-            assert!(matches!(work.await, Err(Failure::Expired { .. })));
+            assert!(matches!(work.await, Err(ApiError::Expired { .. })));
         } else {
             assert_eq!(work.await, Ok(version));
         }

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use super::{get_as, user, whole, with_limits};
 use crate::server::Settings;
+use crate::server::api_error::ApiError;
 use crate::server::connection::ConnectionState;
-use crate::server::failure::Failure;
 use crate::server::limits::connections::Connections;
 use crate::server::limits::exempt::is_exempt;
 use crate::server::limits::seats::{Seats, UNIT_TIME};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::Answers;
-use crate::server::streams::{Link, Streams, until_ended};
+use crate::server::stream_timeout::{Link, StreamTimeoutExecutor, until_ended};
 use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
 use crate::store::HistoryLimits;
@@ -134,7 +134,7 @@ async fn requests_that_cannot_be_routed_take_turns_too() {
         let fixture = fixture.clone();
         tasks.spawn(async move {
             let connection = ConnectionState::of(user("flood"), true);
-            let failure = Failure::BadRequest("it is no URL".to_owned());
+            let failure = ApiError::BadRequest("it is no URL".to_owned());
             fixture.server.reject(&connection, &Method::GET, failure).await.status().as_u16()
         });
     }
@@ -253,7 +253,7 @@ async fn the_work_of_a_connection_itself_is_paid_for() {
         let (seats, connections) = (Arc::new(Seats::new(1)), Arc::new(Connections::new(10)));
         let link = Arc::new(Link::new(Arc::default(), connections));
         if carries_requests {
-            Streams(link.clone()).execute(async {});
+            StreamTimeoutExecutor(link.clone()).execute(async {});
         }
         let mut polls = 0;
         let work = poll_fn(|context| {

@@ -22,9 +22,9 @@ use crate::server::connection::ConnectionState;
 use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
 use crate::server::limits::{Limit, LimitSettings, User};
 use crate::server::listen::{Answers, End, Listener, serve};
-use crate::server::stall::{FREES_WITHIN, Stall};
-use crate::server::streams::{Link, Streams};
-use crate::server::tally::Outcome;
+use crate::server::request_metrics::Outcome;
+use crate::server::stream_timeout::{Link, StreamTimeoutExecutor};
+use crate::server::write_timeout::{FREES_WITHIN, WriteTimeout};
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -202,7 +202,7 @@ async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
     assert!((shares.len() as u64) << 16 >= MOST_UNSTARTED, "{}", shares.len());
     for (is_authenticated, what) in [(true, "with credentials"), (false, "without")] {
         let state = Arc::new(ConnectionState::of(User::named("late"), is_authenticated));
-        let streams = Streams(Arc::new(Link::new(state.clone(), connections.clone())));
+        let streams = StreamTimeoutExecutor(Arc::new(Link::new(state.clone(), connections.clone())));
         let link = streams.0.clone();
         link.has_arrived(8 << 20);
         let (polled, request) = tokio::sync::oneshot::channel::<()>();
@@ -328,7 +328,7 @@ async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
         let (io, mut peer) = tokio::io::duplex(ROOM);
         let state = Arc::new(ConnectionState::of(User::named("proxy"), true));
         let link = Arc::new(Link::new(state, fixture.server.limits().connections().clone()));
-        let mut stall = Stall::new(io, link.clone());
+        let mut stall = WriteTimeout::new(io, link.clone());
         stall.write_all(&[1; ROOM]).await.unwrap();
         link.must_write();
         let mut writes = Box::pin(async move {

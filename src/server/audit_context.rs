@@ -14,28 +14,28 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::HeaderMap;
 use http::request::Parts;
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use super::heads::slots::LongQuery;
 use super::limits::User as Sharer;
-use super::tally::Noted;
-use super::through::FoundView;
+use super::request_metrics::RequestRecord;
+use super::view_request::FoundView;
 use super::{Clock, Server};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
-use crate::access::bucket::OVERFLOW;
+use crate::access::failure_rate_limiter::OVERFLOW;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::audit::event::{self, DECISION, MOST_ADDRESSES, REASON, User, VIEW, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
+use crate::fair_semaphore::FairSemaphore;
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
-use crate::turns::Turns;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";
 
 /// An audited request. Puts its last event into the queue when it is dropped, unless that is written.
-pub(super) struct Audited {
+pub(super) struct AuditContext {
     log: Arc<Log>,
     clock: Clock,
     /// The event as far as it is known at the head of the request.
@@ -63,7 +63,7 @@ struct Decided {
     reason: String,
 }
 
-impl std::fmt::Debug for Audited {
+impl std::fmt::Debug for AuditContext {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Audited").finish_non_exhaustive()
     }
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Audited {
 /// A request, as far as its head tells.
 pub(super) struct Auditing<'r> {
     pub(super) server: &'r Server,
-    pub(super) noted: &'r Noted,
+    pub(super) noted: &'r RequestRecord,
     pub(super) info: &'r RequestInfo,
 }
 
@@ -93,7 +93,7 @@ impl Auditing<'_> {
         head: &Parts,
         view: Option<&FoundView>,
         rejected: Option<RejectedCaller>,
-    ) -> Option<Audited> {
+    ) -> Option<AuditContext> {
         // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
         let info = self.info;
         if info.view.is_none() && log.policy() != Policy::All {
@@ -136,13 +136,13 @@ impl Auditing<'_> {
             reached: now,
             annotations: name.into_iter().collect::<BTreeMap<_, _>>(),
         };
-        Some(Audited {
+        Some(AuditContext {
             log: log.clone(),
             clock: self.server.settings.clock.clone(),
             // It is held until the response has been read, and written so in any case.
             begun: if is_rejected { begun.shortened() } else { begun },
             peer,
-            problem: view.and_then(|view| view.as_ref().err()).map(Failure::message),
+            problem: view.and_then(|view| view.as_ref().err()).map(ApiError::message),
             known: rejected.flatten().map_or_else(OnceLock::new, OnceLock::from),
             decided: OnceLock::new(),
             failed: Mutex::default(),
@@ -154,7 +154,7 @@ impl Auditing<'_> {
     }
 }
 
-impl Audited {
+impl AuditContext {
     /// What it takes in memory until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,12 +177,12 @@ impl Audited {
     ///
     /// # Errors
     /// 503 where they cannot.
-    pub(super) fn decided(&self, admitted: &Result<Option<Admitted>, Failure>) -> Result<(), Failure> {
+    pub(super) fn decided(&self, admitted: &Result<Option<Admitted>, ApiError>) -> Result<(), ApiError> {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
-            Err(Failure::Refused(Refusal::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
-            Err(Failure::Refused(Refusal::Undecided | Refusal::TooManyUndecided)) => Some(decided(None, UNDECIDED)),
+            Err(ApiError::Refused(Refusal::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
+            Err(ApiError::Refused(Refusal::Undecided | Refusal::TooManyUndecided)) => Some(decided(None, UNDECIDED)),
             Ok(None) | Err(_) => None,
         };
         if let Some(decided) = decided {
@@ -198,7 +198,7 @@ impl Audited {
     }
 
     /// The response is this failure.
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(super) fn failed(&self, failure: &ApiError) {
         // Its Status, which is bounded.
         let status = failure.plain_text().is_none().then(|| failure.status());
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = status;
@@ -212,8 +212,8 @@ impl Audited {
         &self,
         code: u16,
         goes_on: bool,
-        (turns, user): (&Arc<Turns<Sharer>>, &Sharer),
-    ) -> Result<(), Failure> {
+        (turns, user): (&Arc<FairSemaphore<Sharer>>, &Sharer),
+    ) -> Result<(), ApiError> {
         let stage = if goes_on { Stage::ResponseStarted } else { Stage::ResponseComplete };
         if self.must_write.load(Ordering::Relaxed) {
             // Only now, so that a slow request holds no place of the queue while it waits.
@@ -275,13 +275,13 @@ impl Audited {
 }
 
 /// The response to a request whose event cannot be written.
-fn not_written() -> Failure {
-    Failure::Unavailable(
+fn not_written() -> ApiError {
+    ApiError::Unavailable(
         "the audit log cannot be written, and this request is not served without it: try again later".to_owned(),
     )
 }
 
-impl Drop for Audited {
+impl Drop for AuditContext {
     fn drop(&mut self) {
         if self.is_complete.load(Ordering::Relaxed) {
             return;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::own_group::{self, OwnGroup};
+use super::builtin_group::{self, BuiltinGroupVisibility};
 use super::pass_through::PassThrough;
 use super::placement_review;
 use super::self_review;
@@ -45,17 +45,19 @@ pub(super) struct Version {
 pub(super) struct Offered<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) passes: PassThrough,
-    pub(super) own: OwnGroup,
+    pub(super) own: BuiltinGroupVisibility,
 }
 
 impl Offered<'_> {
     /// The groups to show.
     pub(super) fn groups(&self) -> Vec<Group> {
         let mut groups = match self.own {
-            OwnGroup::Alone => Vec::new(),
-            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => groups(self.catalog, self.passes),
+            BuiltinGroupVisibility::Alone => Vec::new(),
+            BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
+                groups(self.catalog, self.passes)
+            }
         };
-        if self.own == OwnGroup::Hidden {
+        if self.own == BuiltinGroupVisibility::Hidden {
             // In a View callers ask about themselves, whatever the cluster has of these groups.
             groups.retain(|group| !self_review::GROUPS.contains(&&*group.name));
             let version = |name: &str| Version { name: name.to_owned(), is_stale: false };
@@ -65,9 +67,9 @@ impl Offered<'_> {
             }));
         } else {
             // A cluster through which it is aggregated offers it too: here it is answered here.
-            groups.retain(|group| group.name != own_group::GROUP);
-            let versions = vec![Version { name: own_group::VERSION.to_owned(), is_stale: false }];
-            groups.push(Group { name: own_group::GROUP.to_owned(), versions });
+            groups.retain(|group| group.name != builtin_group::GROUP);
+            let versions = vec![Version { name: builtin_group::VERSION.to_owned(), is_stale: false }];
+            groups.push(Group { name: builtin_group::GROUP.to_owned(), versions });
         }
         groups
     }
@@ -84,19 +86,19 @@ impl Offered<'_> {
 
     /// The rows of a group and version, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
     pub(super) fn rows(&self, group: &str, version: &str) -> Vec<Value> {
-        let is_own = (group, version) == (own_group::GROUP, own_group::VERSION);
+        let is_own = (group, version) == (builtin_group::GROUP, builtin_group::VERSION);
         match self.own {
-            OwnGroup::Beside | OwnGroup::Alone if is_own => own_group::rows(),
-            OwnGroup::Alone => Vec::new(),
-            OwnGroup::Hidden if self_review::GROUPS.contains(&group) => self_review::rows(group),
-            OwnGroup::WithoutViews if is_own => {
+            BuiltinGroupVisibility::Beside | BuiltinGroupVisibility::Alone if is_own => builtin_group::rows(),
+            BuiltinGroupVisibility::Alone => Vec::new(),
+            BuiltinGroupVisibility::Hidden if self_review::GROUPS.contains(&group) => self_review::rows(group),
+            BuiltinGroupVisibility::WithoutViews if is_own => {
                 // What a fieldcache in the cluster offers is reached through its API server.
                 let mut rows = rows(self.catalog, self.passes, group, version);
                 rows.retain(|row| row["resource"] != placement_review::RESOURCE);
                 rows.push(placement_review::row());
                 rows
             }
-            OwnGroup::Hidden | OwnGroup::WithoutViews | OwnGroup::Beside => {
+            BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
                 rows(self.catalog, self.passes, group, version)
             }
         }

@@ -22,19 +22,19 @@ const MOST: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The body of a request.
-pub(super) struct Drained {
+pub(super) struct DrainOnDrop {
     /// `None` once it has ended or broken off.
     body: Option<UpstreamBody>,
 }
 
-impl Drained {
+impl DrainOnDrop {
     /// The same body, so read.
     pub(super) fn wrap(body: UpstreamBody) -> UpstreamBody {
-        if body.is_end_stream() { body } else { Drained { body: Some(body) }.boxed_unsync() }
+        if body.is_end_stream() { body } else { DrainOnDrop { body: Some(body) }.boxed_unsync() }
     }
 }
 
-impl Body for Drained {
+impl Body for DrainOnDrop {
     type Data = Bytes;
     type Error = Box<dyn Error + Send + Sync>;
 
@@ -59,7 +59,7 @@ impl Body for Drained {
     }
 }
 
-impl Drop for Drained {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         if let Some((rest, runtime)) = rest.zip(Handle::try_current().ok()) {

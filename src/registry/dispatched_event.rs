@@ -2,7 +2,7 @@
 //!
 //! Which forms there are and how they are made is the server's; here they are kept for as long as somebody has not read the change.
 //! Who needs a form that is being made waits for it, on a worker thread: a form is made within a turn, so that is short. Who needs another one
-//! does not wait. [`super::router`] brings changes to watches.
+//! does not wait. [`super::event_dispatcher`] brings changes to watches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,10 +18,10 @@ use crate::store::{Change, Cursor};
 /// it. Beyond it all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
 pub(super) const MOST_HELD_BYTES: usize = 16 << 20;
 
-/// Ways in which one change is written: see [`Routed::line`].
+/// Ways in which one change is written: see [`DispatchedEvent::line`].
 pub const LINES: usize = 18;
 
-/// One way in which a change is written, where it is not shown as it is: see [`Routed::made`].
+/// One way in which a change is written, where it is not shown as it is: see [`DispatchedEvent::made`].
 #[derive(Clone, Debug)]
 pub struct LineForm {
     /// The server numbers them.
@@ -45,7 +45,7 @@ impl LineForm {
 
 /// A change with what has been written of it so far.
 #[derive(Debug)]
-pub struct Routed {
+pub struct DispatchedEvent {
     /// Its place in history.
     pub place: Cursor,
     /// The change.
@@ -87,12 +87,12 @@ impl Drop for Counted {
     }
 }
 
-impl Routed {
-    pub(super) fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> Routed {
+impl DispatchedEvent {
+    pub(super) fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> DispatchedEvent {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
         let (made, deflated) = (Kept::default(), Kept::default());
         let lines = [const { OnceLock::new() }; LINES];
-        let routed = Routed { place, change, lines, made, deflated, pod: OnceLock::new(), counted };
+        let routed = DispatchedEvent { place, change, lines, made, deflated, pod: OnceLock::new(), counted };
         routed.counted.add(routed.bytes());
         routed
     }

@@ -15,11 +15,11 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 use tokio::time::Instant;
 
 /// A keyed hash of a question; see [`super::secret`].
-pub type FlightKey = [u8; 32];
+pub type CacheKey = [u8; 32];
 
 /// How an answer was had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Had {
+pub enum CacheResult {
     /// It was there.
     Kept,
     /// Somebody else was asking already.
@@ -29,7 +29,7 @@ pub enum Had {
 }
 
 /// Answers by question.
-pub struct Flights<Answer: Clone> {
+pub struct SingleFlightCache<Answer: Clone> {
     held: Mutex<Held<Answer>>,
     most: usize,
     /// For how long an answer is kept; `None`: not at all.
@@ -37,9 +37,9 @@ pub struct Flights<Answer: Clone> {
 }
 
 struct Held<Answer: Clone> {
-    entries: HashMap<FlightKey, Entry<Answer>>,
+    entries: HashMap<CacheKey, Entry<Answer>>,
     /// By last use.
-    order: BTreeMap<u64, FlightKey>,
+    order: BTreeMap<u64, CacheKey>,
     uses: u64,
 }
 
@@ -53,21 +53,21 @@ enum State<Answer: Clone> {
     Known(Answer, Instant),
 }
 
-impl<Answer: Clone> fmt::Debug for Flights<Answer> {
+impl<Answer: Clone> fmt::Debug for SingleFlightCache<Answer> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Flights").field("most", &self.most).finish_non_exhaustive()
     }
 }
 
-impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
+impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
     /// At most so many answers, each kept as long as `keep` says.
-    pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<Flights<Answer>> {
+    pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<SingleFlightCache<Answer>> {
         let held = Held { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
-        Arc::new(Flights { held: Mutex::new(held), most, keep })
+        Arc::new(SingleFlightCache { held: Mutex::new(held), most, keep })
     }
 
     /// The answer that is there, if one is.
-    pub fn kept(&self, key: &FlightKey) -> Option<Answer> {
+    pub fn kept(&self, key: &CacheKey) -> Option<Answer> {
         let mut held = self.held();
         match held.look(key)? {
             State::Known(answer, until) if *until > Instant::now() => Some(answer.clone()),
@@ -76,7 +76,7 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
     }
 
     /// The answer to a question, which `ask` asks unless it is there or under way.
-    pub async fn get<Asking>(self: &Arc<Self>, key: FlightKey, ask: impl FnOnce() -> Asking) -> (Answer, Had)
+    pub async fn get<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
     {
@@ -84,7 +84,7 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
     }
 
     /// The same without an answer that is kept. The new answer replaces it.
-    pub async fn refresh<Asking>(self: &Arc<Self>, key: FlightKey, ask: impl FnOnce() -> Asking) -> (Answer, Had)
+    pub async fn refresh<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
     {
@@ -93,10 +93,10 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
 
     async fn get_or_ask<Asking>(
         self: &Arc<Self>,
-        key: FlightKey,
+        key: CacheKey,
         accepts_kept: bool,
         ask: impl FnOnce() -> Asking,
-    ) -> (Answer, Had)
+    ) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
     {
@@ -104,19 +104,19 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
             let mut held = self.held();
             let underway = match held.look(&key) {
                 Some(State::Known(answer, until)) if accepts_kept && *until > Instant::now() => {
-                    return (answer.clone(), Had::Kept);
+                    return (answer.clone(), CacheResult::Kept);
                 }
                 Some(State::Asking(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
                 _ => None,
             };
             match underway {
-                Some(flight) => (flight, Had::Shared),
+                Some(flight) => (flight, CacheResult::Shared),
                 None => {
                     let flight = self.begin(key, ask());
                     if let Some(weak) = flight.downgrade() {
                         held.put(key, State::Asking(weak), self.most);
                     }
-                    (flight, Had::Asked)
+                    (flight, CacheResult::Asked)
                 }
             }
         };
@@ -125,7 +125,7 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
 
     fn begin(
         self: &Arc<Self>,
-        key: FlightKey,
+        key: CacheKey,
         asking: impl Future<Output = Answer> + Send + 'static,
     ) -> Shared<BoxFuture<'static, Answer>> {
         let flights = Arc::downgrade(self);
@@ -150,7 +150,7 @@ impl<Answer: Clone + Send + Sync + 'static> Flights<Answer> {
 
 impl<Answer: Clone> Held<Answer> {
     /// What is there for a key, which is then the one used last.
-    fn look(&mut self, key: &FlightKey) -> Option<&State<Answer>> {
+    fn look(&mut self, key: &CacheKey) -> Option<&State<Answer>> {
         let entry = self.entries.get_mut(key)?;
         self.order.remove(&entry.used);
         self.uses += 1;
@@ -159,7 +159,7 @@ impl<Answer: Clone> Held<Answer> {
         Some(&entry.state)
     }
 
-    fn put(&mut self, key: FlightKey, state: State<Answer>, most: usize) {
+    fn put(&mut self, key: CacheKey, state: State<Answer>, most: usize) {
         self.uses += 1;
         let used = self.uses;
         if let Some(replaced) = self.entries.insert(key, Entry { used, state }) {

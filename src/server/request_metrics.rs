@@ -20,7 +20,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response};
 use tokio::time::Instant;
 
-use super::audited::Audited;
+use super::audit_context::AuditContext;
 use super::body::Body;
 use super::limits::User;
 use super::request_log::RequestLog;
@@ -94,7 +94,7 @@ pub struct Counted {
 
 /// All requests of a server.
 #[derive(Debug)]
-pub struct Tally {
+pub struct RequestMetrics {
     kinds: RwLock<HashMap<Gvr, HashMap<Outcome, Series>>>,
     /// Stands for "no resource".
     none: Gvr,
@@ -165,13 +165,13 @@ impl Verb {
     }
 }
 
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally { kinds: RwLock::default(), none: Gvr::new("", "", "") }
+impl Default for RequestMetrics {
+    fn default() -> RequestMetrics {
+        RequestMetrics { kinds: RwLock::default(), none: Gvr::new("", "", "") }
     }
 }
 
-impl Tally {
+impl RequestMetrics {
     /// Counts one request.
     pub fn count(&self, gvr: Option<&Gvr>, outcome: Outcome, took: Duration) {
         let gvr = gvr.unwrap_or(&self.none);
@@ -218,11 +218,11 @@ impl Series {
 
 /// What becomes known of one request while it is answered. Shared with its handlers; what is noted first counts.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct RequestRecord {
     served: OnceLock<Served>,
     path: OnceLock<AnswerPath>,
     user: OnceLock<User>,
-    audited: OnceLock<Box<Audited>>,
+    audited: OnceLock<Box<AuditContext>>,
 }
 
 /// What a request is for. A resource is shared, not copied: this is on the way of every answer.
@@ -249,12 +249,12 @@ struct Served {
     has_label_selector: bool,
 }
 
-impl Noted {
+impl RequestRecord {
     /// The request is for this resource, which is served.
-    pub(super) fn served(&self, asked: &super::Asked<'_>, address: &ResourcePath, resource: &Arc<Resource>) {
-        let verb = Verb::of(&asked.info.method, asked.headers, address, &asked.info.query);
+    pub(super) fn served(&self, context: &super::RequestContext<'_>, address: &ResourcePath, resource: &Arc<Resource>) {
+        let verb = Verb::of(&context.info.method, context.headers, address, &context.info.query);
         let selects = matches!(verb, Verb::List | Verb::Watch);
-        let has = |key: &str| selects && asked.info.query.get(key).is_some_and(|text| !text.is_empty());
+        let has = |key: &str| selects && context.info.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {
             subject: Subject::Resource(resource.clone()),
             verb,
@@ -264,14 +264,14 @@ impl Noted {
     }
 
     /// The request is told of in the audit log, if it is.
-    pub(super) fn begin_audit(&self, audited: Option<Audited>) {
+    pub(super) fn begin_audit(&self, audited: Option<AuditContext>) {
         if let Some(audited) = audited {
             let _ = self.audited.set(Box::new(audited));
         }
     }
 
     /// What is told of it.
-    pub(super) fn audited(&self) -> Option<&Audited> {
+    pub(super) fn audited(&self) -> Option<&AuditContext> {
         self.audited.get().map(|audited| &**audited)
     }
 
@@ -305,7 +305,7 @@ impl Noted {
     /// The request is answered: counts it, or has the body count it when it ends if that is a stream. `log`: where requests are logged.
     pub(super) fn answered(
         self,
-        tally: &Arc<Tally>,
+        tally: &Arc<RequestMetrics>,
         (method, begun): (&Method, Instant),
         log: Option<RequestLog>,
         response: &mut Response<Body>,
@@ -336,7 +336,7 @@ impl Noted {
 
 /// Counts a request when it is dropped.
 struct Ending {
-    tally: Arc<Tally>,
+    tally: Arc<RequestMetrics>,
     served: Option<Served>,
     outcome: Outcome,
     begun: Instant,

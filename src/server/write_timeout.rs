@@ -3,7 +3,7 @@
 //!
 //! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
 //! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
-//! not seen here but in [`super::streams`]. What comes after the first bytes is bounded elsewhere: heads of HTTP/1.1 by
+//! not seen here but in [`super::stream_timeout`]. What comes after the first bytes is bounded elsewhere: heads of HTTP/1.1 by
 //! hyper's own time, HTTP/2 by pings, both set in [`super::listen`].
 //!
 //! A connection that always has something to read lets others have their turn in between.
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::pace::Pace;
-use super::streams::Link;
+use super::stream_timeout::Link;
 
 /// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ const READ_AT_A_TIME: usize = 2 << 10;
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A connection with a bound on waiting writes and on the first bytes.
-pub struct Stall<Io> {
+pub struct WriteTimeout<Io> {
     io: Io,
     /// Until the peer has said which protocol it speaks, with how many bytes of HTTP/2's preface it has said so far.
     expects: Option<(Pin<Box<Sleep>>, usize)>,
@@ -53,10 +53,10 @@ pub struct Stall<Io> {
     link: Arc<Link>,
 }
 
-impl<Io> Stall<Io> {
+impl<Io> WriteTimeout<Io> {
     /// Watches over a connection.
-    pub(super) fn new(io: Io, link: Arc<Link>) -> Stall<Io> {
-        Stall {
+    pub(super) fn new(io: Io, link: Arc<Link>) -> WriteTimeout<Io> {
+        WriteTimeout {
             io,
             expects: Some((Box::pin(sleep(FIRST_BYTES)), 0)),
             gives_up: None,
@@ -107,7 +107,7 @@ impl<Io> Stall<Io> {
     }
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -143,7 +143,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Stall<Io> {
     }
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Stall<Io> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
         self.judge(written, |bytes| *bytes, context)

@@ -1,6 +1,6 @@
 //! Every way in which a request fails, and the one place that chooses status codes.
 //!
-//! A [`Failure`] is a decision with its facts; [`Failure::status`] turns it into the metav1 Status that kube-apiserver
+//! A [`ApiError`] is a decision with its facts; [`ApiError::status`] turns it into the metav1 Status that kube-apiserver
 //! answers with (apimachinery `api/errors/errors.go`). Few failures have a plain text body, because upstream's do.
 //! This room writes no response: see `answer` in the parent module, and `watch` for errors inside of a stream.
 
@@ -17,7 +17,7 @@ use crate::selector::Problem;
 
 /// Why a request has no ordinary answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum ApiError {
     /// No such path: plain text, as the API server's outer router answers.
     PageNotFound,
     /// No such path below a built-in group version: a Status.
@@ -93,7 +93,7 @@ pub enum Failure {
     /// The copy has not come as far as the version that was asked for.
     TooLargeVersion {
         /// The version that was asked for.
-        asked: Version,
+        requested: Version,
         /// The version of the copy.
         current: Version,
     },
@@ -213,18 +213,18 @@ pub(super) const MOST_PROBLEMS: usize = 100;
 /// own back-off at one second too.
 const LOADING_RETRY_SECONDS: u64 = 1;
 
-impl Failure {
+impl ApiError {
     /// A body without a media type.
-    pub(super) fn no_media_type() -> Failure {
+    pub(super) fn no_media_type() -> ApiError {
         let message = "the body of the request was in an unknown format - a Content-Type is needed";
-        Failure::UnsupportedMediaType(message.to_owned())
+        ApiError::UnsupportedMediaType(message.to_owned())
     }
 
     /// A review that is wrong.
-    pub(super) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<Problem>) -> Failure {
+    pub(super) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<Problem>) -> ApiError {
         // Each is written twice. Thousands of premises can be wrong alike.
         problems.truncate(MOST_PROBLEMS);
-        Failure::InvalidReview { group, kind, problems }
+        ApiError::InvalidReview { group, kind, problems }
     }
 
     /// The HTTP status.
@@ -239,20 +239,20 @@ impl Failure {
 
     /// The plain text body, for those failures that have no Status.
     pub fn plain_text(&self) -> Option<&'static str> {
-        matches!(self, Failure::PageNotFound).then_some("404 page not found\n")
+        matches!(self, ApiError::PageNotFound).then_some("404 page not found\n")
     }
 
     /// Seconds for the `Retry-After` header.
     pub fn retry_after(&self) -> Option<u64> {
         match self {
-            Failure::TooLargeVersion { .. } => Some(1),
-            Failure::Limited(limited) => limited.retry_after,
-            Failure::Loading(_)
-            | Failure::Replaced
-            | Failure::Behind
-            | Failure::TooManyHandedOn(_)
-            | Failure::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
-            Failure::Refused(
+            ApiError::TooLargeVersion { .. } => Some(1),
+            ApiError::Limited(limited) => limited.retry_after,
+            ApiError::Loading(_)
+            | ApiError::Replaced
+            | ApiError::Behind
+            | ApiError::TooManyHandedOn(_)
+            | ApiError::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
+            ApiError::Refused(
                 Refusal::TooManyFailures | Refusal::TooManyUndecided | Refusal::Unreviewed | Refusal::Unjudged,
             ) => Some(LOADING_RETRY_SECONDS),
             _ => None,
@@ -268,7 +268,7 @@ impl Failure {
     pub fn code_and_status(&self) -> (StatusCode, Vec<u8>) {
         let parts = self.parts();
         let token = match self {
-            Failure::Expired { continue_token: Some(token), .. } => json!({ "continue": token }),
+            ApiError::Expired { continue_token: Some(token), .. } => json!({ "continue": token }),
             _ => json!({}),
         };
         let mut text =
@@ -298,23 +298,23 @@ impl Failure {
 
     fn unbounded(&self) -> Parts<'_> {
         match self {
-            Failure::PageNotFound | Failure::UnknownResource => {
+            ApiError::PageNotFound | ApiError::UnknownResource => {
                 Parts::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
                     .with(json!({}))
             }
-            Failure::NotFound { gvr, name } => Parts::new(
+            ApiError::NotFound { gvr, name } => Parts::new(
                 StatusCode::NOT_FOUND,
                 "NotFound",
                 format!("{} {} not found", gvr.group_resource(), quote(name)),
             )
             .with(details(name, gvr)),
-            Failure::MethodNotAllowed { verb, gvr } => Parts::new(
+            ApiError::MethodNotAllowed { verb, gvr } => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 format!("{verb} is not supported on resources of kind {}", quote(&gvr.group_resource())),
             )
             .with(details("", gvr)),
-            Failure::WriteNotHandedOn { verb, gvr } => Parts::new(
+            ApiError::WriteNotHandedOn { verb, gvr } => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 format!(
@@ -324,29 +324,29 @@ impl Failure {
                 ),
             )
             .with(details("", gvr)),
-            Failure::MethodNotAllowedHere => Parts::new(
+            ApiError::MethodNotAllowedHere => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 "the server does not allow this method on the requested resource",
             )
             .with(json!({})),
-            Failure::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
-            Failure::Rejected(code, message) => {
+            ApiError::BadRequest(message) => Parts::new(StatusCode::BAD_REQUEST, "BadRequest", message),
+            ApiError::Rejected(code, message) => {
                 Parts { code: *code, reason: None, message: message.into(), details: None }
             }
-            Failure::Bare(message) => {
+            ApiError::Bare(message) => {
                 Parts { code: StatusCode::INTERNAL_SERVER_ERROR, reason: None, message: message.into(), details: None }
             }
-            Failure::InvalidOptions(faults) => invalid_options("ListOptions", faults),
-            Failure::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
-            Failure::InvalidReview { group, kind, problems } => invalid_review(group, kind, problems),
-            Failure::TooLargeBody(most) => Parts::new(
+            ApiError::InvalidOptions(faults) => invalid_options("ListOptions", faults),
+            ApiError::InvalidCreateOptions(faults) => invalid_options("CreateOptions", faults),
+            ApiError::InvalidReview { group, kind, problems } => invalid_review(group, kind, problems),
+            ApiError::TooLargeBody(most) => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
                 format!("Request entity too large: limit is {most}"),
             )
             .with(json!({})),
-            Failure::TooLongRow { gvr, key } => Parts::new(
+            ApiError::TooLongRow { gvr, key } => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
                 format!(
@@ -358,36 +358,36 @@ impl Failure {
                 ),
             )
             .with(details(key, gvr)),
-            Failure::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
-            Failure::NotRouted(offered) => {
+            ApiError::NotAcceptable(message) => Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message),
+            ApiError::NotRouted(offered) => {
                 let message = format!("406: Not Acceptable\n\nAvailable representations: {}", offered.join(", "));
                 Parts::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
             }
-            Failure::UnsupportedMediaType(message) => {
+            ApiError::UnsupportedMediaType(message) => {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }
-            Failure::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
-            Failure::Refused(refusal) => refused(refusal),
-            Failure::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
-            Failure::TooLargeVersion { asked, current } => Parts::new(
+            ApiError::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
+            ApiError::Refused(refusal) => refused(refusal),
+            ApiError::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
+            ApiError::TooLargeVersion { requested, current } => Parts::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "Timeout",
-                format!("Timeout: Too large resource version: {asked}, current: {current}"),
+                format!("Timeout: Too large resource version: {requested}, current: {current}"),
             )
             .with(json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
-            Failure::Loading(_) | Failure::Replaced | Failure::Behind => Parts::new(
+            ApiError::Loading(_) | ApiError::Replaced | ApiError::Behind => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 match self {
-                    Failure::Loading(progress) => format!("storage is (re)initializing: {progress}"),
+                    ApiError::Loading(progress) => format!("storage is (re)initializing: {progress}"),
                     _ => "storage is (re)initializing".to_owned(),
                 },
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            Failure::TooManyHandedOn(own) => Parts::new(
+            ApiError::TooManyHandedOn(own) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 format!(
@@ -395,17 +395,17 @@ impl Failure {
                 ),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            Failure::TooManyReviews(limit) => Parts::new(
+            ApiError::TooManyReviews(limit) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 format!("{limit} placement reviews are being answered, which is the most at a time"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            Failure::Limited(limited) => limited_parts(limited),
-            Failure::Unavailable(message) => {
+            ApiError::Limited(limited) => limited_parts(limited),
+            ApiError::Unavailable(message) => {
                 Parts::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             }
-            Failure::Internal(message) => Parts::new(
+            ApiError::Internal(message) => Parts::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "InternalError",
                 format!("Internal error occurred: {message}"),

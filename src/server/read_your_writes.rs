@@ -20,11 +20,11 @@ use tokio::time::timeout;
 use super::limits::User;
 use super::limits::bodies::BodyPlace;
 use super::methods::write_verb;
-use super::{Asked, Server, read, strong};
+use super::{RequestContext, Server, consistency, read};
 use crate::extract::tree;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{LiveState, Registry, Resource};
+use crate::registry::{LoadState, Registry, Resource};
 use crate::request::ResourcePath;
 
 /// Levels of an object that are read: the object, its metadata, and the list of finalizers.
@@ -62,18 +62,18 @@ struct Holder {
 
 impl<'a> Write<'a> {
     /// `None` for what changes nothing.
-    pub(super) fn begin(server: &Server, asked: &Asked<'a>, address: &'a ResourcePath) -> Option<Write<'a>> {
-        let is_dry = asked.info.query.get("dryRun").is_some_and(|text| !text.is_empty());
-        if is_dry || write_verb(&asked.info.method, address).is_none_or(str::is_empty) {
+    pub(super) fn begin(server: &Server, context: &RequestContext<'a>, address: &'a ResourcePath) -> Option<Write<'a>> {
+        let is_dry = context.info.query.get("dryRun").is_some_and(|text| !text.is_empty());
+        if is_dry || write_verb(&context.info.method, address).is_none_or(str::is_empty) {
             return None;
         }
         let mut holders = Vec::new();
-        if asked.info.method == Method::DELETE && address.subresource.is_none() {
+        if context.info.method == Method::DELETE && address.subresource.is_none() {
             holders.extend(
                 showing(&server.registry, address).into_iter().filter_map(|resource| Holder::of(resource, address)),
             );
         }
-        Some(Write { address, method: &asked.info.method, user: asked.user, holders })
+        Some(Write { address, method: &context.info.method, user: context.user, holders })
     }
 
     /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was, with its place
@@ -148,7 +148,7 @@ impl Holder {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
-        let LiveState::Ready(snapshot) = resource.live.state() else { return None };
+        let LoadState::Ready(snapshot) = resource.live.state() else { return None };
         let object = snapshot.get(&key)?;
         let (version, uid) = (object.version(), uid_of(&object.json())?);
         Some(Holder { resource, key, version, uid })
@@ -158,14 +158,14 @@ impl Holder {
     async fn gone(&self) -> Option<Version> {
         let mut states = self.resource.live.subscribe();
         let settled = states.wait_for(|state| match state {
-            LiveState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
+            LoadState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
                 object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
             }),
-            LiveState::Gone(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) => true,
-            LiveState::Idle | LiveState::Loading(_) => false,
+            LoadState::Gone(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => true,
+            LoadState::Idle | LoadState::Loading(_) => false,
         });
         match &*settled.await.ok()? {
-            LiveState::Ready(snapshot) => Some(snapshot.version()),
+            LoadState::Ready(snapshot) => Some(snapshot.version()),
             _ => None,
         }
     }
@@ -192,8 +192,8 @@ fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
 
 /// The version of the resource now, which is not before any write that has been answered.
 async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
-    let asked = strong::source_version(upstream, &address.gvr);
-    timeout(QUESTION_WAIT, asked).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
+    let newest = consistency::source_version(upstream, &address.gvr);
+    timeout(QUESTION_WAIT, newest).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

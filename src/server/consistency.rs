@@ -15,12 +15,12 @@ use crate::extract::tree;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
-use crate::registry::{Live, LiveState, Resource};
+use crate::registry::{LoadState, Resource, ResourceState};
 use crate::store::Snapshot;
 
+use super::api_error::ApiError;
 use super::body::Body;
-use super::failure::Failure;
-use super::{Asked, Server, read};
+use super::{RequestContext, Server, read};
 
 /// Response header that says how a Strong read was answered.
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
@@ -74,15 +74,15 @@ impl ReadFrom {
 ///
 /// # Errors
 /// 400 for a header that says neither.
-pub(super) fn consistency(server: &Server, asked: &Asked<'_>) -> Result<Consistency, Failure> {
-    match asked.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
-        None if asked.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
+pub(super) fn consistency(server: &Server, context: &RequestContext<'_>) -> Result<Consistency, ApiError> {
+    match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
+        None if context.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
             Ok(Consistency::Strong)
         }
         None => Ok(server.settings.consistency),
         Some(b"Strong") => Ok(Consistency::Strong),
         Some(b"Eventual") => Ok(Consistency::Eventual),
-        Some(_) => Err(Failure::BadRequest(format!("{CONSISTENCY_HEADER}: the header is either Strong or Eventual"))),
+        Some(_) => Err(ApiError::BadRequest(format!("{CONSISTENCY_HEADER}: the header is either Strong or Eventual"))),
     }
 }
 
@@ -92,18 +92,18 @@ pub(super) fn consistency(server: &Server, asked: &Asked<'_>) -> Result<Consiste
 /// 503 when the source cannot say how far it is.
 pub(super) async fn needed(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     resource: &Resource,
-) -> Result<Option<Version>, Failure> {
+) -> Result<Option<Version>, ApiError> {
     let written = Some(resource.live.last_written()).filter(|version| *version > Version::ZERO);
-    match (consistency(server, asked)?, &server.settings.upstream) {
+    match (consistency(server, context)?, &server.settings.upstream) {
         (Consistency::Strong, Some(upstream)) => {
             let ask = source_version(&**upstream, &resource.gvr);
-            let asked = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
-            let version = asked.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
+            let reply = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
+            let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
             version.map(Some).map_err(|problem| {
                 let what = "a read that must not be older than its request needs to know how far the source is";
-                Failure::Unavailable(format!("{what}: {problem}"))
+                ApiError::Unavailable(format!("{what}: {problem}"))
             })
         }
         // A folder has no source behind it: the copy is all there is.
@@ -116,10 +116,10 @@ pub(super) async fn needed(
 /// # Errors
 /// 504 with upstream's cause when the copy does not get there in time.
 pub(super) async fn reach(
-    live: &Live,
+    live: &ResourceState,
     held: Snapshot,
     version: Option<Version>,
-) -> Result<(Snapshot, ReadFrom), Failure> {
+) -> Result<(Snapshot, ReadFrom), ApiError> {
     match version.filter(|version| held.version() < *version) {
         None => Ok((held, ReadFrom::Own)),
         // Boxed, because every read has a place for it and few wait.
@@ -131,25 +131,25 @@ pub(super) async fn reach(
 /// proof for the copy takes a second.
 ///
 /// # Errors
-/// [`Failure::Behind`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
+/// [`ApiError::Behind`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
 /// understand it.
 pub(super) async fn newest(
     server: &Server,
-    asked: &Asked<'_>,
+    context: &RequestContext<'_>,
     resource: &Resource,
     held: Snapshot,
     is_known_behind: bool,
-) -> Result<(Snapshot, ReadFrom), Failure> {
-    let needed = needed(server, asked, resource).await?;
-    let is_strong = consistency(server, asked)? == Consistency::Strong;
+) -> Result<(Snapshot, ReadFrom), ApiError> {
+    let needed = needed(server, context, resource).await?;
+    let is_strong = consistency(server, context)? == Consistency::Strong;
     // What has come while the source was asked counts.
     let held = match resource.live.state() {
-        LiveState::Ready(newest) if is_strong => newest,
+        LoadState::Ready(newest) if is_strong => newest,
         _ => held,
     };
     let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
     if may_hand_on && needed.is_some_and(|version| held.version() < version) {
-        return Err(Failure::Behind);
+        return Err(ApiError::Behind);
     }
     reach(&resource.live, held, needed).await
 }

@@ -1,6 +1,6 @@
 //! Our own group of the API, `view.fieldcache.dev/v1alpha1`: what discovery and OpenAPI say of it.
 //!
-//! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::through`]), and `placementreviews` are answered and not kept ([`super::placement_review`]). It is announced beside everything else
+//! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::view_request`]), and `placementreviews` are answered and not kept ([`super::placement_review`]). It is announced beside everything else
 //! that is served, without a document, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
 //! every document of an index of OpenAPI (kube-aggregator `pkg/controllers/openapiv3`). Inside of a View it is not there.
 
@@ -24,7 +24,7 @@ const AGGREGATORS: [&str; 2] = ["system:kube-aggregator", "system:aggregator"];
 
 /// How a request is shown our own group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnGroup {
+pub(super) enum BuiltinGroupVisibility {
     /// Not at all.
     Hidden,
     /// With everything else, but for Views, which there are none of; without documents.
@@ -35,10 +35,10 @@ pub(super) enum OwnGroup {
     Alone,
 }
 
-impl OwnGroup {
+impl BuiltinGroupVisibility {
     /// At the root of a server that has Views, for a user.
-    pub(super) fn of(user: &str) -> OwnGroup {
-        if AGGREGATORS.contains(&user) { OwnGroup::Alone } else { OwnGroup::Beside }
+    pub(super) fn of(user: &str) -> BuiltinGroupVisibility {
+        if AGGREGATORS.contains(&user) { BuiltinGroupVisibility::Alone } else { BuiltinGroupVisibility::Beside }
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`PATIENCE`] without another piece taken the task is dropped, which resets the stream and lets everything go.
 //! A watch that waits for events has given nothing since it was asked, and may wait for as long as it likes.
 //!
-//! Connections as a whole, and HTTP/1.1, are the matter of [`super::stall`].
+//! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
 //!
 //! The same task ends when its answer has to, because too much is unread: see [`super::limits::unread`]. Over HTTP/1.1 the task
 //! is that of the connection ([`until_ended`]).
@@ -194,9 +194,9 @@ impl Link {
 
 /// Starts the tasks of a connection's streams.
 #[derive(Clone, Debug)]
-pub(super) struct Streams(pub(super) Arc<Link>);
+pub(super) struct StreamTimeoutExecutor(pub(super) Arc<Link>);
 
-impl<Work> Executor<Work> for Streams
+impl<Work> Executor<Work> for StreamTimeoutExecutor
 where
     Work: Future<Output = ()> + Send + 'static,
 {

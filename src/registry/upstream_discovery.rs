@@ -7,14 +7,14 @@ use serde_json::Value;
 
 /// Everything that a cluster offers; empty for a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct UpstreamDiscovery {
     /// Groups in the cluster's order; the core group has the empty name.
-    pub groups: Vec<OfferedGroup>,
+    pub groups: Vec<DiscoveredGroup>,
 }
 
 /// A group of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferedGroup {
+pub struct DiscoveredGroup {
     /// Its name.
     pub name: String,
     /// Its versions, preferred one first.
@@ -62,7 +62,7 @@ impl OfferedResource {
     }
 }
 
-impl Offers {
+impl UpstreamDiscovery {
     /// A resource of a group and version.
     pub fn resource(&self, group: &str, version: &str, name: &str) -> Option<&OfferedResource> {
         self.version(group, version)?.resources.iter().find(|held| held.name == name)

@@ -41,7 +41,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// Where a subscription stands: what [`Routes::remove`] needs to find it again.
+/// Where a subscription stands: what [`SubscriptionIndex::remove`] needs to find it again.
 #[derive(Debug)]
 pub struct Stand {
     map: Map,
@@ -49,7 +49,7 @@ pub struct Stand {
     texts: Box<[u64]>,
 }
 
-/// A part of [`Routes`].
+/// A part of [`SubscriptionIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Map {
     Names,
@@ -74,7 +74,7 @@ const PLACE_BYTES: usize = 104;
 
 /// The index.
 #[derive(Debug, Default)]
-pub struct Routes {
+pub struct SubscriptionIndex {
     hasher: RandomState,
     names: ByHash,
     /// By field and value.
@@ -96,7 +96,7 @@ struct Label {
 
 /// The narrowest part of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Anchor<'a> {
+enum IndexKey<'a> {
     Names(&'a [String]),
     Fields(FieldIndex, &'a [String]),
     Labels(&'a str, &'a [String]),
@@ -107,17 +107,17 @@ enum Anchor<'a> {
     Rest,
 }
 
-impl<'a> Anchor<'a> {
+impl<'a> IndexKey<'a> {
     /// The narrowest: a name, then a field, then a label, whose values tend to be fewer, then the namespace.
-    fn of(selection: &'a Selection) -> Anchor<'a> {
+    fn of(selection: &'a Selection) -> IndexKey<'a> {
         let mut best = match &selection.namespace {
-            Some(namespace) => Anchor::Namespaces(std::slice::from_ref(namespace)),
-            None => Anchor::Rest,
+            Some(namespace) => IndexKey::Namespaces(std::slice::from_ref(namespace)),
+            None => IndexKey::Rest,
         };
         for term in &selection.fields {
             if term.field == FieldRef::Empty {
                 if !term.holds_for_nothing_there() {
-                    return Anchor::Nowhere;
+                    return IndexKey::Nowhere;
                 }
                 continue;
             }
@@ -129,19 +129,19 @@ impl<'a> Anchor<'a> {
                 | FieldExpressionOperator::DoesNotExist => continue,
             };
             best = best.narrower(match term.field {
-                FieldRef::Name => Anchor::Names(values),
-                FieldRef::Field(index) => Anchor::Fields(index, values),
-                FieldRef::Namespace => Anchor::Namespaces(values),
+                FieldRef::Name => IndexKey::Names(values),
+                FieldRef::Field(index) => IndexKey::Fields(index, values),
+                FieldRef::Namespace => IndexKey::Namespaces(values),
                 FieldRef::Empty => continue,
             });
         }
         for requirement in &selection.labels.requirements {
             let found = match &requirement.operator {
-                LabelOperator::In(values) if values.len() <= MOST_VALUES => Anchor::Labels(&requirement.key, values),
+                LabelOperator::In(values) if values.len() <= MOST_VALUES => IndexKey::Labels(&requirement.key, values),
                 LabelOperator::In(_)
                 | LabelOperator::Exists
                 | LabelOperator::GreaterThan(_)
-                | LabelOperator::LessThan(_) => Anchor::LabelPresent(&requirement.key),
+                | LabelOperator::LessThan(_) => IndexKey::LabelPresent(&requirement.key),
                 LabelOperator::NotIn(_) | LabelOperator::DoesNotExist => continue,
             };
             best = best.narrower(found);
@@ -149,27 +149,27 @@ impl<'a> Anchor<'a> {
         best
     }
 
-    fn narrower(self, other: Anchor<'a>) -> Anchor<'a> {
+    fn narrower(self, other: IndexKey<'a>) -> IndexKey<'a> {
         if other.breadth() < self.breadth() { other } else { self }
     }
 
     fn breadth(self) -> usize {
         match self {
-            Anchor::Nowhere => 0,
-            Anchor::Names(names) => names.len(),
+            IndexKey::Nowhere => 0,
+            IndexKey::Names(names) => names.len(),
             // What most objects lack reads as empty: no good place to stand.
-            Anchor::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
-            Anchor::Fields(_, values) => 1 + values.len(),
-            Anchor::Labels(_, values) => 2 + values.len(),
-            Anchor::LabelPresent(_) => MOST_VALUES + 4,
-            Anchor::Namespaces(namespaces) => MOST_VALUES + 4 + namespaces.len(),
-            Anchor::Rest => usize::MAX,
+            IndexKey::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
+            IndexKey::Fields(_, values) => 1 + values.len(),
+            IndexKey::Labels(_, values) => 2 + values.len(),
+            IndexKey::LabelPresent(_) => MOST_VALUES + 4,
+            IndexKey::Namespaces(namespaces) => MOST_VALUES + 4 + namespaces.len(),
+            IndexKey::Rest => usize::MAX,
         }
     }
 }
 
-impl Routes {
-    /// Adds a subscription; the same number again only after [`Routes::remove`].
+impl SubscriptionIndex {
+    /// Adds a subscription; the same number again only after [`SubscriptionIndex::remove`].
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> Stand {
         let stand = self.stand(selection);
         self.at(&stand, |held| {
@@ -200,14 +200,14 @@ impl Routes {
             hashes.dedup();
             hashes.into_boxed_slice()
         };
-        let (map, texts) = match Anchor::of(selection) {
-            Anchor::Nowhere => (Map::Nowhere, [].into()),
-            Anchor::Names(names) => (Map::Names, hashes(names)),
-            Anchor::Fields(index, values) => (Map::Field(index), hashes(values)),
-            Anchor::Labels(key, values) => (Map::Label(self.hash(key)), hashes(values)),
-            Anchor::LabelPresent(key) => (Map::LabelPresent(self.hash(key)), [].into()),
-            Anchor::Namespaces(names) => (Map::Namespaces, hashes(names)),
-            Anchor::Rest => (Map::Rest, [].into()),
+        let (map, texts) = match IndexKey::of(selection) {
+            IndexKey::Nowhere => (Map::Nowhere, [].into()),
+            IndexKey::Names(names) => (Map::Names, hashes(names)),
+            IndexKey::Fields(index, values) => (Map::Field(index), hashes(values)),
+            IndexKey::Labels(key, values) => (Map::Label(self.hash(key)), hashes(values)),
+            IndexKey::LabelPresent(key) => (Map::LabelPresent(self.hash(key)), [].into()),
+            IndexKey::Namespaces(names) => (Map::Namespaces, hashes(names)),
+            IndexKey::Rest => (Map::Rest, [].into()),
         };
         Stand { map, texts }
     }

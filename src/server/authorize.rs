@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use http::request::Parts;
 
-use super::failure::Failure;
-use super::through::FoundView;
+use super::api_error::ApiError;
+use super::view_request::FoundView;
 use super::{REQUEST_TIMEOUT, params};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
@@ -28,7 +28,7 @@ pub(super) async fn admit(
     info: &RequestInfo,
     through: Option<&FoundView>,
     (recognized, known): (Recognized, Option<&OnceLock<Arc<Identity>>>),
-) -> Result<Option<Admitted>, Failure> {
+) -> Result<Option<Admitted>, ApiError> {
     params::timeout(&info.query, REQUEST_TIMEOUT)?;
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
     let using = info.view.as_ref().map(|view| use_of(&view.name));
@@ -53,7 +53,7 @@ pub(super) async fn admit(
     match admitted {
         Ok(_) if through.is_some() && view.is_none() => Ok(None),
         Ok(admitted) => Ok(Some(admitted)),
-        Err(refusal) => Err(Failure::Refused(refusal)),
+        Err(refusal) => Err(ApiError::Refused(refusal)),
     }
 }
 
@@ -88,8 +88,8 @@ fn permission<'v>(
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Refused(refusal)
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> ApiError {
+        ApiError::Refused(refusal)
     }
 }

@@ -15,7 +15,7 @@ use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce,
 
 /// Places, and those who wait for one.
 #[derive(Debug)]
-pub struct Turns<User> {
+pub struct FairSemaphore<User> {
     shared: Mutex<Shared<User>>,
 }
 
@@ -40,7 +40,7 @@ pub struct InUse {
 /// A place, or one in the queue; free again when dropped.
 #[derive(Debug)]
 pub struct Place<User: Clone + Eq + Hash + Ord> {
-    turns: Arc<Turns<User>>,
+    turns: Arc<FairSemaphore<User>>,
     user: User,
     ticket: Ticket,
     cost: Cost,
@@ -62,18 +62,18 @@ pub enum Turn<User: Clone + Eq + Hash + Ord> {
     Later(Waiting<User>),
 }
 
-impl<User: Clone + Eq + Hash + Ord> Turns<User> {
+impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     /// All places are free.
-    pub fn new(bounds: Bounds) -> Turns<User> {
+    pub fn new(bounds: Bounds) -> FairSemaphore<User> {
         let queue = FairQueue::new(Places::UntilLeft, bounds);
-        Turns { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
+        FairSemaphore { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
     /// The same for requests that take one place each and no bytes, of which any number may wait. Of all places, `first_places` are
     /// for users who have none.
-    pub fn of_places(places: u64, first_places: u64) -> Turns<User> {
+    pub fn of_places(places: u64, first_places: u64) -> FairSemaphore<User> {
         let (bytes, waiting) = (u64::MAX, usize::MAX);
-        Turns::new(Bounds {
+        FairSemaphore::new(Bounds {
             places: places.saturating_sub(first_places),
             first_places,
             bytes,
@@ -82,7 +82,7 @@ impl<User: Clone + Eq + Hash + Ord> Turns<User> {
         })
     }
 
-    /// Waits for one place, however long that takes; of [`Turns::of_places`].
+    /// Waits for one place, however long that takes; of [`FairSemaphore::of_places`].
     pub async fn place(self: &Arc<Self>, user: &User) -> Option<Place<User>> {
         match self.enter(user, Cost { places: 1, bytes: 0 }) {
             Ok(Turn::Now(place)) => Some(place),

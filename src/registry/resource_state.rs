@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
+use super::event_dispatcher::EventDispatcher;
 use super::past::Past;
-use super::router::Router;
 use super::{Checks, Freshness, OverMemory, UnreadableNames};
 use crate::model::Version;
 use crate::store::Snapshot;
@@ -22,7 +22,7 @@ const LONGEST_UNENCODABLE: usize = 1_024;
 
 /// What a resource's data is at a moment.
 #[derive(Clone, Debug)]
-pub enum LiveState {
+pub enum LoadState {
     /// Nobody has asked for it.
     Idle,
     /// Being read from its source; the text says how far, or what stands in the way.
@@ -49,7 +49,7 @@ pub struct Gone {
     pub reason: GoneReason,
     /// Whether there was a copy.
     pub had_copy: bool,
-    /// The last copy, if a watch was open: watches send the changes of it that they have not sent yet. See [`Live::forget_last`].
+    /// The last copy, if a watch was open: watches send the changes of it that they have not sent yet. See [`ResourceState::forget_last`].
     pub last: Option<Snapshot>,
 }
 
@@ -108,34 +108,34 @@ pub enum Phase {
     Gone,
 }
 
-impl LiveState {
+impl LoadState {
     fn phase(&self) -> Phase {
         match self {
-            LiveState::Idle => Phase::Idle,
-            LiveState::Loading(_) => Phase::Loading,
-            LiveState::Refused { .. } => Phase::Refused,
-            LiveState::OverMemory(_) => Phase::OverMemory,
-            LiveState::Ready(_) => Phase::Ready,
-            LiveState::Gone(_) => Phase::Gone,
+            LoadState::Idle => Phase::Idle,
+            LoadState::Loading(_) => Phase::Loading,
+            LoadState::Refused { .. } => Phase::Refused,
+            LoadState::OverMemory(_) => Phase::OverMemory,
+            LoadState::Ready(_) => Phase::Ready,
+            LoadState::Gone(_) => Phase::Gone,
         }
     }
 }
 
 /// One resource's data. Written by its feed, read by the server.
 #[derive(Debug)]
-pub struct Live {
-    state: watch::Sender<LiveState>,
+pub struct ResourceState {
+    state: watch::Sender<LoadState>,
     phase: watch::Sender<Phase>,
     /// Set when the source has said that it does not serve the resource any more.
     departure: watch::Sender<Option<Departure>>,
-    router: Arc<Router>,
+    router: Arc<EventDispatcher>,
     /// Which versions of this epoch are still shown.
     past: sync::Mutex<Past>,
     /// How far the data is known to reach, and how far readers want it to.
     freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
-    /// How many stores have begun here; see [`Live::next_epoch`].
+    /// How many stores have begun here; see [`ResourceState::next_epoch`].
     stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
@@ -185,10 +185,10 @@ pub enum NotReady {
     Gone,
 }
 
-impl Default for Live {
-    fn default() -> Live {
-        Live {
-            state: watch::Sender::new(LiveState::Idle),
+impl Default for ResourceState {
+    fn default() -> ResourceState {
+        ResourceState {
+            state: watch::Sender::new(LoadState::Idle),
             phase: watch::Sender::new(Phase::Idle),
             departure: watch::Sender::new(None),
             router: Arc::default(),
@@ -212,35 +212,35 @@ impl Default for Live {
     }
 }
 
-impl Live {
+impl ResourceState {
     /// The resource is no longer served: shows that for ever, with the last copy, and wakes all watches.
     pub fn end(&self, reason: GoneReason) {
         let copy = match self.state() {
-            LiveState::Ready(snapshot) => Some(snapshot),
-            LiveState::Gone(_)
-            | LiveState::Idle
-            | LiveState::Loading(_)
-            | LiveState::Refused { .. }
-            | LiveState::OverMemory(_) => None,
+            LoadState::Ready(snapshot) => Some(snapshot),
+            LoadState::Gone(_)
+            | LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_) => None,
         };
         let had_copy = copy.is_some();
-        self.publish(LiveState::Gone(Gone { reason, had_copy, last: copy.filter(|_| self.open_watches() > 0) }));
+        self.publish(LoadState::Gone(Gone { reason, had_copy, last: copy.filter(|_| self.open_watches() > 0) }));
     }
 
     /// Lets go of the last copy of a resource that is gone: whoever still holds the resource would hold all of its objects.
     pub fn forget_last(&self) {
         self.state.send_if_modified(|state| {
-            if let LiveState::Gone(gone) = state {
+            if let LoadState::Gone(gone) = state {
                 gone.last = None;
             }
             false
         });
     }
 
-    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls [`Live::end`];
+    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls [`ResourceState::end`];
     /// where there is no copy, nothing follows, and this ends it.
     pub fn depart(&self, departure: Departure) {
-        if matches!(self.state(), LiveState::Ready(_)) {
+        if matches!(self.state(), LoadState::Ready(_)) {
             self.departure.send_replace(Some(departure));
         } else {
             self.end(departure.reason());
@@ -262,22 +262,22 @@ impl Live {
     /// Shows readers another state, then tells those watches whom it concerns. After `Gone` nothing else is shown.
     ///
     /// One task at a time calls this for a state with data: the changes of two snapshots are told in their order.
-    pub fn publish(&self, state: LiveState) {
+    pub fn publish(&self, state: LoadState) {
         let snapshot = match &state {
-            LiveState::Ready(snapshot) => Some(snapshot.clone()),
-            LiveState::Idle
-            | LiveState::Loading(_)
-            | LiveState::Refused { .. }
-            | LiveState::OverMemory(_)
-            | LiveState::Gone(_) => None,
+            LoadState::Ready(snapshot) => Some(snapshot.clone()),
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
         };
         let phase = state.phase();
         let mut before = None;
         let is_shown = self.state.send_if_modified(|held| {
-            if matches!(held, LiveState::Gone(_)) {
+            if matches!(held, LoadState::Gone(_)) {
                 return false;
             }
-            if let LiveState::Ready(snapshot) = held {
+            if let LoadState::Ready(snapshot) = held {
                 before = Some(snapshot.version());
             }
             *held = state;
@@ -312,17 +312,17 @@ impl Live {
     }
 
     /// Who is told what changes.
-    pub fn router(&self) -> &Arc<Router> {
+    pub fn router(&self) -> &Arc<EventDispatcher> {
         &self.router
     }
 
     /// The state now.
-    pub fn state(&self) -> LiveState {
+    pub fn state(&self) -> LoadState {
         self.state.borrow().clone()
     }
 
     /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
-    pub fn subscribe(&self) -> watch::Receiver<LiveState> {
+    pub fn subscribe(&self) -> watch::Receiver<LoadState> {
         self.state.subscribe()
     }
 
@@ -351,7 +351,7 @@ impl Live {
     /// # Errors
     /// [`NotReady`] when the patience ends or the resource goes.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
-        if let LiveState::Ready(snapshot) = self.state() {
+        if let LoadState::Ready(snapshot) = self.state() {
             // Counted, but nobody is woken: who sleeps on demand has no data to show.
             self.demands.send_if_modified(|count| {
                 *count += 1;
@@ -361,19 +361,19 @@ impl Live {
         }
         self.demand();
         let mut states = self.state.subscribe();
-        let settled = states.wait_for(|state| !matches!(state, LiveState::Idle | LiveState::Loading(_)));
+        let settled = states.wait_for(|state| !matches!(state, LoadState::Idle | LoadState::Loading(_)));
         // The sender is held here.
         let state = match timeout(patience, settled).await {
             Ok(Ok(state)) => state.clone(),
             Ok(Err(_)) | Err(_) => self.state(),
         };
         match state {
-            LiveState::Ready(snapshot) => Ok(snapshot),
-            LiveState::Loading(progress) => Err(NotReady::Loading(progress)),
-            LiveState::Idle => Err(NotReady::Loading("not started".to_owned())),
-            LiveState::Refused { code, message } => Err(NotReady::Refused { code, message }),
-            LiveState::OverMemory(over) => Err(NotReady::OverMemory(over)),
-            LiveState::Gone(_) => Err(NotReady::Gone),
+            LoadState::Ready(snapshot) => Ok(snapshot),
+            LoadState::Loading(progress) => Err(NotReady::Loading(progress)),
+            LoadState::Idle => Err(NotReady::Loading("not started".to_owned())),
+            LoadState::Refused { code, message } => Err(NotReady::Refused { code, message }),
+            LoadState::OverMemory(over) => Err(NotReady::OverMemory(over)),
+            LoadState::Gone(_) => Err(NotReady::Gone),
         }
     }
 
@@ -392,7 +392,7 @@ impl Live {
     /// The first list has brought so many objects so far; for feeds.
     pub fn loading(&self, read: usize) {
         self.read.store(read as u64, Ordering::Relaxed);
-        self.publish(LiveState::Loading(format!("{read} objects read")));
+        self.publish(LoadState::Loading(format!("{read} objects read")));
     }
 
     /// How many objects the first list under way has brought when it was last told.
@@ -515,7 +515,7 @@ impl Live {
     }
 }
 
-/// An open watch; see [`Live::open_watch`].
+/// An open watch; see [`ResourceState::open_watch`].
 #[derive(Debug)]
 pub struct OpenWatch(Arc<AtomicU64>);
 

@@ -50,7 +50,7 @@ impl std::fmt::Debug for Pair {
 
 /// All that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SelfMade {
+pub struct SelfSignedCertificate {
     /// One authority, or two while the younger becomes known; the elder first.
     pub authorities: Vec<Pair>,
     /// What is served with, signed by one of them.
@@ -164,7 +164,7 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// What is due at `now`, in seconds since 1970, for a server that is reached by `names` (DNS names and addresses).
-pub fn due(now: u64, held: Option<&SelfMade>, names: &[String]) -> Due {
+pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> Due {
     let Some(held) = held else { return Due::Everything };
     let authorities: Option<Vec<Facts>> = held.authorities.iter().map(Facts::read).collect();
     let Some(authorities) = authorities.filter(|authorities| !authorities.is_empty()) else { return Due::Everything };
@@ -191,7 +191,11 @@ pub fn due(now: u64, held: Option<&SelfMade>, names: &[String]) -> Due {
 ///
 /// # Errors
 /// [`SelfMadeError`].
-pub fn renew(now: u64, held: Option<SelfMade>, names: &[String]) -> Result<SelfMade, SelfMadeError> {
+pub fn renew(
+    now: u64,
+    held: Option<SelfSignedCertificate>,
+    names: &[String],
+) -> Result<SelfSignedCertificate, SelfMadeError> {
     let mut held = held;
     // One step each for the authority and what it signs, and one to find that nothing is due.
     for _ in 0..3 {
@@ -209,14 +213,14 @@ pub fn renew(now: u64, held: Option<SelfMade>, names: &[String]) -> Result<SelfM
             (_, _) => {
                 let authority = authority(now)?;
                 let serving = serving(now, &authority, names)?;
-                SelfMade { authorities: vec![authority], serving }
+                SelfSignedCertificate { authorities: vec![authority], serving }
             }
         });
     }
     Err(SelfMadeError::Endless)
 }
 
-impl SelfMade {
+impl SelfSignedCertificate {
     /// What clients trust: the certificates of all authorities, PEM.
     pub fn bundle(&self) -> String {
         self.authorities.iter().map(|authority| &*authority.certificate).collect()
@@ -228,8 +232,8 @@ impl SelfMade {
         [self.serving.certificate.clone(), self.serving.key.clone(), self.bundle(), keys]
     }
 
-    /// Reads such texts back; `None` when they are not what [`SelfMade::files`] gives, which is then made anew.
-    pub fn read(files: &[String; 4]) -> Option<SelfMade> {
+    /// Reads such texts back; `None` when they are not what [`SelfSignedCertificate::files`] gives, which is then made anew.
+    pub fn read(files: &[String; 4]) -> Option<SelfSignedCertificate> {
         let [certificate, key, bundle, keys] = files;
         let (certificates, keys) = (blocks(bundle), blocks(keys));
         if certificates.is_empty() || certificates.len() != keys.len() {
@@ -237,7 +241,10 @@ impl SelfMade {
         }
         let pair = |(certificate, key)| Pair { certificate, key };
         let authorities = certificates.into_iter().zip(keys).map(pair).collect();
-        Some(SelfMade { authorities, serving: Pair { certificate: certificate.clone(), key: key.clone() } })
+        Some(SelfSignedCertificate {
+            authorities,
+            serving: Pair { certificate: certificate.clone(), key: key.clone() },
+        })
     }
 }
 

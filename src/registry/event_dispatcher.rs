@@ -5,8 +5,8 @@
 //! When more come than it reads, the box is emptied and says so, and the watch reads history from its place, as one does that has
 //! just begun; when history has moved past it, it ends. What lies in all boxes together is bounded too. So nothing queues without a bound, and nothing is lost.
 //!
-//! One writer calls [`Router::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
-//! `subscribe::routes`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::routed`].
+//! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
+//! `subscribe::routes`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::dispatched_event`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,9 +16,9 @@ use std::task::{Poll, Waker};
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
 use crate::store::{Cursor, Snapshot};
-use crate::subscribe::routes::{Routes, Stand, SubscriptionId};
+use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex};
 
-use super::routed::{MOST_HELD_BYTES, Routed};
+use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
 
 /// Changes that wait for one watch; with more, it reads history instead.
 const MOST_PENDING: usize = 64;
@@ -38,7 +38,7 @@ struct Reached {
 
 /// The subscriptions of one resource.
 #[derive(Debug, Default)]
-pub struct Router {
+pub struct EventDispatcher {
     table: Mutex<Table>,
     /// Written after everything up to there lies in its mailboxes, read before they are looked into.
     reached: Mutex<Reached>,
@@ -48,7 +48,7 @@ pub struct Router {
 
 #[derive(Debug, Default)]
 struct Table {
-    routes: Routes,
+    routes: SubscriptionIndex,
     boxes: Vec<Option<Arc<Mailbox>>>,
     free: Vec<SubscriptionId>,
     /// The selections of all subscriptions, each once, and how many subscriptions have it.
@@ -62,7 +62,7 @@ struct Mailbox(Mutex<Mail>);
 
 #[derive(Debug)]
 struct Mail {
-    pending: Vec<Arc<Routed>>,
+    pending: Vec<Arc<DispatchedEvent>>,
     bytes: usize,
     /// More came than is kept: history has it.
     overflowed: bool,
@@ -96,7 +96,7 @@ impl Mail {
         if self.pending.is_empty() { None } else { self.overflow() }
     }
 
-    fn put(&mut self, routed: &Arc<Routed>) -> Option<Waker> {
+    fn put(&mut self, routed: &Arc<DispatchedEvent>) -> Option<Waker> {
         if self.overflowed {
             return self.news();
         }
@@ -117,7 +117,7 @@ fn lock<Held>(mutex: &Mutex<Held>) -> MutexGuard<'_, Held> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Router {
+impl EventDispatcher {
     /// Brings what is new in a snapshot to whom it touches.
     pub fn route(&self, snapshot: &Snapshot) {
         let mut readers = Vec::new();
@@ -144,7 +144,7 @@ impl Router {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
                             readers.extend(table.held().filter_map(|held| lock(&held.0).empty()));
                         }
-                        let routed = Arc::new(Routed::new(place, change.clone(), &self.held));
+                        let routed = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
                         let boxes = touched.iter().filter_map(|id| table.mailbox(*id));
                         readers.extend(boxes.filter_map(|held| lock(&held.0).put(&routed)));
                     }
@@ -173,7 +173,7 @@ impl Router {
     }
 
     /// Adds a subscription. One that is `attentive` is also told of snapshots without changes.
-    pub fn subscribe(self: &Arc<Router>, selection: &Selection, attentive: bool) -> Subscription {
+    pub fn subscribe(self: &Arc<EventDispatcher>, selection: &Selection, attentive: bool) -> Subscription {
         let compact = CompactSelection::new(selection);
         let mailbox = Arc::new(Mailbox::default());
         let mut table = lock(&self.table);
@@ -234,7 +234,7 @@ pub enum Mailed {
     /// Everything since its place that may concern it, in order. It may have read the first of them from history.
     Changes {
         /// The changes.
-        changes: Vec<Arc<Routed>>,
+        changes: Vec<Arc<DispatchedEvent>>,
         /// The place behind all that has been looked at.
         end: Cursor,
         /// What they reach to: everything that concerns the watch up to here is among them.
@@ -247,7 +247,7 @@ pub enum Mailed {
 /// One watch's place in the router; dropped, it is forgotten.
 #[derive(Debug)]
 pub struct Subscription {
-    router: Arc<Router>,
+    router: Arc<EventDispatcher>,
     id: SubscriptionId,
     mailbox: Arc<Mailbox>,
     selection: Arc<CompactSelection>,
@@ -281,7 +281,7 @@ impl Subscription {
     }
 
     /// Leaves what was not read of what was taken last for the next time.
-    pub fn put_back(&self, mut rest: Vec<Arc<Routed>>) {
+    pub fn put_back(&self, mut rest: Vec<Arc<DispatchedEvent>>) {
         let mut mail = lock(&self.mailbox.0);
         if mail.overflowed {
             return;

@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failure::Failure;
+use super::api_error::ApiError;
 use super::read;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::model::Gvr;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue, FollowedPod};
-use crate::registry::{Catalog, LiveState, Registry, Resource, View, ViewState};
+use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
 
 /// The resource of Views themselves.
@@ -22,7 +22,7 @@ pub(super) fn views() -> Gvr {
 }
 
 /// The View of a request, and its path in it.
-pub(super) struct Through {
+pub(super) struct ViewRequest {
     pub(super) view: Arc<View>,
     /// What clients have before the path inside.
     pub(super) prefix: String,
@@ -31,7 +31,7 @@ pub(super) struct Through {
 }
 
 /// The View that a request names, or why it is missing or not served.
-pub(super) type FoundView = Result<Through, Failure>;
+pub(super) type FoundView = Result<ViewRequest, ApiError>;
 
 /// A consumer of a View.
 pub(super) struct Seen {
@@ -40,7 +40,7 @@ pub(super) struct Seen {
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
-impl Through {
+impl ViewRequest {
     /// The View that a path names, if it is served.
     ///
     /// # Errors
@@ -48,12 +48,12 @@ impl Through {
     pub(super) fn find(path: &ViewPath, registry: &Registry) -> FoundView {
         let name = &path.name;
         match registry.view(name) {
-            Some(ViewState::Served(view)) => Ok(Through { view, prefix: path.prefix.clone(), consumer: None }),
+            Some(ViewState::Served(view)) => Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None }),
             // Only callers that may read the View itself learn the reason.
-            Some(ViewState::Refused(_)) => Err(Failure::Unavailable(format!(
+            Some(ViewState::Refused(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide says why"
             ))),
-            None => Err(Failure::NotFound { gvr: views(), name: name.clone() }),
+            None => Err(ApiError::NotFound { gvr: views(), name: name.clone() }),
         }
     }
 
@@ -74,14 +74,14 @@ impl Through {
     /// # Errors
     /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no copy of
     /// the Pods.
-    pub(super) async fn meet(&mut self, admitted: Option<&Admitted>, whole: &Catalog) -> Result<(), Failure> {
+    pub(super) async fn meet(&mut self, admitted: Option<&Admitted>, whole: &Catalog) -> Result<(), ApiError> {
         let identity = admitted.map(|admitted| &*admitted.identity);
         let terms = &self.view.definition().consumer;
         if terms.is_empty() {
             return Ok(());
         }
         let missing = |what: &dyn fmt::Display, remedy: &str| {
-            Failure::Forbidden(format!("the View {} takes {what} from who asks: {remedy}", self.view.name()))
+            ApiError::Forbidden(format!("the View {} takes {what} from who asks: {remedy}", self.view.name()))
         };
         let mut values = Vec::new();
         for wanted in terms.values() {
@@ -129,22 +129,22 @@ async fn followed_pod(
     admitted: Option<&Admitted>,
     terms: &ConsumerTerms,
     whole: &Catalog,
-) -> Result<Option<Arc<FollowedPod>>, Failure> {
+) -> Result<Option<Arc<FollowedPod>>, ApiError> {
     let Some(admitted) = admitted else { return Ok(None) };
     let claim = |wanted| claimed(&admitted.identity, wanted);
     let claims = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid].map(claim);
     let [Some(namespace), Some(name), Some(uid)] = claims else { return Ok(None) };
     // A Pod can leave a partial store without being deleted.
     let Some(pods) = whole.resource(&Gvr::new("", "v1", "pods")) else { return Ok(None) };
-    let LiveState::Ready(snapshot) = pods.live.state() else { return Ok(None) };
+    let LoadState::Ready(snapshot) = pods.live.state() else { return Ok(None) };
     let terms = Arc::new(terms.clone());
     if let Some(followed) = FollowedPod::new(&pods.live, &snapshot, (namespace, name, uid), &terms) {
         return Ok(Some(Arc::new(followed)));
     }
     match admitted.confirm().await {
         Some(true) => Ok(None),
-        Some(false) => Err(Failure::Refused(admitted.unauthorized())),
-        None => Err(Failure::Refused(Refusal::Unreviewed)),
+        Some(false) => Err(ApiError::Refused(admitted.unauthorized())),
+        None => Err(ApiError::Refused(Refusal::Unreviewed)),
     }
 }
 

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use futures::future::select_all;
 
 use crate::model::Gvr;
-use crate::registry::{GoneReason, LiveState, Resource};
+use crate::registry::{GoneReason, LoadState, Resource};
 
 /// At most one a resource.
 #[derive(Debug, Default)]
-pub(super) struct Successors {
+pub(super) struct PendingReplacements {
     loading: BTreeMap<Gvr, Arc<Resource>>,
 }
 
-impl Successors {
+impl PendingReplacements {
     /// Which one to serve: the previous one for as long as the wanted one has no copy; `fresh` takes what is to be loaded.
     pub(super) fn choose(
         &mut self,
@@ -27,7 +27,7 @@ impl Successors {
         fresh: &mut Vec<Arc<Resource>>,
     ) -> Arc<Resource> {
         let gvr = wanted.gvr.clone();
-        let has_copy = |resource: &Arc<Resource>| matches!(resource.live.state(), LiveState::Ready(_));
+        let has_copy = |resource: &Arc<Resource>| matches!(resource.live.state(), LoadState::Ready(_));
         let served = previous.filter(|previous| has_copy(previous) && previous.scope == wanted.scope);
         let successor = match self.loading.remove(&gvr) {
             Some(loading) if loading.same_definition(&wanted) => loading,
@@ -84,6 +84,6 @@ impl Successors {
 
 /// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either, and
 /// where there is no memory for both the old one goes, which makes room.
-fn is_settled(state: &LiveState) -> bool {
-    matches!(state, LiveState::Ready(_) | LiveState::Refused { .. } | LiveState::OverMemory(_) | LiveState::Gone(_))
+fn is_settled(state: &LoadState) -> bool {
+    matches!(state, LoadState::Ready(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_))
 }

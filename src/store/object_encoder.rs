@@ -26,7 +26,7 @@ const UNUSED: usize = 1_024;
 
 /// Makes objects.
 #[derive(Debug, Default)]
-pub(super) struct Packing {
+pub(super) struct ObjectEncoder {
     dictionary: Option<Arc<Dictionary>>,
     compressor: Option<Compressor>,
     ratio: Ratio,
@@ -74,7 +74,7 @@ impl Ratio {
     }
 }
 
-impl Packing {
+impl ObjectEncoder {
     /// Makes an object. True with it when a dictionary should be trained.
     pub(super) fn pack(&mut self, record: &Record) -> (Object, bool) {
         let layout = self.layout(record);

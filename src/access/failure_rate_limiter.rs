@@ -60,7 +60,7 @@ pub struct Budget {
 
 /// A bucket of tries for each key.
 #[derive(Debug)]
-pub struct Buckets<Key> {
+pub struct FailureRateLimiter<Key> {
     budget: Budget,
     /// When each will be full.
     full_at: HashMap<Key, Instant>,
@@ -68,10 +68,10 @@ pub struct Buckets<Key> {
     overflow: Key,
 }
 
-impl<Key: Clone + Eq + Hash> Buckets<Key> {
+impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
     /// All buckets are full. No caller has the key `overflow`.
-    pub fn new(budget: Budget, overflow: Key) -> Buckets<Key> {
-        Buckets { budget, full_at: HashMap::new(), overflow }
+    pub fn new(budget: Budget, overflow: Key) -> FailureRateLimiter<Key> {
+        FailureRateLimiter { budget, full_at: HashMap::new(), overflow }
     }
 
     /// Takes one try; false when none is left.
@@ -108,12 +108,12 @@ impl<Key: Clone + Eq + Hash> Buckets<Key> {
 
 /// Failures by class and address.
 #[derive(Debug)]
-pub struct Failures(Mutex<[Buckets<IpAddr>; 3]>);
+pub struct Failures(Mutex<[FailureRateLimiter<IpAddr>; 3]>);
 
 impl Default for Failures {
     fn default() -> Failures {
         let classes = [TokenClass::Failed, TokenClass::NewOpaque, TokenClass::NewJwt];
-        Failures(Mutex::new(classes.map(|class| Buckets::new(class.budget(), OVERFLOW))))
+        Failures(Mutex::new(classes.map(|class| FailureRateLimiter::new(class.budget(), OVERFLOW))))
     }
 }
 
@@ -128,7 +128,7 @@ impl Failures {
         self.lock()[class as usize].give_back(neighbourhood(address), now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Buckets<IpAddr>; 3]> {
+    fn lock(&self) -> MutexGuard<'_, [FailureRateLimiter<IpAddr>; 3]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

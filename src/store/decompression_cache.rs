@@ -14,7 +14,7 @@ const BUDGET: usize = 4 << 20;
 const LONGEST: usize = 4;
 
 /// What is kept.
-pub(super) struct Hot {
+pub(super) struct DecompressionCache {
     places: Box<[Mutex<Place>]>,
     longest: usize,
 }
@@ -27,12 +27,12 @@ struct Place {
     plain: Box<[u8]>,
 }
 
-impl Hot {
+impl DecompressionCache {
     /// Room for objects that are about so long.
-    pub(super) fn new(mean_length: usize) -> Hot {
+    pub(super) fn new(mean_length: usize) -> DecompressionCache {
         let mean_length = mean_length.max(1);
         let places = (BUDGET / mean_length).next_power_of_two();
-        Hot { places: (0..places).map(|_| Mutex::default()).collect(), longest: mean_length * LONGEST }
+        DecompressionCache { places: (0..places).map(|_| Mutex::default()).collect(), longest: mean_length * LONGEST }
     }
 
     /// Appends the plain bytes: those that are kept, or what `decompress` appends.

@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use crate::registry::{LiveState, Resource};
+use crate::registry::{LoadState, Resource};
 
 /// Runs keepers. Dropping it ends them all.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Kept {
 
 /// A keeper that a defect has ended and that must be started anew.
 #[derive(Debug)]
-pub struct Fallen {
+pub struct PanickedTask {
     /// Its resource.
     pub resource: Arc<Resource>,
     /// To wait before: whatever it fell over may still be there.
@@ -47,7 +47,7 @@ impl Keepers {
     }
 
     /// Starts one in the place of one that fell; `keeper` waits for the delay itself.
-    pub fn replace(&mut self, fallen: Fallen, keeper: impl Future<Output = ()> + Send + 'static) {
+    pub fn replace(&mut self, fallen: PanickedTask, keeper: impl Future<Output = ()> + Send + 'static) {
         self.spawn(fallen.resource, keeper, fallen.backoff);
     }
 
@@ -59,12 +59,12 @@ impl Keepers {
     /// Waits until a keeper has ended; `None` at once when there is none. One that ended with its resource is forgotten,
     /// one that a defect ended is answered: its readers wait for the new copy instead of being shown the last state of the
     /// old one for ever. Safe to drop at any point.
-    pub async fn next_ended(&mut self) -> Option<Option<Fallen>> {
+    pub async fn next_ended(&mut self) -> Option<Option<PanickedTask>> {
         let ended = self.tasks.join_next_with_id().await?;
         Some(self.ended(ended))
     }
 
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<Fallen> {
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<PanickedTask> {
         let (id, defect) = match ended {
             Ok((id, ())) => (id, None),
             Err(error) => (error.id(), Some(error)),
@@ -77,7 +77,7 @@ impl Keepers {
             "reading this resource met a defect, reading it anew after a delay"
         );
         resource.live.count_panic();
-        resource.live.publish(LiveState::Loading("reading it anew after a defect".to_owned()));
-        Some(Fallen { resource, delay, backoff })
+        resource.live.publish(LoadState::Loading("reading it anew after a defect".to_owned()));
+        Some(PanickedTask { resource, delay, backoff })
     }
 }

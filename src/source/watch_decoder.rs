@@ -16,7 +16,7 @@ use crate::registry::chain::LAG_ANNOTATION;
 
 /// What a watch line tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum EventType {
     /// `ADDED`.
     Added,
     /// `MODIFIED`.
@@ -29,14 +29,14 @@ pub enum Told {
     Error,
 }
 
-impl Told {
-    fn of(text: &[u8]) -> Told {
+impl EventType {
+    fn of(text: &[u8]) -> EventType {
         match text {
-            b"ADDED" => Told::Added,
-            b"MODIFIED" => Told::Modified,
-            b"DELETED" => Told::Deleted,
-            b"BOOKMARK" => Told::Bookmark,
-            _ => Told::Error,
+            b"ADDED" => EventType::Added,
+            b"MODIFIED" => EventType::Modified,
+            b"DELETED" => EventType::Deleted,
+            b"BOOKMARK" => EventType::Bookmark,
+            _ => EventType::Error,
         }
     }
 }
@@ -45,7 +45,7 @@ impl Told {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchLine {
     /// Its type.
-    pub told: Told,
+    pub told: EventType,
     /// The object's bytes: a slice of the line.
     pub object: Bytes,
 }
@@ -99,7 +99,7 @@ fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;
     let object = behind_type[kind.len()..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
     let is_braced = object.starts_with(b"{") && object.ends_with(b"}");
-    is_braced.then(|| WatchLine { told: Told::of(kind), object: line.slice_ref(object) })
+    is_braced.then(|| WatchLine { told: EventType::of(kind), object: line.slice_ref(object) })
 }
 
 /// Splits a line of any form.
@@ -109,7 +109,7 @@ pub(super) fn any_watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
     for_each_member(line, |key, cursor| {
         let value = skip(cursor)?;
         match key {
-            b"type" => told = string(&line[value]).map(|text| Told::of(text.as_bytes())),
+            b"type" => told = string(&line[value]).map(|text| EventType::of(text.as_bytes())),
             b"object" => object = Some(line.slice(value)),
             _ => {}
         }
