@@ -49,7 +49,7 @@
 //! - A relist is invisible until it is complete.
 //! - An object that cannot be read is reported and its old version goes; it is never silently kept.
 //! - Every queue has a bound and a stated policy when full.
-//! - Only [`model::Version`] compares resourceVersions; only `server::failure` chooses status codes; only
+//! - Only [`model::Version`] compares resourceVersions; only `server::api_error` chooses status codes; only
 //!   `source::feed` writes to a store.
 //! - The core cannot fail on a valid object.
 

@@ -11,7 +11,7 @@ use fieldcache::crd::Crd;
 use fieldcache::extract::Plan;
 use fieldcache::model::{Record, Version};
 use fieldcache::query::{FieldTerm, Selection};
-use fieldcache::registry::event_dispatcher::{Mailed, Router, Subscription};
+use fieldcache::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
 use fieldcache::selector::FieldOperator;
 use fieldcache::store::{HistoryLimits, Snapshot, Store, Trust};
 
@@ -30,7 +30,7 @@ pub struct Routing {
 /// A router whose subscriptions have taken everything and sleep.
 #[derive(Debug)]
 pub struct Ready {
-    router: Arc<Router>,
+    router: Arc<EventDispatcher>,
     subscriptions: Vec<Subscription>,
 }
 
@@ -80,7 +80,7 @@ impl Routing {
     /// A new router in the first state.
     #[must_use]
     pub fn ready(&self) -> Ready {
-        let router = Arc::<Router>::default();
+        let router = Arc::<EventDispatcher>::default();
         router.route(&self.first);
         let subscriptions = self.selections.iter().map(|selection| router.subscribe(selection, false)).collect();
         let ready = Ready { router, subscriptions };

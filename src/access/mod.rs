@@ -9,7 +9,7 @@
 //! [`backend`] how; [`single_flight`] shares and keeps answers under hashes made with a [`secret`], [`failure_rate_limiter`] bounds failures and [`recent`] knows the tokens of late, [`counts`] counts. [`self_signed`] makes the
 //! server's own certificate where nobody brings one.
 //!
-//! Nothing here chooses a status code: `server::failure` makes the answer of a [`Refusal`]. No name, selector or token is
+//! Nothing here chooses a status code: `server::api_error` makes the answer of a [`Refusal`]. No name, selector or token is
 //! logged or counted.
 
 pub mod attributes;

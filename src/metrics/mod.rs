@@ -76,7 +76,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of these resources, of the server that counts into `tally` and `limits`, of authentication and authorization where requests are
+    /// Of these resources, of the server that counts into `request_metrics` and `limits`, of authentication and authorization where requests are
     /// authorized, and of these other collectors.
     pub fn new(
         resources: Arc<Resources>,

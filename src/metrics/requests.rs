@@ -24,7 +24,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Of the server that counts into `tally`.
+    /// Of the server that counts into `request_metrics`.
     pub fn new(tally: Arc<RequestMetrics>) -> Requests {
         Requests { tally }
     }

@@ -3,7 +3,7 @@
 //!
 //! Its users differ in when places come back:
 //!
-//! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`]; `turns` has who
+//! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`]; `crate::fair_semaphore` has who
 //!   sleeps and who wakes). The next place goes to the waiting user with the fewest places, and among equals to the one whose
 //!   last turn is longest ago. Beyond the bound there are places for users who have none ([`Bounds::first_places`]): requests
 //!   that never finish take all other places, but never another user's first.

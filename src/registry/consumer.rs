@@ -1,7 +1,7 @@
 //! What a View takes from who asks: values of the caller's token, and labels of the caller's own Pod.
 //!
 //! Plain data and its rules, read of no token and no request: whose values they are is found out in `access`, and asked for in
-//! `server::through`. The values go into a parsed selection, never into its text, so none of them can say more than itself. Labels
+//! `server::view_request`. The values go into a parsed selection, never into its text, so none of them can say more than itself. Labels
 //! are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`FollowedPod`] tells when they change.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! just begun; when history has moved past it, it ends. What lies in all boxes together is bounded too. So nothing queues without a bound, and nothing is lost.
 //!
 //! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
-//! `subscribe::routes`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::dispatched_event`].
+//! `subscribe::subscription_index`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::dispatched_event`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

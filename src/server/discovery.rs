@@ -1,6 +1,6 @@
 //! Discovery, plain and aggregated (apiserver `endpoints/discovery`).
 //!
-//! What is listed is what is really answered, here or behind; see `offered`. The older documents are made of the rows of the
+//! What is listed is what is really answered, here or behind; see `discovery_rows`. The older documents are made of the rows of the
 //! aggregated form, which is stable text, so its hash serves as ETag.
 
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};

@@ -2,7 +2,7 @@
 //!
 //! Bodies stream both ways, and an answer that breaks off breaks off here too. Nothing is followed, repeated or
 //! converted. Whose rights apply is the upstream's matter: what the client says about itself never goes on. What a write
-//! means for the copies is in `written`.
+//! means for the copies is in `read_your_writes`.
 
 use std::time::Duration;
 

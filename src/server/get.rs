@@ -1,7 +1,7 @@
 //! One GET: an object by name, or its status, which upstream serves as the whole object.
 //!
 //! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the
-//! copy as it is; unset means what `strong` says. A response over 4 MiB takes its turn with large lists.
+//! copy as it is; unset means what `consistency` says. A response over 4 MiB takes its turn with large lists.
 
 use std::sync::Arc;
 

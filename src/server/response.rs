@@ -1,6 +1,6 @@
 //! Responses of one document: their media type, indentation, compression and length, and the form of a failure.
 //!
-//! What the documents are is decided elsewhere; bodies made in pieces are `body`'s. See `failure` for status codes.
+//! What the documents are is decided elsewhere; bodies made in pieces are `body`'s. See `api_error` for status codes.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};

@@ -1,7 +1,7 @@
 //! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
 //!
 //! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
-//! that may concern it, which `registry::router` has put aside for it, or else reads them from history, and moves the place on. A slow
+//! that may concern it, which `registry::event_dispatcher` has put aside for it, or else reads them from history, and moves the place on. A slow
 //! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
 //! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; [`initial`] finds
 //! the objects of initial events, of which large ones take turns by [`large`]; [`batch`] is what a pull gives, compressed or not.

@@ -19,7 +19,7 @@
 //! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
 //!
 //! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
-//! (`listen`), changes that wait for a watch (`registry::router`), readers that have stopped (`stall`, `streams`).
+//! (`listen`), changes that wait for a watch (`registry::event_dispatcher`), readers that have stopped (`write_timeout`, `stream_timeout`).
 
 pub mod bodies;
 pub mod connections;

@@ -12,13 +12,13 @@
 //!   bound none at all: tens of thousands of watches would otherwise make pieces faster than the slowest are ended.
 //! - All other responses together may hold as much again. Each takes its [`Share`] before it is sent, and a request
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
-//!   repeat the request. They end when their reader has taken nothing for two minutes (`stall`, `streams`).
+//!   repeat the request. They end when their reader has taken nothing for two minutes (`write_timeout`, `stream_timeout`).
 //!
 //! A small response takes its share after it is made, by the address of the client, because it can come before authentication.
 //! Without room its connection ends.
 //!
 //! Counted apart: one TLS buffer for each connection (bounded in `tls`); what the kernel
-//! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::router`).
+//! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::event_dispatcher`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

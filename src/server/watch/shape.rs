@@ -1,6 +1,6 @@
 //! What the lines of a watch look like: events and bookmarks in the form that was asked for, and errors.
 //!
-//! Which event is told, and when, is the parent's. A line is made once for all watches of its form (`registry::router`).
+//! Which event is told, and when, is the parent's. A line is made once for all watches of its form (`registry::event_dispatcher`).
 
 use std::sync::Arc;
 use std::time::Duration;
